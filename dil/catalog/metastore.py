@@ -75,7 +75,7 @@ JOB_PARAMETER = "dil.job"
 def refuse_other_table(
     table: CatalogTable, kind: str, apart: Sequence[str], owner: str, reads: str
 ) -> None:
-    """Refuse an existing table that a job like this one would not register.
+    """Raise if a job like this one would not have registered the existing table.
 
     Args:
         table: The table as it should be.

@@ -1,9 +1,9 @@
 """Compares a dataset's wanted registration in a catalog with the present one.
 
 ``_dil/catalog-<hash>.json`` in the dataset's folder records the registration in one table of a
-catalog. The file is written last, so that the next run registers the entries that a crash or a
-refusal kept from the catalog. It is deleted before the table is created or changed, because then
-all of its partitions have to be registered again.
+catalog. The file is written last. So if a crash or a refusal kept entries from the catalog, the
+next run registers them. The file is deleted before the table is created or changed, because then
+all partitions have to be registered again.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Registration(msgspec.Struct, frozen=True):
     """A dataset's entries in a catalog: ``folders`` are the partitions' folders, sorted.
 
     ``place`` identifies the table of the catalog, ``schema`` is the dataset's schema in the chain.
-    ``strange`` counts files in folders that are not partitions, which no reader of the catalog
-    sees.
+    ``strange`` counts files in folders that are not partitions: no reader of the catalog sees these
+    files.
     """
 
     format: int
@@ -51,13 +51,13 @@ class Registration(msgspec.Struct, frozen=True):
 def is_due(
     job: Job, filesystem: Filesystem, live: Callable[[], Sequence[PublishedFile]], schema: str
 ) -> tuple[Registration, Registration | None] | None:
-    """Return the wanted and the present registration; None if they are equal.
+    """Return the wanted and the present registration; None if both are equal.
 
     Args:
         job: The job; it has a catalog.
         filesystem: The filesystem of the dataset.
         live: Returns the dataset's live files. It is called after the present registration was
-            read: so of two jobs that append to one dataset, neither removes the other's entries.
+            read. So if two jobs append to one dataset, neither removes the other's entries.
         schema: The dataset's schema, empty text if nothing was published.
     """
     spec = job.publishing

@@ -141,7 +141,7 @@ def _create(reference: ClassRef, context: ConverterContext) -> Converter:
 def _guarded(
     step: Converter, run: Callable[[], Iterator[pa.RecordBatch]]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a converter's batches; its errors become our own errors, which name the converter."""
+    """Yield a converter's batches; errors become DIL's errors, which name the converter."""
     try:
         yield from run()
     except DilError:

@@ -26,8 +26,8 @@ from dil.types.containers import (
 class ColumnTarget:
     """The target of a column, member or item.
 
-    ``children`` are the members of a record, or the one item of a list or map. ``is_plain`` says
-    that values of the raw type need no conversion, only a check for nulls at the top.
+    ``children`` are the members of a record, or the one item of a list or map. ``is_plain`` is true
+    if values of the raw type need no conversion, only a check for nulls at the top.
     """
 
     path: str

@@ -1,8 +1,8 @@
 """The schema contract: the treatment of rows with a new column or a value of another type.
 
-The known schema is the job's ``ms.output.schema`` or, without one, the schema that the dataset's
-chain has recorded. A value fits if its type widens to the known type (rule F17). It is written in
-the known type, so that all files have one schema (rule U20).
+The known schema is the job's ``ms.output.schema`` or, if it is not set, the schema that the
+dataset's chain has recorded. A value fits if its type widens to the known type (rule F17). It is
+written in the known type, so that all files have one schema (rule U20).
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class KnownSchema:
 
 
 class SchemaContract(Converter):
-    """Passes rows that fit the known schema, in its types and order, and acts on all other rows.
+    """Passes rows that fit the known schema, in the schema's types and order; acts on other rows.
 
     A missing column is null. A row with a null in a column that is not nullable is put aside,
-    except under freeze, which fails.
+    except under freeze: then the work unit fails.
     """
 
     def __init__(self, context: ConverterContext, known: KnownSchema) -> None:
@@ -169,7 +169,7 @@ class SchemaContract(Converter):
 
 
 def source_contract(context: ConverterContext) -> SchemaContract | None:
-    """Return the first step, which compares rows with ``ms.output.schema``; None without it."""
+    """Return the first step, which compares rows with ``ms.output.schema``; None if not needed."""
     job = context.job
     declared = job.extraction.output_schema
     if job.conversion.contract is ContractMode.EVOLVE or not declared:
@@ -200,9 +200,9 @@ def extraction_of(job: Job, known_schema: str = "") -> ExtractionSpec:
     the types.
 
     Columns that are text in the dataset are read as the text of the source: if ``1e0`` were read as
-    a number first, it would become ``1``. Keys are read as numbers, so that a number makes the same
-    row with or without texts beside it. If the job has converters, columns of the dataset are not
-    known at the source.
+    a number first, it would become ``1``. Keys are read as numbers, so that a number identifies the
+    same row whether or not other rows have texts in the key. If the job has converters, the
+    source's columns need not be the dataset's columns.
     """
     extraction = replace(job.extraction, key_columns=_key_columns(job))
     if not _reads_freely(job):

@@ -32,9 +32,9 @@ _DAYS_AGO = re.compile(r"P\d+D")
 class DerivedFields(Converter):
     """Adds the job's derived fields; a field cannot use the value of another derived field.
 
-    If a column has the field's name, in any letter case, it keeps its place and declared type and
-    gets the derived values. ``warnings`` counts the rows in which the value for an epoc formula
-    without a format is no integer, so that the result is 0.
+    If a column has the field's name, in any letter case, the column keeps its place and declared
+    type, and gets the derived values. ``warnings`` counts the rows in which an epoc formula without
+    a format gets a value that is no integer; the result is then 0.
     """
 
     def __init__(self, context: ConverterContext) -> None:
@@ -173,7 +173,7 @@ def _variable(
 def _pushed_down(
     batch: pa.RecordBatch, facts: PageFacts, path: str, default: str, own: Base
 ) -> pa.Array | int | str | None:
-    """Return the value at a path of the response's root; without it, the field's own base value."""
+    """Return the value at a path of the response's root, else the field's own base value."""
     value: JsonValue | Missing = facts.page.lookup(path)
     if isinstance(value, Missing):
         return own(batch, facts)

@@ -36,7 +36,7 @@ _RESULTS: dict[str, tuple[pa.DataType, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class DerivedValues:
-    """The results of a formula: their ``data_type``, its type word, and the function for them."""
+    """The results of a formula: their ``data_type`` and type word, and their function."""
 
     data_type: pa.DataType
     word: str

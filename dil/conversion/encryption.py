@@ -29,8 +29,8 @@ class EncryptedFields(Converter):
     """Encrypts the job's fields under its first master password, in the form ``ENC(v1:...)``.
 
     This form names no purpose, because later jobs and other tools read the columns under other
-    names. The key is derived once in each attempt: all texts share its salt, and each text has a
-    nonce of its own. Null stays null; a path that a page does not have changes nothing.
+    names. The key is derived once in each attempt: all texts share the key's salt, and each text
+    has a nonce of its own. Null stays null; a path that a page does not have changes nothing.
     """
 
     def __init__(self, context: ConverterContext) -> None:
@@ -119,7 +119,7 @@ class EncryptedFields(Converter):
 
 
 def _cleansed(name: str, cleansing: SchemaCleansing | None) -> str:
-    """Return the cleansed form of a source's name, which rows have."""
+    """Return the cleansed form of a source's name; rows have this form."""
     if cleansing is None or not cleansing.enabled:
         return name
     return compile_java(cleansing.pattern).sub(lambda _: cleansing.replacement, name)

@@ -148,7 +148,7 @@ def _pattern_of(iso: re.Match[str]) -> str:
 
 
 def _loss_of(iso: re.Match[str], pattern_property: str) -> str:
-    """Return words about the part that the pattern cuts off, and the advice to keep it."""
+    """Return words about the part that the pattern cuts off, and advice for keeping this part."""
     if pattern_property.endswith(".date.format"):
         return ", which cuts the time off, or declare the column as timestamp"
     if len(iso[3] or "") > _MILLI_DIGITS:
@@ -157,7 +157,7 @@ def _loss_of(iso: re.Match[str], pattern_property: str) -> str:
 
 
 class FailureBudget:
-    """Counts the rows of a work unit that may still be put aside; ``limit`` None is no limit."""
+    """Counts the rows of a work unit that may still be put aside; ``limit`` may be None."""
 
     def __init__(self, limit: int | None) -> None:
         self._limit = limit
@@ -168,7 +168,7 @@ class FailureBudget:
 
         Raises:
             ConversionError: more rows failed than the limit; the error names the first row beyond
-                it.
+                the limit.
         """
         for failure in failures.in_order():
             if self.dropped == self._limit:

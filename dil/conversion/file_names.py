@@ -20,10 +20,10 @@ CUT = "a file name was longer than 255 bytes and was cut; a hash of the whole na
 
 
 class FileNames(Converter):
-    """Adds to each piece two names of its file: for the only file, and for one of several files.
+    """Adds two file names to each piece: for an only file, and for one of several files.
 
-    Preprocessors change the names, as they change the bytes; those that prepare output do so after
-    the number was added.
+    Preprocessors change the names, as they change the bytes. A preprocessor that prepares output
+    changes the name after the number was added.
     """
 
     def __init__(self, context: ConverterContext) -> None:

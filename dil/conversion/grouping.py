@@ -35,8 +35,8 @@ class Groups:
 class Grouping:
     """Cuts a stream of batches into groups of ``size`` rows; the last one may have fewer.
 
-    A group also ends where the value of a column in ``breaks_on`` changes. The rows of an
-    incomplete group are held back, in the batches in which they came.
+    A group also ends where the value of a column in ``breaks_on`` changes. Rows of an incomplete
+    group are held back, in the batches in which they came.
     """
 
     def __init__(self, size: int, breaks_on: Sequence[str] = ()) -> None:

@@ -31,7 +31,7 @@ _HOURS_ONLY = 3
 
 
 def exact_instants(texts: pa.Array, zone: str, digits: int) -> pa.Array:
-    """Return epoch microseconds of dates with a time or at midnight; null for other texts.
+    """Return epoch microseconds of dates with a time, or of midnight; null for other texts.
 
     Args:
         texts: ISO 8601 texts; a text without an offset is in ``zone``.
@@ -87,7 +87,7 @@ def exact_shapes(word: str, digits: int) -> re.Pattern[str]:
 
 
 def _instants(found: pa.Array, zone: str) -> pa.Array:
-    """Return epoch microseconds of the parts that a pattern found."""
+    """Return the epoch microseconds that the parts found by a pattern denote."""
     day, minute, second, fraction, offset = found.flatten()
     is_short = pc.equal(pc.utf8_length(offset), _HOURS_ONLY)
     offset = pc.if_else(is_short, pc.binary_join_element_wise(offset, "00", ":"), offset)

@@ -48,7 +48,7 @@ class KnownTypes(Converter):
         yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, batch.schema.metadata))
 
     def _is_settled(self, field: pa.Field) -> bool:
-        """Return whether a column is unknown, or has its known type already."""
+        """Return whether a column is unknown, or already has its known type."""
         known = self._known.get(field.name)
         return known is None or bool(known.type == field.type)
 

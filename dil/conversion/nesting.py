@@ -19,8 +19,8 @@ def conformed(array: pa.Array, kind: DataType) -> pa.Array:
     """Return records with the members that a type declares, also inside lists and maps.
 
     A member that the type lacks is left out, and a missing member becomes null. If the type is a
-    map, a record becomes a map without its nulls. Flat values, and values of another shape than
-    the type, stay unchanged. A record type without columns fits every record.
+    map, a record becomes a map without the record's nulls. Flat values, and values of another shape
+    than the type, stay unchanged. A record type without columns fits every record.
     """
     if isinstance(kind, RecordType) and kind.columns and pa.types.is_struct(array.type):
         return _conformed_records(array, kind)

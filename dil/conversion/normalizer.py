@@ -25,7 +25,7 @@ _AVRO_ROWS = 500
 
 
 class JsonNormalizer(Converter):
-    """Moves columns into an array of records, or with batches of one row into a map or record."""
+    """Moves columns into an array of records or, if a batch has one row, into a map or a record."""
 
     def __init__(self, context: ConverterContext) -> None:
         super().__init__(context)

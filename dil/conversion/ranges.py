@@ -17,10 +17,10 @@ from dil.spi.converter import Converter, ConverterContext, PageFacts
 
 
 class RangeGenerator(Converter):
-    """Makes one row of each ``ms.range.generator.batch.size`` rows, which must be sorted.
+    """Makes one row of each ``ms.range.generator.batch.size`` rows; the rows must be sorted.
 
     A range ends with the first cell of its last row. The last range of the work unit ends with
-    ``ms.range.generator.max.value``, even if it is full.
+    ``ms.range.generator.max.value``, even if the range is full.
     """
 
     def __init__(self, context: ConverterContext) -> None:

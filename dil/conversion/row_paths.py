@@ -23,9 +23,9 @@ class SearchError(ValueError):
 
 
 def find_column(batch: pa.RecordBatch, text: str) -> pa.Array | None:
-    """Return the column at a path inside rows, list items by index; None if it does not exist.
+    """Return the column at a path inside rows, list items by index; None if there is no column.
 
-    JSONPath that searches is applied row by row, and its results are text.
+    A JSONPath that searches is applied row by row, and the results are text.
 
     Raises:
         SearchError: JSONPath finds different values in a row.

@@ -78,10 +78,10 @@ def parse_plain_pattern(texts: pa.Array, pattern: JodaPattern, zone: str) -> pa.
 
 
 def parse_iso(texts: pa.Array, zone: str) -> pa.Array:
-    """Return epoch milliseconds of texts in the forms of rule P3, in ``zone`` if they name none.
+    """Return epoch milliseconds of texts in the forms of rule P3; texts may name a zone.
 
-    Of any other text the first ten characters are read as a date in ``zone``; if that fails, the
-    result is null. See docs/rows.md.
+    A text that names no zone is in ``zone``. If a text has none of these forms, its first ten
+    characters are read as a date in ``zone``; if that fails, the result is null. See docs/rows.md.
     """
 
     def parse(text: str) -> int | None:
@@ -140,7 +140,7 @@ def _strptime(texts: pa.Array, fields: str, zone: str) -> pa.Array:
 
 
 def _parsed(texts: pa.Array, fields: str) -> pa.Array:
-    """Return whole seconds, null for unfit texts; with a fast cast if all texts fit."""
+    """Return whole seconds, null for unfit texts; a fast cast is used if all texts fit."""
     if fields in _ARROWS_OWN:
         try:
             return texts.cast(pa.timestamp("s"))
@@ -150,7 +150,7 @@ def _parsed(texts: pa.Array, fields: str) -> pa.Array:
 
 
 def _printed(parsed: pa.Array, fields: str) -> pa.Array:
-    """Return whole seconds as text; with a cast if possible, which is ten times as fast."""
+    """Return whole seconds as text; a cast, ten times as fast, is used if possible."""
     if fields not in _ARROWS_OWN:
         return pc.strftime(parsed, format=fields)
     return parsed.cast(_ARROWS_OWN[fields]).cast(pa.string())

@@ -24,9 +24,10 @@ from dil.spi.converter import Converter, ConverterContext, PageFacts
 
 
 class _Newest:
-    """Keeps the newest targets of this process, because all attempts of a task need the same ones.
+    """Keeps the newest targets of this process: all attempts of a task need the same targets.
 
-    They are valid for the identical section objects of a job, which all attempts of a task share.
+    The targets are valid for the identical section objects of a job, which all attempts of a task
+    share.
     """
 
     def __init__(self) -> None:

@@ -65,8 +65,8 @@ class ValidationVerdict:
 class InFlowValidation(Converter):
     """Counts rows, or the items of the only column, and compares the count with the expected one.
 
-    With ``errorColumn`` a row or item counts only if it has a value in this column, neither null
-    nor blank. No row is passed on to the writer.
+    If there is an ``errorColumn``, a row or item counts only if its value in this column is neither
+    null nor blank. No row is passed on to the writer.
     """
 
     def __init__(self, context: ConverterContext) -> None:

@@ -66,7 +66,7 @@ class Values:
     def leaf_type(
         self, word: str, stored: pa.DataType, declared: DataType | None, path: str
     ) -> pa.DataType:
-        """Return the typed form of a flat column: from its type word, else from its Arrow type."""
+        """Return a flat column's typed form: by its type word, or else by its Arrow type."""
         if word in _TEMPORAL:
             is_text = pa.types.is_string(stored) or pa.types.is_integer(stored)
             return INSTANT if is_text and self._keeps_instants else TYPED_WORDS[word]
@@ -86,7 +86,7 @@ class Values:
     def convert(
         self, array: pa.Array, word: str, target: pa.DataType, symbols: tuple[str, ...]
     ) -> tuple[pa.Array, FailureReason]:
-        """Return the values in type ``target``, null for those that failed, and the reason."""
+        """Return the values in type ``target``, null for values that failed, and the reason."""
         is_text = pa.types.is_string(array.type)
         if is_text and word in self._patterns and pa.types.is_temporal(target):
             tried = tuple(pattern.pattern if pattern else ISO for pattern in self._patterns[word])
@@ -121,10 +121,10 @@ class Values:
         return micros.cast(INSTANT).cast(target)
 
     def _readings(self, word: str, target: pa.DataType) -> Iterator[_Reading]:
-        """Yield functions that read texts as microseconds; each gets the texts still unread.
+        """Yield functions that read texts as microseconds; each gets the texts not read before.
 
         Whole texts of ISO 8601 are read in addition to the patterns, unless a pattern gives such
-        texts another meaning; a text in the form of a pattern that fits none is no date.
+        texts another meaning; a text in the form of a pattern that fits no pattern is no date.
         """
         patterns = self._patterns[word]
         named = [pattern for pattern in patterns if pattern is not None]
@@ -246,8 +246,8 @@ def _cast(array: pa.Array, target: pa.DataType, zone: str) -> pa.Array:
 def _floats(array: pa.Array, target: pa.DataType) -> pa.Array:
     """Return the nearest floats; null for a number beyond their range.
 
-    Numbers that are no floats become floats only if a person declared the column as such, which
-    allows rounding.
+    Numbers that are no floats become floats only if a person declared the column as float or
+    double, which allows rounding.
     """
     made = fit_leaf(array, target, declared=True)
     if pa.types.is_floating(array.type):

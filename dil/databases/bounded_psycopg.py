@@ -1,4 +1,4 @@
-"""psycopg with a limit on each wait for the server; importing this module imports psycopg."""
+"""Limits each wait of psycopg for the server; importing this module imports psycopg."""
 
 from __future__ import annotations
 

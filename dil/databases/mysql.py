@@ -1,10 +1,10 @@
 """MySQL and MariaDB through PyMySQL: connections, transactions, the meaning of errors.
 
 ``ssl-mode`` in an address has the same meaning as in MySQL's own client (MySQL manual, "Command
-Options for Encrypted Connections"): without it, connections are encrypted if the server supports
-that. ``preferred``, even with ``ssl-cert``, and ``required`` do not verify the server;
-``verify_ca``, the default with ``ssl-ca``, verifies its certificate; ``verify_identity`` also
-verifies the host's name in the certificate.
+Options for Encrypted Connections"): if it is missing, connections are encrypted if the server
+supports that. ``preferred``, even with ``ssl-cert``, and ``required`` do not verify the server.
+``verify_ca``, the default with ``ssl-ca``, verifies the server's certificate; ``verify_identity``
+also verifies the host's name in the certificate.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class MysqlSession:
             return list(cursor.fetchall())
 
     def stream(self, statement: str, *values: Value) -> Generator[Row, None, None]:
-        """Yield rows as the server sends them; meanwhile this connection can do nothing else."""
+        """Yield rows as the server sends them; no other statement can run until the last row."""
         cursor = self.connection.cursor(driver().cursors.SSCursor)
         try:
             cursor.execute(*_bound(statement, values))

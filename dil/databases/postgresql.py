@@ -1,6 +1,6 @@
 """PostgreSQL through ADBC or psycopg: opens connections, and translates errors.
 
-ADBC moves rows, because its COPY reads and writes Arrow. The state store uses psycopg, which
+ADBC moves rows, because ADBC's COPY reads and writes Arrow. The state store uses psycopg, which
 returns the number of rows that a statement matched, and can limit waits (``bounded_psycopg``).
 """
 
@@ -108,7 +108,7 @@ class _Shared:
     """A connection's reference to the database, which stays open when the connection is closed."""
 
     def close(self) -> None:
-        """Leave the database open for the next connection."""
+        """Do nothing: the database stays open for the next connection."""
 
 
 def driver() -> Any:  # a module, which ships no types
@@ -126,7 +126,7 @@ def errors() -> tuple[type[Exception], ...]:
 
 
 def is_refused_by_driver(error: Exception) -> bool:
-    """Return whether ADBC itself refused the request, and not the server."""
+    """Return whether ADBC itself, and not the server, refused the request."""
     codes = _manager().AdbcStatusCode
     refusals = {codes.NOT_FOUND, codes.ALREADY_EXISTS, codes.INVALID_ARGUMENT, codes.INVALID_DATA}
     return getattr(error, "status_code", None) in refusals
@@ -186,7 +186,7 @@ def is_cut(text: str) -> bool:
 
 
 def fault_of_connecting(text: str) -> Fault:
-    """Return why no connection was made, from the text: such errors have no SQLSTATE.
+    """Return why no connection was made, by the error's text: these errors have no SQLSTATE.
 
     If one of several hosts is down, the answer of a running server is the reason.
     """
@@ -210,7 +210,7 @@ def fault_of(state: str | None, text: str) -> Fault:
     """Return the meaning of an error, of connecting or of a statement.
 
     If two transactions create the same table at once, one of them may get a duplicate key of the
-    catalogue, which means that the table exists.
+    catalogue; that error means that the table exists.
     """
     if state:
         found = fault_of_state(state)

@@ -38,14 +38,15 @@ def finish_without_lost(
 ) -> Intent:
     """Finish a publish without the work units that lost files; return the intent of the rest.
 
-    The other files of these work units are deleted, staged or moved, so that no driver that wakes
-    up later can publish them; the work units are read again. Files that an operator's act should
-    publish are not deleted: copies of withdrawn files, files of a backfill, and rows that were put
-    aside go back to their earlier places. A dumped file that replaced an earlier one stays and is
-    listed, because the earlier one is gone; the next reading replaces it. A replace, a merge or a
-    compaction needs all its files, so it is given up as a whole: the files that it should replace
-    still exist, because they are deleted only after all moves. If no work unit of an act remains,
-    the act is not recorded, so that it can be requested again.
+    The other files of these work units are deleted, in staging and in their final places, so that
+    no driver that wakes up later can publish them. The work units are read again. Files that an
+    operator's act should publish are not deleted: copies of withdrawn files, files of a backfill,
+    and rows that were put aside go back to their earlier places. A dumped file that already
+    replaced an earlier file stays and is listed, because the earlier file is gone; the next reading
+    replaces the dumped file. A replace, a merge or a compaction that lost a file is given up as a
+    whole, because it needs all its files. The files to be replaced still exist, because they are
+    deleted only after all moves. If no work unit of an act remains, the act is not recorded, so
+    that it can be requested again.
 
     Raises:
         LeaseLostError: another run took over.
@@ -81,10 +82,10 @@ def finish_without_lost(
 class OmittedFromPublish:
     """The work units and files that ``finish_without_lost`` would leave out of a publish.
 
-    ``work_units`` lost a file, or share a file with work units that lost one. ``kept`` are their
-    files that would be in their places from before the publish, and ``deleted`` are their files
-    that would be deleted; neither contains the lost files. If ``is_all`` is true, no part of the
-    publish remains, and no act is recorded.
+    ``work_units`` lost a file, or share a file with work units that lost one. Of the files of these
+    work units, those in ``kept`` would be in their places from before the publish, and those in
+    ``deleted`` would be deleted; neither contains the lost files. If ``is_all`` is true, no part of
+    the publish remains, and no act is recorded.
     """
 
     work_units: tuple[str, ...]
@@ -96,7 +97,7 @@ class OmittedFromPublish:
 def left_out(
     intent: Intent, lost: Sequence[Move], spec: PublishingSpec, filesystem: Filesystem
 ) -> OmittedFromPublish:
-    """Return the work units and files that a publish without these lost moves would leave out."""
+    """Return the work units and files that the publish leaves out if these moves are lost."""
     rest = _rest_of(intent, lost, spec, filesystem)
     dropped = _dropped(intent, rest)
     gone = {move.source for move in lost}
@@ -115,12 +116,12 @@ def left_out(
 def abandon(
     store: StateStore, lease: Lease, recorded: Intent, spec: PublishingSpec, filesystem: Filesystem
 ) -> Intent:
-    """Give up a begun publish that cannot be finished; return the intent of the rest.
+    """Give up a publish that has begun and cannot be finished; return the intent of the rest.
 
-    If readers see the publish's files already, it is committed, and the files that it replaced are
-    deleted. Otherwise its work units count as failed and are read again; its files are deleted,
-    staged or moved. Copies of withdrawn files and files of a backfill stay, so that the act can be
-    repeated. Files outside of the job's folders are not touched.
+    If readers see the publish's files already, the publish is committed, and the files that it
+    replaced are deleted. Otherwise its work units count as failed and are read again; its files are
+    deleted, in staging and in their final places. Copies of withdrawn files and files of a backfill
+    stay, so that the act can be repeated. Files outside of the job's folders are not touched.
 
     Raises:
         LeaseLostError: another run took over.
@@ -187,7 +188,8 @@ def abandon(
 def _with_event_time_of_before(rest: Intent, store: StateStore) -> Intent:
     """Return the rest of a publish with the event-time checkpoints from before the publish.
 
-    Otherwise rows that are read again would be late by a watermark that they moved themselves.
+    Otherwise rows that are read again would count as late, by a watermark that they moved
+    themselves.
     """
     checkpoints = {
         kind: members if kind == STREAM else store.checkpoint(kind)
@@ -199,8 +201,9 @@ def _with_event_time_of_before(rest: Intent, store: StateStore) -> Intent:
 def _fence(intent: Intent, destination: Destination) -> None:
     """Prevent a driver that wakes up later from publishing files that are given up.
 
-    Some dumped files may stay; their commit takes the number of the intent. A publish of only
-    put-aside rows takes no number, but its files are gone when the driver looks for them.
+    Some dumped files may stay; then a commit with these files takes the number of the intent. A
+    publish of only put-aside rows takes no number, but its files are gone when the driver looks for
+    them.
     """
     if not (intent.commit.moves or intent.commit.removes):
         return
@@ -221,8 +224,8 @@ def _all_units(files: Iterable[PublishedFile]) -> set[str]:
 def _with_sharers(lost: set[str], commit: Commit) -> set[str]:
     """Return the lost work units and all work units that share a file with them.
 
-    A published file has the rows of all its work units or of none. A live file that should be
-    rewritten without some of them stays unchanged.
+    A published file has the rows of all its work units or of none. If a live file should be
+    rewritten without some work units, it stays unchanged.
     """
     files = (*(move.target for move in commit.moves), *commit.removes)
     shared = [file.signatures for file in files if file.is_shared]
@@ -244,7 +247,7 @@ def _rest_of(
 
 
 def _dropped(intent: Intent, rest: Intent) -> list[Move]:
-    """Return the moves of a publish that its rest lacks."""
+    """Return the moves of a publish that are not in its rest."""
     sources = {move.source for move in rest.commit.all_moves}
     return [move for move in intent.commit.all_moves if move.source not in sources]
 
@@ -303,7 +306,7 @@ def _delete_paths(uris: Iterable[str], filesystem: Filesystem) -> None:
 
 
 def _return(move: Move, filesystem: Filesystem) -> None:
-    """Move a file of a backfill back to its place before, so that it can be published again."""
+    """Move a file of a backfill back to its earlier place, so that it can be published again."""
     path = filesystem.path_of(move.target.uri)
     if filesystem.exists(move.source):
         if not move.target.is_dump:
@@ -313,7 +316,7 @@ def _return(move: Move, filesystem: Filesystem) -> None:
 
 
 def _put_back(asides: Iterable[Move], strange: Collection[str], filesystem: Filesystem) -> None:
-    """Move rows that an act put aside or brought back to their places before the act."""
+    """Move rows back to their places before an act that put them aside or brought them back."""
     for move in asides:
         if {move.source, move.target.uri}.isdisjoint(strange):
             path = filesystem.path_of(move.target.uri)

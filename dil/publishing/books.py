@@ -1,4 +1,4 @@
-"""Decides how a run's commit changes the books of timelabels (rules T31 and T32); pure."""
+"""Decides how a run's commit changes the books of timelabels (rules T31 and T32)."""
 
 from __future__ import annotations
 
@@ -44,9 +44,8 @@ def keep_books(
     """Return a commit with its changes to the books, and without the rejected rows.
 
     Rows for closed labels that belong beside the dataset are already there: tasks took them out of
-    the files to publish, and the published files of these labels stay. If a label was closed after
-    rows for it were staged, and no run can read these rows again because they were sent, the label
-    is reopened.
+    the files to publish, and the published files of these labels stay. Rows that were sent cannot
+    be read again. If a label was closed after such rows were staged for it, the label is reopened.
 
     Args:
         job: The job.
@@ -123,7 +122,7 @@ def _is_read(move: Move, own: Collection[str], read: Collection[str]) -> bool:
 def _without(
     commit: Commit, labels: Collection[str], own: Collection[str], read: Collection[str]
 ) -> tuple[Commit, dict[str, int]]:
-    """Return a commit without changes to these labels, and the number of its left-out rows."""
+    """Return a commit without changes to these labels, and the number of rows left out by label."""
 
     def stays(move: Move) -> bool:
         return not (move.source in own and move.target.timelabel in labels)

@@ -1,4 +1,4 @@
-"""Decides how a run's results change the dataset and the state; pure."""
+"""Decides how a run's results change the dataset and the state."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class SharedFile:
     """A staged file with rows of several work units, and its absolute target folder.
 
     ``units`` are the pieces of the file: which rows belong to which work unit, in the order of the
-    rows. They are empty if that is unknown.
+    rows. If the work units are unknown, ``units`` is empty.
     """
 
     file: StagedFile
@@ -71,11 +71,11 @@ class PublishableResults:
     """A run's results in the form for publishing.
 
     ``rewritten`` are staged files with the remaining rows of live files, and ``replaced`` are live
-    files to remove. Both occur if rows are merged, if live files get other types, and if some of
-    their rows are replaced. ``shared`` are files that several work units share; the files of
-    ``finished`` no longer include the files that these work units staged. ``merged`` counts the
-    rows that a merge changed, and ``changelog`` are staged files with the changed rows, None
-    without a changelog.
+    files to remove. Both occur if rows are merged, if live files get other types, and if only some
+    rows of live files are replaced. ``shared`` are files that several work units share;
+    ``finished`` no longer lists the files that these work units staged. ``merged`` counts the rows
+    that a merge changed, and ``changelog`` are staged files with the changed rows, None if the job
+    keeps no changelog.
     """
 
     finished: Sequence[Finished]
@@ -88,7 +88,7 @@ class PublishableResults:
 
 @dataclass(frozen=True, slots=True)
 class PublishTarget:
-    """The destination of a run: its id, its folder, the live files there, and the clocks.
+    """The destination of a run: the run's id and folder, the live files there, and the clocks.
 
     ``untracked`` are ``publisher.untracked_files``. ``system_time`` and ``horizon`` are epoch ms
     UTC, see Commit. ``known_schema`` is the dataset's recorded schema, ``quarantined`` are
@@ -117,8 +117,8 @@ def decide(
 ) -> Commit:
     """Return a run's commit: files of successful work units, and outcomes of all that ran.
 
-    With mode ``window_replace`` the files of each successful work unit replace all files that
-    earlier runs published for its signature; with ``replace`` they replace all live files. Files
+    In mode ``window_replace`` the files of each successful work unit replace all files that earlier
+    runs published for the unit's signature; in mode ``replace`` they replace all live files. Files
     whose rows are already at the destination are left out (``Destination.spared``).
     """
     finished = results.finished
@@ -177,7 +177,7 @@ def _with_changelog(
     commit: Commit,
     filesystem: Filesystem,
 ) -> Commit:
-    """Return a commit with the rows that it changes, if it changes any file."""
+    """Return a commit; if it changes any file, with the changelog of its rows."""
     if results.changelog is None or not (commit.moves or commit.removes):
         return commit
     folder = changelog_dir(job.publishing)
@@ -258,7 +258,7 @@ def _quarantine_moves(
 def _quarantine_removes(
     mode: PublishMode, target: PublishTarget, good: Sequence[Finished]
 ) -> tuple[str, ...]:
-    """Return the older files of put-aside rows that this run read again, never its own files."""
+    """Return the older files of put-aside rows that this run read again, not this run's files."""
     older = (uri for uri in target.quarantined if f"/part-{target.run_id}-" not in uri)
     if mode is PublishMode.REPLACE:
         return tuple(older)
@@ -271,7 +271,7 @@ def _quarantine_removes(
 def _late_removes(
     mode: PublishMode, target: PublishTarget, good: Sequence[Finished]
 ) -> tuple[str, ...]:
-    """Return the older files of late rows that this run read again, never its own files.
+    """Return the older files of late rows that this run read again, not this run's files.
 
     Under merge and append, a reading may begin at the end of an earlier run's reading. Then the
     late rows beside the dataset were not read again, and stay.
@@ -300,7 +300,7 @@ def _moves(
 def check_paths(
     run: RunContext, unit: WorkUnit, files: Sequence[StagedFile], filesystem: Filesystem
 ) -> None:
-    """Raise if a final path of a work unit's files would be too long; for tasks.
+    """Raise if a final path of a work unit's files would be too long; tasks call this.
 
     Raises:
         WriteError: a path would be too long.

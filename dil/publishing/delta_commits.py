@@ -1,4 +1,4 @@
-"""Commits to a Delta table, and what else of it needs Arrow."""
+"""Commits to a Delta table, and does everything else with the table that needs Arrow."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 
 class DeltaCommits:
-    """Adds files to the table of the dataset's folder and removes others, in one transaction."""
+    """Adds files to the Delta table in a folder and removes files from it, in one transaction."""
 
     def __init__(self, spec: PublishingSpec, filesystem: Filesystem, newest: NewestTable) -> None:
         self._spec = spec
@@ -69,7 +69,7 @@ class DeltaCommits:
             self._values(after, move)
 
     def commit(self, intent: Intent) -> None:
-        """Commit to the table; if another writer comes first, commit on top of its version."""
+        """Commit to the table; if another writer commits first, commit on top of its version."""
         for _ in range(ATTEMPTS):
             try:
                 if self._step(intent):
@@ -87,7 +87,7 @@ class DeltaCommits:
         return frozenset() if table is None else self._marked(table)
 
     def unremovable(self, files: Collection[str]) -> frozenset[str]:
-        """Return the files whose deletion vector is missing, or that cannot be removed."""
+        """Return the files that DIL cannot remove because they have a deletion vector."""
         table = self._newest.look()
         if table is None:
             return frozenset()
@@ -192,11 +192,11 @@ class DeltaCommits:
         log.warning(what, words(error))
 
     def _schema_after(self, known: Schema | None, commit: Commit, live: frozenset[str]) -> Schema:
-        """Return exactly the columns that the table has after a commit.
+        """Return the columns that the table has after a commit.
 
         Raises:
-            WriteError: a column's type would change while files with the old type stay, or its name
-                would change only in capital letters.
+            WriteError: a column's type would change while files with the old type stay, or a
+                column's name would differ from the table's name only in letter case.
         """
         if known is not None and not commit.schema:
             return known

@@ -2,8 +2,8 @@
 
 The transaction carries an application transaction: the job, and the sequence of the intent (rule
 U13). If a table has the application transaction, it has the publish. The application is the job and
-not the dataset, because several jobs may append to one dataset. New columns are added by an earlier
-transaction of their own; until rows arrive they are null.
+not the dataset, because several jobs may append to one dataset. An earlier transaction of its own
+adds new columns; they are null until rows arrive.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class DeltaLog:
         return self._newest.files()
 
     def next_sequence(self) -> int:
-        """Return the next version: no commit gets a version below its own number."""
+        """Return the table's next version; no commit gets a version below the commit's number."""
         table = self._newest.look()
         return 0 if table is None else table.version() + 1
 
@@ -78,7 +78,7 @@ class DeltaLog:
         return self._newest.has(intent)
 
     def fence(self, intent: Intent) -> None:
-        """Write the application transaction of an intent, with the note that it was given up."""
+        """Write an intent's application transaction, and note that the intent was given up."""
         for _ in range(ATTEMPTS):
             table = self._newest.look()
             if table is None or has_commit(table, intent):
@@ -112,7 +112,7 @@ class DeltaLog:
         self._commits.require_fit(commit, live)
 
     def commit(self, intent: Intent) -> None:
-        """Commit to the table; if another writer comes first, commit on top of its version."""
+        """Commit to the table; if another writer commits first, commit on top of its version."""
         self._commits.commit(intent)
 
     def make_durable(self, intent: Intent) -> None:
@@ -136,7 +136,7 @@ class DeltaLog:
         return self._commits.marked_files()
 
     def unremovable(self, files: Collection[str]) -> frozenset[str]:
-        """Return the files whose deletion vector is missing, or that cannot be removed."""
+        """Return the files that DIL cannot remove because they have a deletion vector."""
         return self._commits.unremovable(files)
 
     def vacuum(self, hours: int, now_ms: int, *, is_look: bool) -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 
 The log distinguishes a path with a deletion vector from the same path without it, and the library's
 remove action cannot name the vector. So this module writes a transaction that only removes files,
-with the vectors that the log's add actions name. If the module does not know the form of the log,
-or a rule for its writers, it removes no such file.
+and names the vectors from the log's add actions. If the module does not know the form of the log,
+or a rule for the log's writers, it removes no file with a vector.
 
 Source: the Delta transaction protocol, "Delta Log Entries", "Checkpoints", "Add File and Remove
 File", "Transaction Identifiers", "Commit Provenance Information", "Table Features".
@@ -92,7 +92,7 @@ def write_removal(
     adds: Iterable[Mapping[str, Any]],
     intent: Intent,
 ) -> None:
-    """Write the table's next version, which removes these files and has the publish of an intent.
+    """Write the table's next version, which removes these files and records an intent's publish.
 
     Raises:
         CommitFailedError: another writer committed first.
@@ -143,7 +143,7 @@ def _remove(add: Mapping[str, Any], commit: Commit) -> JsonObject:
 
 
 def _newest_checkpoint(filesystem: Filesystem, log: str, version: int) -> tuple[int, list[str]]:
-    """Return the version of the newest whole checkpoint and its files; -1 without a checkpoint.
+    """Return the version of the newest whole checkpoint and its files; -1 if there is none.
 
     A checkpoint whose name has a UUID does not count.
     """

@@ -28,9 +28,9 @@ Bounds = tuple[object, object]
 def statistics(file: pq.ParquetFile) -> str:
     """Return a file's row count, and the null counts and bounds of its flat columns, as JSON.
 
-    It gives all bounds or none, and an empty set of bounds for a record. If a bound were missing,
-    Delta's library would compare the column to null in a filter of its own, and would find no row
-    of the file.
+    The text has all these bounds or none; a record has an empty set of bounds. If the bounds of one
+    column were missing, the filter of Delta's library would compare the column to null, and would
+    find no row of the file.
     """
     footer, schema = file.metadata, file.schema_arrow
     least: dict[str, object] = {}
@@ -76,7 +76,7 @@ def _flat_columns(footer: pq.FileMetaData, schema: pa.Schema) -> list[tuple[int,
 def _has_nan(file: pq.ParquetFile, names: Sequence[str]) -> bool:
     """Return whether float columns hold NaN, which the footer's bounds ignore.
 
-    Some readers take NaN for larger than every number.
+    For some readers NaN is larger than every number.
     """
     if not names:
         return False
@@ -120,7 +120,7 @@ def _at(ms: int) -> str:
 
 
 def _texts(low: str, high: str) -> Bounds | None:
-    """Return both texts; a long text is cut, and its last character covers the rest."""
+    """Return both bounds as texts; a long text is cut, and its last character covers the rest."""
     if len(high) > _LONGEST_TEXT:
         cut = high[:_LONGEST_TEXT] + _LAST_CHARACTER
         if cut < high:

@@ -1,4 +1,4 @@
-"""Reads the Delta table in a folder: its files, and which commits it has."""
+"""Reads the Delta table in a folder: its files and its commits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COLUMNS = ("path", "num_records", "size_bytes")
 
 
 class NewestTable:
-    """The table of a folder, which is loaded once; later looks load only its new commits."""
+    """The Delta table in a folder; it is loaded once, and later looks load only its new commits."""
 
     def __init__(self, filesystem: Filesystem, folder: str) -> None:
         self._filesystem = filesystem
@@ -58,7 +58,7 @@ class NewestTable:
         return self._table
 
     def files(self) -> Sequence[TableFile]:
-        """Return the files of the table as of the last look, none without a table."""
+        """Return the files of the table as of the last look; empty if there is no table."""
         if self._table is None:
             return ()
         state, files = self._listed
@@ -73,12 +73,12 @@ class NewestTable:
         return files
 
     def has(self, intent: Intent) -> bool:
-        """Return whether the newest version has a commit, which was not given up."""
+        """Return whether the newest version has an intent's commit that was not given up."""
         table = self.look()
         return table is not None and has_commit(table, intent) and not is_given_up(table, intent)
 
     def uri(self, path: str) -> str:
-        """Return the URI of a file that the log names; a file outside the table has one already."""
+        """Return the URI of a file that the log names, by its path in the folder or by a URI."""
         return path if "://" in path else self._filesystem.uri(f"{self._folder}/{path}")
 
     def relative(self, uri: str) -> str:

@@ -1,4 +1,4 @@
-"""Deletes files of a Delta table that only replaced versions need; finds deletion vectors."""
+"""Deletes files that only replaced versions of a Delta table need; finds deletion vectors."""
 
 from __future__ import annotations
 

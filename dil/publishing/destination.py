@@ -43,8 +43,8 @@ def destination_for(spec: PublishingSpec, filesystem: Filesystem) -> Destination
 def described(spec: PublishingSpec, filesystem: Filesystem) -> str:
     """Return the destination and the publish mode as the job writes them, without secrets.
 
-    An intent is finished only if this text is unchanged, because its final names, its transactions
-    and the files that a replace removes belong to one destination.
+    An intent is finished only if this text is unchanged, because final names, transactions and the
+    files that a replace removes belong to one destination.
     """
     table = spec.table
     words = {"ms.publish.mode": spec.mode.value, "ms.table.format": table.format.value}

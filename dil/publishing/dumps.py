@@ -78,9 +78,9 @@ def without_clashes(
     """Return a run's reports; work units that dumped under the same name become failures.
 
     Otherwise chance would decide which file stays: the next attempt of one work unit would replace
-    the published file of the other. A file also clashes with one that needs a folder of
-    the same name. If ``folds_names`` is true, names that differ only in letter case or in the form
-    of accents clash too.
+    the published file of the other unit. A file also clashes with a file that needs a folder of the
+    same name. If ``folds_names`` is true, names that differ only in letter case or in the form of
+    accents clash too.
     """
     key = _folded if folds_names else str
     owners: dict[str, set[str]] = defaultdict(set)
@@ -150,17 +150,18 @@ def without_seizures(
     *,
     folds_names: bool = False,
 ) -> tuple[TaskReport, ...]:
-    """Return a run's reports; work units that take names of others' live files become failures.
+    """Return a run's reports; work units that take names of other units' files become failures.
 
-    A work unit fails if its file has the name of another file that the source still lists, because
-    each of the two would replace the other. Files of all other work units are replaced, and one
-    note counts them. If ``folds_names`` is true, a work unit also fails if its name differs from a
-    live file's name only in letter case, because the store would replace one by the other.
+    A work unit fails if its file has the name of another unit's live file and the source still
+    lists that unit, because each file would replace the other file. If the source no longer lists
+    the other unit, its live file is replaced, and one note counts such files. If ``folds_names`` is
+    true, a work unit also fails if its file's name differs from a live file's name only in letter
+    case, because the store would replace one file by the other.
 
     Args:
         job: The job of the run.
         reports: The reports, without clashes among each other.
-        listed: The units that the source lists, as JSON, if each of its files is read once.
+        listed: The units that the source lists, as JSON, if each file of the source is read once.
         filesystem: The filesystem of the dataset.
         folds_names: See ``without_clashes``.
     """
@@ -197,7 +198,7 @@ def without_seizures(
 def without_case_clashes(
     spec: PublishingSpec, reports: Sequence[TaskReport], filesystem: Filesystem
 ) -> Sequence[TaskReport]:
-    """Return the reports; a work unit fails if its name differs from a live one only in case."""
+    """Return the reports; a work unit fails if its name differs from a live name only in case."""
     if not any(map(_names, reports)):
         return reports
     root = dump_path(spec, "")
@@ -229,7 +230,7 @@ def _owners(job: Job, reports: Sequence[TaskReport], filesystem: Filesystem) -> 
 
 
 def _is_other(job: Job, owner: str | None, report: TaskReport) -> bool:
-    """Return whether the work unit ``owner`` has another source file than a report.
+    """Return whether the source file of work unit ``owner`` is not the source file of a report.
 
     Another version of the same file does not count as another file. Without time partitions, the
     same unit with another start of its range does not count either.

@@ -17,8 +17,8 @@ from dil.spi.destination import Destination, DestinationContext
 from dil.storage import Filesystem
 from dil.storage.side_by_side import call_each
 
-# The most seconds since the live files were read when a file is deleted; no other run can take the
-# lease over in so short a time.
+# A file is deleted at most so many seconds after the live files were read; no other run can take
+# over the lease in so short a time.
 _FRESH_S = 1.0
 # The folders in which DIL's tables, and all Delta tables, keep their logs.
 _LOGS = {"_delta_log": TableFormat.DELTA, "_iceberg": TableFormat.ICEBERG}
@@ -60,7 +60,7 @@ class FileDestination(Destination):
         return manifest.newest(self._filesystem, self._folder).sequence + 1
 
     def landed(self, source: str) -> int:
-        """Return the largest number of a commit of a source, -1 if there is no commit."""
+        """Return the largest number of a source's commits, -1 if the source has no commit."""
         return manifest.newest(self._filesystem, self._folder).landed.get(source, -1)
 
     def uri(self, path: str) -> str:
@@ -96,8 +96,8 @@ class FileDestination(Destination):
     def _delete(self, files: Iterable[PublishedFile], folder: str) -> None:
         """Delete files that are not live.
 
-        A dumped file has overwritten the file that it replaces. Other files may be live again by an
-        undo, if another driver finished the publish while this one slept.
+        A dumped file has overwritten the file that it replaces. Other files may be live again: if
+        another driver finished the publish while this one slept, an undo may have followed.
         """
         known = _LiveFiles(self._filesystem, folder)
 

@@ -21,7 +21,7 @@ _S3 = re.compile(r"s3[an]?://", re.IGNORECASE)
 
 
 def path_of(location: str) -> str:
-    """Return the path for a table's name of a file; a name in another store stays unchanged."""
+    """Return the path of a file from the table's name; names in other stores stay unchanged."""
     scheme, colon, rest = location.partition(":")
     if not colon or scheme == "file":
         return "/" + (rest if colon else location).lstrip("/")

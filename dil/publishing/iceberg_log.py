@@ -103,7 +103,7 @@ class IcebergLog:
         return table is not None and _has(table, intent) and not _is_given_up(table, intent)
 
     def fence(self, intent: Intent) -> None:
-        """Take the number of an intent, and record that it was given up.
+        """Take the number of an intent, and record that the intent was given up.
 
         The record is in an empty snapshot. A driver that read the table earlier would not notice a
         change of only the properties, because commits to a table compare only its snapshots.
@@ -153,7 +153,7 @@ class IcebergLog:
             self._data_file(io, metadata, self._filesystem.uri(move.source))
 
     def commit(self, intent: Intent) -> None:
-        """Commit to the table; if another writer comes first, commit on top of its snapshot."""
+        """Commit to the table; if another writer commits first, commit on top of its snapshot."""
         for _ in range(ATTEMPTS):
             try:
                 if self._step(intent):

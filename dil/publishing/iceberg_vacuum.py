@@ -44,8 +44,8 @@ def marked_files(table: Table) -> frozenset[str] | None:
 class IcebergVacuum:
     """One vacuum of an Iceberg table.
 
-    The vacuum lists the files in the dataset's folder before it expires their snapshots, because
-    after a crash no other record would name them.
+    Before the vacuum expires snapshots, it writes a list of their files in the dataset's folder,
+    because after a crash no other record would name these files.
     """
 
     def __init__(self, table: Table, folder: str, filesystem: Filesystem) -> None:

@@ -1,8 +1,8 @@
 """Finds files of late rows in ``<dataset>_late``, however the job handles late rows now.
 
-A job that wrote late rows beside its dataset may handle them differently today, but its earlier
-files still belong to it: rows that are read again must not be in both places. So this module always
-checks the folder, and a warehouse's table of late rows.
+A job that wrote late rows beside its dataset may handle late rows differently today, but its
+earlier files still belong to it: rows that are read again must not be in the dataset and in a file
+of late rows. So this module always checks the folder, and a warehouse's table of late rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SHARED = frozenset({PublishMode.APPEND, PublishMode.MERGE})
 
 
 def late_files(spec: PublishingSpec, filesystem: Filesystem) -> tuple[FileInfo, ...]:
-    """Return the files of late rows beside a dataset; empty if the folder is another dataset."""
+    """Return the files of late rows beside a dataset; empty if their folder is itself a dataset."""
     if not spec.dataset_path.strip("/"):
         return ()  # Files beside data.publisher.final.dir do not belong to the job.
     folder = layout.late_dir(spec)
@@ -43,9 +43,9 @@ def is_other_dataset(folder: str, filesystem: Filesystem) -> bool:
 def late_rows_there(job: Job, filesystem: Filesystem, destination: Destination) -> tuple[str, ...]:
     """Return the URIs of the files of late rows that a run of a job may delete.
 
-    They include URIs of deleted files as long as their rows are in a table. Under append, a run
-    deletes only files of closed timelabels; for other labels each reading adds its rows, and does
-    not read the rows of an earlier file again. If other jobs publish into the same dataset, no
+    The result includes the URIs of deleted files as long as their rows are in a table. Under
+    append, a run deletes only files of closed timelabels; for other labels a reading adds rows, and
+    does not read the rows of an earlier file again. If other jobs publish into the same dataset, no
     record says which work unit a file belongs to, so a run deletes no file.
     """
     spec = job.publishing

@@ -50,12 +50,12 @@ def backfills_dir(spec: PublishingSpec) -> str:
 
 
 def quarantine_dir(spec: PublishingSpec) -> str:
-    """Return the folder of rows that were put aside; its rows are not part of the dataset."""
+    """Return the folder of rows that were put aside; these rows are not part of the dataset."""
     return join(dataset_dir(spec), QUARANTINE)
 
 
 def late_dir(spec: PublishingSpec) -> str:
-    """Return the folder of rows that were put aside; these rows are not part of the dataset."""
+    """Return the folder of late rows beside the dataset; they are not part of the dataset."""
     return f"{dataset_dir(spec).rstrip('/')}{LATE}"
 
 
@@ -83,7 +83,7 @@ def dump_path(spec: PublishingSpec, name: str) -> str:
 
 
 def audit_dir(spec: PublishingSpec) -> str:
-    """Return the folder that records requests unless the job names another one."""
+    """Return the folder for records of requests, if the job names no other folder."""
     return join(dataset_dir(spec), AUDIT)
 
 

@@ -50,8 +50,8 @@ def old_leftovers(
 ) -> tuple[Leftovers, ...]:
     """Return unneeded files whose last change was at or before an instant in epoch ms UTC.
 
-    Files that the last act withdrew or put aside stay, because its undo needs them. The files that
-    one act withdrew are returned together or not at all.
+    Files that the last act withdrew or put aside stay, because the act's undo needs them. The files
+    that one act withdrew are returned together or not at all.
     """
     found: dict[str, list[FileInfo]] = {}
     for root in (withdrawal.act_folder(spec, ""), set_aside.act_folder(spec, "")):
@@ -96,8 +96,8 @@ def _of_acts(
 ) -> Iterator[FileInfo]:
     """Yield the files of each act whose files are all old.
 
-    An act that the chain does not know counts too: a crash came before it was decided, or it is an
-    act of another job.
+    An act that the chain does not know counts too: a crash came before the act was decided, or
+    another job requested the act.
     """
     by_act: dict[str, list[FileInfo]] = defaultdict(list)
     for file in _own_files(filesystem, spec, root):
@@ -109,7 +109,7 @@ def _of_acts(
 
 
 def _own_files(filesystem: Filesystem, spec: PublishingSpec, root: str) -> Iterator[FileInfo]:
-    """Yield the files below a folder of the dataset, without files that a link leads out of it."""
+    """Yield the files below a folder of the dataset, but not through a link out of the dataset."""
     base = layout.dataset_dir(spec)
     real = filesystem.real_path(base)
     is_here: dict[str, bool] = {}

@@ -1,9 +1,9 @@
 """Compares the last publish in state with the last publish in the dataset.
 
-With each intent, and in the same transaction, the state store keeps the number of the publish and
-its destination. If a dataset has a later commit of the same job, a newer state published it: this
-state is an older copy, and would read the rows of those commits again. A state without any publish
-was lost, or is a copy from before the first publish.
+With each intent, and in the same transaction, the state store records the number and the
+destination of the publish. If a dataset has a later commit of the same job, a newer state published
+it: this state is an older copy, and would read the rows of those commits again. A state without any
+publish was lost, or is a copy from before the first publish.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def newer_dataset(
 ) -> str:
     """Return the problem if the dataset has commits that the state lacks, else "".
 
-    ``destination`` belongs to ``spec``; the caller may pass one that it has already.
+    ``destination`` belongs to ``spec``; a caller that has it already may pass it.
     """
     destination = destination or destination_for(spec, filesystem)
     older = _older_copy(job, store, spec, filesystem, destination)
@@ -49,7 +49,7 @@ def lost_state(
     filesystem: Filesystem,
     destination: Destination,
 ) -> str:
-    """Return the problem if the dataset has a job's rows but its state has no publish, else "".
+    """Return the problem if a job has rows in the dataset but no publish in its state, else "".
 
     There is no problem if an operator set the state since then, for example by importing
     watermarks.
@@ -163,8 +163,8 @@ def refuse_lost_state(
 def _ways_out(anew: str) -> str:
     """Return the ways to make state and dataset agree, as the advice of a message.
 
-    A run with window_replace is not one of them: the next run would append the rows that this run
-    leaves out.
+    To run once with window_replace is not one of these ways: the next run would append the rows
+    that this run leaves out.
     """
     restore = (
         "Nothing was changed. Restore the newest copy of the state: dil state restore JOB.conf"

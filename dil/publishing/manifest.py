@@ -64,12 +64,13 @@ EMPTY = Manifest(_WITHOUT_UNITS, -1, "", ())
 def newest(filesystem: Filesystem, dataset_dir: str) -> Manifest:
     """Return the newest manifest, EMPTY if the dataset has none.
 
-    Numbers have no gaps, so the search upwards from the hint also finds manifests that a crash kept
-    out of the hint.
+    Numbers have no gaps. So the search upwards from the hint also finds a manifest if a crash
+    prevented the change of the hint.
 
     Raises:
         StateError: a newer version wrote a manifest, or a manifest is damaged.
-        WriteError: the manifest lists its files under another cluster or bucket than the folder's.
+        WriteError: the manifest lists files under another cluster or bucket than that of the
+            folder.
     """
     sequence = _hinted(filesystem, dataset_dir)
     found = _at(filesystem, dataset_dir, sequence)
@@ -79,7 +80,7 @@ def newest(filesystem: Filesystem, dataset_dir: str) -> Manifest:
 
 
 def _hinted(filesystem: Filesystem, dataset_dir: str) -> int:
-    """Return a number near the newest manifest's number, -1 without a hint."""
+    """Return a number near the newest manifest's number, -1 if there is no hint."""
     hint = _content(filesystem, f"{_meta(dataset_dir)}/current.json")
     return -1 if hint is None else msgspec.json.decode(hint, type=_Hint).sequence
 
@@ -150,8 +151,8 @@ def advance(
     """Write the manifest of a commit, numbered ``first`` or later; repeating it changes nothing.
 
     If another job that appends to the same dataset takes the number first, this function tries the
-    next number on top of that job's files. A driver that wakes up after others finished its commit
-    finds that the commit has landed, and writes nothing.
+    next number on top of that job's files. If a driver wakes up after another driver finished its
+    commit, it finds that the commit has landed, and writes nothing.
     """
     before = newest(filesystem, dataset_dir)
     while before.landed.get(commit.source_name, -1) < first:

@@ -1,4 +1,4 @@
-"""Writes ``_dil_metadata.json`` beside the rows: facts that their readers need (rule U8)."""
+"""Writes ``_dil_metadata.json`` beside the rows: facts for readers of the rows (rule U8)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Metadata:
 def write_metadata(
     filesystem: Filesystem, folder: str, job: Job, run_id: str, *, is_full: bool
 ) -> None:
-    """Write whether the newest run's rows are all rows or only changes, and which keys they have.
+    """Write whether the newest run read all rows or only changes, and the keys of the rows.
 
     The file is not part of the publish: after a crash before this call, the file of the earlier run
     stays. The metadata file that earlier releases wrote is deleted.

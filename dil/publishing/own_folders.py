@@ -2,8 +2,8 @@
 
 Records of runs, intents, results in staging and manifests name files by absolute paths, and each of
 these records can be edited, damaged, or copied from another place. So before the first file is
-touched, the paths, with links resolved, are compared with the folders in which the job stages and
-publishes.
+touched, links in the paths are resolved, and the paths are compared with the folders in which the
+job stages and publishes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def split_runs(
 ) -> tuple[list[RunRecord], list[RunRecord]]:
     """Return the runs that staged in the job's staging, and the runs that staged elsewhere.
 
-    The record of a run that staged elsewhere was edited, or the job published elsewhere before. The
+    If a run staged elsewhere, its record was edited, or the job published elsewhere before. The
     files there are left alone.
     """
     runs = list(runs)
@@ -93,7 +93,7 @@ def outside_files(
 def refuse_outside_files(
     commit: Commit, spec: PublishingSpec, job_name: str, filesystem: Filesystem
 ) -> None:
-    """Raise if a commit touches a file outside of the job's folders, before it is decided.
+    """Raise if an undecided commit touches a file outside of the job's folders.
 
     Raises:
         WriteError: the commit touches such a file; the message names the first one. Nothing was
@@ -218,7 +218,7 @@ class _Limits:
 
     @cached_property
     def _of_others(self) -> tuple[str, ...]:
-        """Return the folders beside the dataset that belong to another dataset with such a name."""
+        """Return the folders beside the dataset that, by their names, belong to another dataset."""
         return tuple(each for each in self._beside if is_other_dataset(each, self._filesystem))
 
     def _path(self, uri: str) -> str | None:

@@ -2,7 +2,7 @@
 
 ``owner.json`` names the first job. Each further job, and a job that changed its mode, has its own
 file in ``owners``. A job enters itself first and then looks for other jobs. So if two jobs come at
-the same moment, at least one sees the other, however long it was stopped in between.
+the same moment, at least one of them sees the other, however long either of them pauses in between.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ def claim(
     group: str = "",
     is_newest_state: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Enter a job as an owner of the dataset; a folder that this creates gets ``dir_mode``.
+    """Enter a job as an owner of the dataset; a missing folder is created with ``dir_mode``.
 
-    If ``group`` is not empty, the dataset's folder is given to that group, even if it exists
-    already. If a job's state was copied to another store, its new entry replaces its old one,
-    provided that ``is_newest_state`` holds.
+    If ``group`` is not empty, the dataset's folder is given to this group, even if the folder
+    exists already. If a job's state was copied to another store and ``is_newest_state`` returns
+    true, the job's new entry replaces its old entry.
 
-    Only the run that holds the job's lease may call it.
+    Only the run that holds the job's lease may call this.
 
     Raises:
         ConfigError: another job owns the dataset, and not both jobs append.
@@ -85,7 +85,7 @@ def _enter(
     before: _Entries,
     taken_over: Sequence[tuple[str, str]],
 ) -> None:
-    """Write an owner's entry, unless an entry that it does not replace forbids it."""
+    """Write an owner's entry, unless another entry, which stays, forbids that."""
     meta = f"{dataset_dir}/{META}"
     _refuse_others(before, owner, dataset_dir)
     known = before.get((owner.job, owner.store))

@@ -1,7 +1,7 @@
 """Records the progress of an unfinished attempt, page by page, beside its staged files.
 
-Each checkpoint of an attempt is one file ``page-<n>.json``, which is written as a whole or not at
-all and never changed. So a kill at any moment leaves the earlier checkpoints intact. No task
+Each checkpoint of an attempt is one file ``page-<n>.json``. The file is written as a whole or not
+at all, and never changed. So a kill at any moment leaves the earlier checkpoints intact. No task
 touches the state store (rule C32). A later attempt of the same work unit, in this run or a later
 one, reads the log; the log itself is never published.
 """
@@ -26,12 +26,12 @@ _COPIED_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class LogOwner:
-    """The values that must be equal if a later attempt is to continue; times are epoch ms UTC.
+    """A later attempt may continue only if these values are equal; times are epoch ms UTC.
 
     ``low`` and ``high`` are 0 if no request depends on the window. ``full_extract`` is true only if
-    the run is full and its requests differ from an incremental run's. ``last_high`` is the end of
-    the earlier reading of the work unit; a first reading has none. So a second reading never
-    continues an attempt that began before the last publish.
+    the run is full and its requests differ from the requests of an incremental run. ``last_high``
+    is the end of the earlier reading of the work unit; a first reading has none. So a second
+    reading never continues an attempt that began before the last publish.
     """
 
     signature: str
@@ -56,7 +56,7 @@ class LoggedFile:
 
 @dataclass(frozen=True, slots=True)
 class RefusedRequest:
-    """A payload row that was put aside, by the number of its request, and the receiver's answer.
+    """A payload row that was put aside: the number of its request, and the receiver's answer.
 
     A later attempt reads the row itself again from the payload input.
     """
@@ -67,12 +67,13 @@ class RefusedRequest:
 
 @dataclass(frozen=True, slots=True)
 class LoggedCheckpoint:
-    """The additions of one checkpoint to the checkpoints before it.
+    """The additions of one checkpoint to the earlier checkpoints.
 
     Paging continues at ``position``. ``files`` and ``refused`` contain only entries that no earlier
-    checkpoint has. The other members replace their values in the earlier checkpoint: the number of
-    requests so far, the schema, the findings for each column, notes for the report. ``read_since``
-    is the run time (now), epoch ms UTC, of the run that read the first page; 0 if it is unknown.
+    checkpoint has. The values of the other members replace those of the earlier checkpoint: the
+    number of requests so far, the schema, the findings for each column, notes for the report.
+    ``read_since`` is the run time (now), epoch ms UTC, of the run that read the first page; 0 if it
+    is unknown.
     """
 
     owner: LogOwner
@@ -146,7 +147,7 @@ def read_log(filesystem: Filesystem, folder: str) -> PageLog | None:
 
 
 def best_log(filesystem: Filesystem, unit_folder: str, owner: LogOwner) -> PageLog | None:
-    """Return the log with the most progress among a work unit's attempts, None without one."""
+    """Return the log with the most progress among a work unit's attempts, None if there is none."""
     found = [
         log
         for attempt in filesystem.folders(unit_folder)
@@ -159,7 +160,7 @@ def best_log(filesystem: Filesystem, unit_folder: str, owner: LogOwner) -> PageL
 def page_logs(filesystem: Filesystem, staging_dir: str) -> dict[str, PageLog]:
     """Return the logs that tasks left below a run's staging, by signature.
 
-    If a work unit has several attempts, the log of the attempt with the most progress is returned.
+    If a work unit has several attempts, the result has the log with the most progress.
     """
     found: dict[str, PageLog] = {}
     for log in _logs(filesystem, staging_dir):
@@ -170,7 +171,7 @@ def page_logs(filesystem: Filesystem, staging_dir: str) -> dict[str, PageLog]:
 
 
 def drop_logs(filesystem: Filesystem, staging_dir: str, signatures: Collection[str]) -> None:
-    """Delete the logs of work units below a run's staging, with the files that they name.
+    """Delete the logs of work units below a run's staging, and the files that these logs name.
 
     Raises:
         WriteError: the file system refused the deletion.
@@ -181,14 +182,14 @@ def drop_logs(filesystem: Filesystem, staging_dir: str, signatures: Collection[s
 
 
 def keep_logs(filesystem: Filesystem, staging_dir: str, owed: Collection[str]) -> bool:
-    """Delete a run's staging, except the logs of work units that are still owed.
+    """Delete a run's staging, except the logs of the work units in ``owed``.
 
     Args:
         filesystem: The filesystem of the staging folder.
         staging_dir: The run's staging folder.
         owed: The signatures of work units that a later run continues.
 
-    Returns: Whether any log was kept; if False, no log was worth keeping, and nothing was deleted.
+    Returns: Whether any log was kept; if False, there was no log to keep, and nothing was deleted.
     """
     logs = _logs(filesystem, staging_dir)
     kept = {log.folder for log in logs if log.last.owner.signature in owed}

@@ -34,7 +34,8 @@ def plugged_destination(
 class _Translating(Destination):
     """Calls a destination class of the job's own, and translates its errors to DIL's.
 
-    It calls no methods for tables of files, because such a class keeps no earlier versions.
+    It calls no methods for tables of files, because a class of the job's own keeps no earlier
+    versions.
     """
 
     def __init__(self, inner: Destination, what: str) -> None:
@@ -116,7 +117,7 @@ class _Translating(Destination):
             return self._is(bool, self._inner.is_given_up(intent), "is_given_up")
 
     def _is(self, kind: type[T], found: T, method: str) -> T:
-        """Return an answer of the right type; a wrong one, such as None for False, may lose rows.
+        """Return an answer of the right type; a wrong type, such as None for False, may lose rows.
 
         Raises:
             PluginFailureError: the answer has another type.

@@ -35,7 +35,7 @@ def publish(
     filesystem: Filesystem,
     destination: Destination | None = None,
 ) -> JsonObject | None:
-    """Make an operator's commit visible and record it; return the new block, None if none was due.
+    """Make an operator's commit visible and record it; return the new block, None if it needs none.
 
     Raises:
         StateError: the state is older than the dataset.
@@ -58,7 +58,8 @@ def make_visible(
     """Record a commit's intent, then move its files to their visible places.
 
     A commit that moves and removes no file needs neither step. ``destination`` belongs to ``spec``;
-    a caller that has one passes it, because it may have cached facts about a table.
+    a caller that has a destination passes it, because the object may have cached facts about a
+    table.
 
     Raises:
         LeaseLostError: another run took over before anything became visible.
@@ -136,7 +137,7 @@ def _refuse_unfit_names(commit: Commit, filesystem: Filesystem) -> None:
 def append_block(
     store: StateStore, lease: Lease, commit: Commit, spec: PublishingSpec, filesystem: Filesystem
 ) -> int | None:
-    """Record a visible commit; return its block's sequence, None if no block was due.
+    """Record a visible commit; return its block's sequence, None if it needs no block.
 
     Raises:
         LeaseLostError: another run took over; the next run finishes this publish.
@@ -240,10 +241,10 @@ def carry_out(
 
 
 def quarantined_files(spec: PublishingSpec, filesystem: Filesystem) -> tuple[str, ...]:
-    """Return the URIs of the files of put-aside rows, if a run may delete such files.
+    """Return the URIs of the files of put-aside rows; empty if a run must not delete such files.
 
-    These are rows that broke the contract and rows that the receiver refused; late rows are handled
-    separately.
+    Put-aside rows are rows that broke the contract and rows that the receiver refused; late rows
+    are handled separately.
     """
     if spec.mode is PublishMode.APPEND:
         return ()
@@ -260,11 +261,11 @@ def untracked_files(
 ) -> tuple[PublishedFile, ...]:
     """Return the visible files of the dataset that no manifest lists.
 
-    A replace removes them (rule U16). A window replace removes those whose names belong to its own
-    work units, because a manifest may have been lost. The result contains no files of other
-    datasets below this one, and no files behind links. A table knows all its live files, and keeps
-    other files for readers of its earlier versions; for a table, the result is its live files
-    without a work unit.
+    A replace removes these files (rule U16). A window replace removes such a file if its name
+    belongs to one of the replaced work units, because a manifest may have been lost. The result
+    contains no files of other datasets below this one, and no files behind links. A table knows all
+    its live files, and keeps other files for readers of its earlier versions; for a table, the
+    result is its live files without a work unit.
     """
     if spec.mode in (PublishMode.APPEND, PublishMode.MERGE) or spec.destination is not None:
         return ()
@@ -305,7 +306,8 @@ def _without_links(files: Iterable[FileInfo], base: str, filesystem: Filesystem)
 def sweep(filesystem: Filesystem, staging_dir: str) -> bool:
     """Delete a run's staging folder; return whether it no longer exists.
 
-    A task of a crashed run may still write there for a moment; then the next run sweeps.
+    A task of a crashed run may still write there for a moment; then the next run deletes the
+    folder.
     """
     try:
         filesystem.delete_tree(staging_dir)

@@ -50,12 +50,12 @@ class UnfinishedUnits:
     """Work units that a run planned and did not finish.
 
     Attributes:
-        failed: Work units that earlier runs read in part, and the remainders that a backfill hides.
-            They are recorded as failed, because otherwise they would look up to date as soon as a
-            newer partition is published (rules P19 and P20). Other work units have no record, so
-            they stay due.
-        low: The earliest partition start among all of these and the work units left out of the
-            plan. The dataset's watermark stays below it.
+        failed: Work units that earlier runs read in part, and the unread parts of partitions that a
+            backfill went beyond. They are recorded as failed, because otherwise they would look up
+            to date as soon as a newer partition is published (rules P19 and P20). Other work units
+            have no record, so they stay due.
+        low: The earliest partition start among all unfinished work units and the work units left
+            out of the plan. The dataset's watermark stays below it.
         missed: Work units that no run reads; they are recorded as missed.
     """
 
@@ -97,9 +97,8 @@ class ReusePolicy:
     """Decides whether a run may use rows that an earlier run read.
 
     A grace period waits for corrections. Rows that were read before it ended may lack corrections.
-    They may be used only if the work unit will be due again, that is, if it ends after
-    ``due_after``, the cutoff that this run's publish leaves (rules C30 and P19). Times are epoch ms
-    UTC.
+    They may be used only if the work unit will be due again: if it ends after ``due_after``, the
+    cutoff that this run's publish leaves (rules C30 and P19). Times are epoch ms UTC.
     """
 
     grace_ms: int
@@ -116,7 +115,7 @@ class ReusePolicy:
         return cls(plan.grace_ms, max(due_after, plan.cutoff or 0))
 
     def is_fresh_enough(self, unit: WorkUnit, read_since: int) -> bool:
-        """Return whether rows whose reading began at ``read_since`` may be used."""
+        """Return whether rows may be used if their reading began at ``read_since``."""
         is_late = read_since >= unit.high + self.grace_ms
         return self.grace_ms <= 0 or is_late or unit.high > self.due_after
 
@@ -129,7 +128,8 @@ def resumable(
 ) -> dict[str, str]:
     """Return, by signature, the folders in which runs kept pages of these work units.
 
-    The last run's folder counts. If its pages are not fresh enough, the text is empty.
+    Of several runs the last run's folder counts. If its pages are not fresh enough, an empty text
+    takes the place of the folder.
     """
     logs: dict[str, PageLog] = {}
     for run in runs:
@@ -185,7 +185,7 @@ class SentResults:
 def _by_range(
     results: Iterable[StagedResult], digests: Collection[str]
 ) -> Mapping[tuple[str, int, int], StagedResult]:
-    """Return the results of these configurations, by the values that an adoption compares."""
+    """Return the results with these configurations, by the values that an adoption compares."""
     return {
         (each.work_unit.signature, each.work_unit.low, each.work_unit.high): each
         for each in results

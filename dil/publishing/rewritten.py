@@ -1,6 +1,7 @@
-"""Finds files that another program rewrote, so that the work units of their rows are unknown.
+"""Finds files that another program rewrote: the work units of their rows are unknown.
 
-The other program replaced files of the job by its own. Rows that are read again would be doubled.
+The other program replaced the job's files by files of its own. If a run read the rows of these
+files again, the rows would be doubled.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def rewritten_units(
     signatures: Iterable[str],
     altered: Iterable[PublishedFile] = (),
 ) -> StateError | None:
-    """Return why work units cannot be replaced, if another program may hold their rows; else None.
+    """Return an error if files of another program may hold rows of these work units, else None.
 
     Args:
         job: The name of the job.
@@ -77,7 +78,7 @@ def refuse_rewritten(
     files: Iterable[PublishedFile],
     signatures: Iterable[str],
 ) -> None:
-    """Raise if work units cannot be replaced because another program may hold their rows.
+    """Raise if files of another program may hold rows of work units that are to be replaced.
 
     The arguments are as for ``rewritten_units``.
 
@@ -118,7 +119,7 @@ def _missing(
 ) -> Iterator[PublishedFile]:
     """Yield the listed files of work units that no longer exist.
 
-    Dumped files do not count: no program rewrites them, but programs move them away.
+    Dumped files do not count: no program rewrites dumped files, but programs move them away.
     """
     listed = [file for file in files if not (file.is_dump or wanted.isdisjoint(file.signatures))]
     if spec.mode is PublishMode.APPEND:  # Other jobs may publish there.

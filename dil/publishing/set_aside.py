@@ -1,9 +1,9 @@
-"""Moves rows that an operator's act puts aside, and brings them back when it is undone.
+"""Moves rows that an operator's act puts aside, and brings them back when the act is undone.
 
-A backfill brings its own rows for ``_quarantine`` and ``_failed``, and takes away the late rows of
-the work units that it replaces. The late rows move to ``<dataset>/_dil/aside/<act>/<folder>/``,
-which no reader takes for rows of the dataset; undoing the act moves them back. File names in the
-first two folders consist of act, work unit and number; in ``aside`` each file keeps its name.
+A backfill adds its own rows to ``_quarantine`` and ``_failed``, and takes away the late rows of the
+work units that it replaces. The late rows move to ``<dataset>/_dil/aside/<act>/<folder>/``, which
+no reader takes for rows of the dataset; undoing the act moves them back. File names in the first
+two folders consist of act, work unit and number; in ``aside`` each file keeps its name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Recorded = Callable[[], Mapping[str, PublishedFile]]
 def exchanged(
     filesystem: Filesystem, spec: PublishingSpec, undone: str, act_id: str, recorded: Recorded
 ) -> tuple[Move, ...]:
-    """Return the moves that swap the rows that an act put aside with the rows that it took away.
+    """Return the moves that exchange rows that an act put aside for rows that it took away.
 
     Args:
         filesystem: The filesystem of the dataset.
@@ -83,7 +83,7 @@ def late_back(
     returning: Iterable[Move],
     recorded: Recorded,
 ) -> tuple[Move, ...]:
-    """Return the moves that bring late rows back, for files that acts withdrew with them.
+    """Return the moves that bring back the late rows that acts took aside with withdrawn files.
 
     ``returning`` are the moves that bring the withdrawn files back.
     """

@@ -97,7 +97,8 @@ def refuse_window_replace(spec: PublishingSpec, live: Iterable[PublishedFile]) -
 def refuse_unlisted(spec: PublishingSpec, untracked: Iterable[PublishedFile]) -> None:
     """Raise if a shared file is in no manifest, before work units are replaced.
 
-    ``untracked`` are ``publisher.untracked_files``; a file's name shows if it holds several units.
+    ``untracked`` are ``publisher.untracked_files``; a file's name shows whether the file holds rows
+    of several units.
 
     Raises:
         StateError: the manifest that listed the file no longer exists; nothing was decided.

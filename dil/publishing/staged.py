@@ -157,7 +157,7 @@ def _results_of_task(
 def read_result(
     filesystem: Filesystem, folder: str, *, published: bool = False
 ) -> StagedResult | None:
-    """Return the result of an attempt, None unless it is complete and its files exist.
+    """Return the result of an attempt; None if the attempt is incomplete or a file is missing.
 
     For ``published`` see ``read_results``.
     """
@@ -174,7 +174,7 @@ def _content(filesystem: Filesystem, path: str) -> bytes:
 
 
 def _decoded(data: bytes, sizes: Mapping[str, int] | None) -> StagedResult | None:
-    """Return a result, None unless all its files exist; ``sizes`` None omits that check."""
+    """Return a result, None if a file of it is missing; None as ``sizes`` omits that check."""
     try:
         result = msgspec.json.decode(data, type=StagedResult)
     except msgspec.MsgspecError:

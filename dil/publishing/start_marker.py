@@ -1,9 +1,9 @@
 """A start marker shows a later execution that rows may have been sent (rule U22).
 
-A task writes it for a work unit whose rows must not be sent twice, before it sends the first row.
-The marker is outside of the runs' staging folders, because it must outlive them. A run that finds
-it knows that an attempt began but recorded no end, or ended without knowing which rows the receiver
-accepted.
+A task writes the marker for a work unit whose rows must not be sent twice, before the task sends
+the first row. The marker is outside of the runs' staging folders, because it must outlive them. A
+marker tells a later run that an attempt began but recorded no end, or that the attempt ended
+without knowing which rows the receiver accepted.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ LOOK = (
 
 
 class MarkState(StrEnum):
-    """The last known progress of an attempt; BEGUN means that its outcome is unknown.
+    """The last known progress of an attempt; BEGUN means that the attempt's outcome is unknown.
 
-    KEPT means that it failed, but its progress shows which rows the receiver accepted.
+    KEPT means that the attempt failed, but its progress shows which rows the receiver accepted.
     """
 
     BEGUN = "begun"
@@ -137,7 +137,7 @@ class StartMarker:
         return mark.run_id == self._run.run_id or bool(self._run.resume_from.get(self._signature))
 
     def _answers(self, mark: StartMark) -> str:
-        """Return words about the place of the answers; a publish would have deleted the marker."""
+        """Return words that say where the answers are; a publish would have deleted the marker."""
         if read_result(self._filesystem, mark.folder) is not None:
             return f"its answers are staged in {mark.folder} and not published"
         return f"its answers in {mark.folder} no longer exist, and were not published"
@@ -168,7 +168,7 @@ class StartMarker:
 def forget(filesystem: Filesystem, folder: str, commit: Commit) -> None:
     """Delete the markers of work units whose answers are published; errors are only logged.
 
-    If a task was killed after its result was staged, its marker still says BEGUN, but the run that
+    If a task was killed after its result was staged, the marker still says BEGUN, but the run that
     adopts the result knows that all rows were sent. ``folder`` is ``layout.sending_dir``.
     """
     try:
@@ -181,7 +181,7 @@ def forget(filesystem: Filesystem, folder: str, commit: Commit) -> None:
 
 
 def forget_committed(filesystem: Filesystem, folder: str, runs: Iterable[RunRecord]) -> None:
-    """Delete markers of rows that these runs sent and committed, in case a kill prevented it.
+    """Delete markers of rows that these runs sent and committed, if a kill left such markers.
 
     A marker stays if its result is still in staging: these rows were not published, even if the
     run committed others.

@@ -1,8 +1,8 @@
 """Publishes to Delta and Iceberg tables; they differ only in the table's own log.
 
 First the files are moved to their names; readers of the table do not look there yet. Then one
-transaction of the log adds them and removes replaced files. At last the manifest records the work
-units of the files.
+transaction of the log adds these files and removes replaced files. At last the manifest records the
+work units of the files.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from dil.storage import Filesystem
 class TableLog(Protocol):
     """The operations of a table's log.
 
-    Every call uses the table's newest state: it queries the version first, because any program may
-    have changed the table, and reads only the new part.
+    Every call uses the table's newest state. It first queries the version, because any program may
+    have changed the table, and then reads only the new part.
     """
 
     def partition_fields(self) -> Sequence[str] | None:
@@ -83,7 +83,7 @@ class TableLog(Protocol):
         """
 
     def make_durable(self, intent: Intent) -> None:
-        """Return when a power failure can no longer destroy the files written since the intent."""
+        """Make the files written since the intent durable, so that they survive a power failure."""
 
     def marks_deleted_rows(self) -> bool:
         """Return whether another program may mark rows as deleted outside of the data files."""
@@ -126,7 +126,7 @@ class TableDestination(Destination):
         return self._open()
 
     def _log(self) -> AbstractContextManager[TableLog]:
-        """Yield the log; afterwards its connections are closed, but its cached facts are kept."""
+        """Yield the log; afterwards close the log's connections, but keep its cached facts."""
         return closing(self._kept)
 
     def check(self) -> None:
@@ -155,7 +155,7 @@ class TableDestination(Destination):
             return log.next_sequence()
 
     def landed(self, source: str) -> int:
-        """Return the largest number of a commit of a source, -1 if there is no commit."""
+        """Return the largest number of a source's commits, -1 if the source has no commit."""
         newest = manifest.newest(self._filesystem, layout.dataset_dir(self._spec))
         return newest.landed.get(source, -1)
 
@@ -164,14 +164,14 @@ class TableDestination(Destination):
         return self._filesystem.uri(path)
 
     def lost(self, intent: Intent) -> tuple[Move, ...]:
-        """Return the moves whose file is nowhere any more; empty if the table has the commit."""
+        """Return the moves whose file no longer exists; empty if the table has the commit."""
         with self._log() as log:
             if log.has(intent):
                 return ()
         return dumps.lost_moves(intent.commit.moves, self._filesystem)
 
     def has_landed(self, intent: Intent) -> bool:
-        """Return whether the table has the commit, even if others changed its files since."""
+        """Return whether the table has the commit, even if other writers changed files since."""
         with self._log() as log:
             return log.has(intent)
 

@@ -1,7 +1,7 @@
 """The common part of tables of Parquet files: moves files to their names, lists and checks them.
 
-The table's own log lists the live files. The dataset's manifest has their work unit, run and
-SHA-256. Files that a table no longer has stay in place, for readers of its earlier versions.
+The table's own log lists the live files. The dataset's manifest has the work unit, run and SHA-256
+of these files. Files that a table no longer has stay in place, for readers of its earlier versions.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _is_there(move: Move, filesystem: Filesystem) -> bool:
 
 
 def replaces_everything(spec: PublishingSpec, commit: Commit) -> bool:
-    """Return whether a commit replaces all rows of the table, whoever wrote them."""
+    """Return whether a commit replaces all rows of the table, also rows of other writers."""
     return spec.mode is PublishMode.REPLACE and commit.act is None
 
 
@@ -148,7 +148,7 @@ def refuse_plain_files(filesystem: Filesystem, spec: PublishingSpec) -> None:
 
 
 def refuse_gone(spec: PublishingSpec, gone: Collection[str]) -> None:
-    """Raise if a commit replaces files that the table does not have, before it is decided.
+    """Raise if an undecided commit replaces files that the table does not have.
 
     Raises:
         CommitConflictError: the table lacks a file; nothing was published, and a new plan may fit.
@@ -162,7 +162,7 @@ def refuse_gone(spec: PublishingSpec, gone: Collection[str]) -> None:
 
 
 def refuse_doubling(spec: PublishingSpec, gone: Collection[str], version: object) -> None:
-    """Stop a decided publish if files that it replaces have left the table since.
+    """Raise if files that a decided publish replaces have left the table since the decision.
 
     Raises:
         CommitUnknownError: the rows of the missing files may be in other files now, and would be
@@ -212,7 +212,7 @@ def refuse_marked(spec: PublishingSpec, marked: Collection[str]) -> None:
 
 
 def refuse_marked_since(spec: PublishingSpec, marked: Collection[str], version: object) -> None:
-    """Stop a decided publish if rows of its files were marked as deleted since.
+    """Raise if rows of a decided publish's files were marked as deleted since the decision.
 
     Raises:
         CommitUnknownError: the deleted rows would come back.

@@ -33,7 +33,7 @@ class _Copy:
 
 
 def require_recorded(store: StateStore) -> None:
-    """Raise if the chain never recorded a file, because then it cannot record a removal.
+    """Raise if the chain never recorded a file, because then the chain cannot record a removal.
 
     Raises:
         StateError: no block of the chain names a schema.
@@ -68,7 +68,8 @@ def bring_back(
     """Return the moves that bring the files of an act back into the dataset.
 
     Raises:
-        StateError: a copy no longer exists, or a later dumped file has a file's name.
+        StateError: a copy no longer exists, or a later dumped file has the name of one of the
+            files.
     """
     folder = act_folder(spec, act_id)
     moves = tuple(move for move in _kept(filesystem, folder) if move.target.uri in uris)
@@ -107,12 +108,12 @@ def copies(
 def keep_copies(
     filesystem: Filesystem, spec: PublishingSpec, moves: Iterable[Move]
 ) -> tuple[Move, ...]:
-    """Make an undo repeatable that is given up; return the moves of files that are not copies.
+    """Make an undo that is given up repeatable; return the moves of files that are not copies.
 
     Copies that were moved into the dataset return to their folder. All copies get other names
-    there, so that a driver that decided these moves and wakes up later finds none of them. A file
-    in a table's folder stays there too, because earlier versions of the table may list it. This
-    function may be repeated.
+    there, so that a driver that decided these moves and wakes up later finds no copy. A file in a
+    table's folder stays there too, because earlier versions of the table may list it. This function
+    may be repeated.
 
     Raises:
         WriteError: the store refused the move.

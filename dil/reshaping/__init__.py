@@ -1,8 +1,8 @@
 """Brings a run's staged files into the form that is published: one schema, merged by key.
 
-Everything here happens before the intent, below the run's staging folder, and is repeated from
-scratch if it has to be done again (rule C26). This package does not use Spark: its callers decide
-where a stage's tasks run.
+Everything here happens before the intent, below the run's staging folder, and a repetition begins
+from scratch (rule C26). This package does not use Spark: its callers decide where a stage's tasks
+run.
 """
 
 from dil.reshaping.reshape import reshape

@@ -1,8 +1,8 @@
 """The changelog of a merge: rows that came, went and changed, in files outside of the dataset.
 
 A row of the changelog has the columns of the dataset, and ``op``: 0 for a row that came, 1 for a
-row that went, 2 for a row before its change and 3 for the row after it, which follows. A merged
-row that equals the row before is not in the changelog.
+row that went, 2 for a row before its change, and 3 for the row after the change, which is the next
+row. If a merge leaves a row as it was, the row is not in the changelog.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class StagedSource:
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """A live file, and its rows that went or were marked as deleted."""
+    """A live file, and those of its rows that went or were marked as deleted."""
 
     item: Candidate
     rows: ChangedRows
@@ -61,10 +61,10 @@ class ChangelogWriter:
     deleted_at: int
 
     def refuse_own_column(self) -> None:
-        """Refuse rows of the job that have a column ``op`` already.
+        """Raise if the rows of the job already have a column ``op``.
 
         Raises:
-            ConversionError: they have one.
+            ConversionError: the rows have this column.
         """
         if OP in self.target.names:
             raise ConversionError(
@@ -88,7 +88,7 @@ class ChangelogWriter:
             staged: The staged files of the run.
             drops: Their rows that are not published.
             changed: The live files in which rows went.
-            before: Live files all of whose rows come first.
+            before: Live files; all their rows come first in the changelog.
             stage: Runs the tasks.
         """
         size = sum(each.rows.bytes for each in staged)
@@ -179,7 +179,7 @@ def _replacing(table: pa.Table, file: int, candidate: int) -> pa.Table:
 def _doubled(replacing: pa.Table) -> pa.Table:
     """Return live rows with equal keys, which other modes published before the first merge.
 
-    The staged row replaces the last one of them; the other ones count as rows that went.
+    The staged row replaces the last of these rows; the others count as rows that went.
     """
     order = [(name, "ascending") for name in ("row", "candidate", "position")]
     ordered = replacing.take(pc.sort_indices(replacing, sort_keys=order))
@@ -306,7 +306,7 @@ class _Corrected:
 
 
 def _placed(rows: pa.Table, places: pa.Array, op: pa.Array | None = None) -> pa.Table:
-    """Return rows with ``op``, by default the one of a row after its change, and their places."""
+    """Return rows with their places and ``op``; by default ``op`` means a row after its change."""
     if op is None:
         op = pa.repeat(pa.scalar(CORRECTED_TO), rows.num_rows)
     with_op = rows.append_column(pa.field(OP, OP_TYPE, nullable=False), op.cast(OP_TYPE))

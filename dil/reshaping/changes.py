@@ -132,7 +132,7 @@ def _lanes(files: Sequence[NumberedFile]) -> pa.Table | None:
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """Counts the rows of a staged file, by its footer if it has one."""
+    """Counts the rows of a staged file; a footer, if the file has one, gives the number."""
 
     dataset_files: DatasetFiles
 
@@ -234,9 +234,10 @@ class _Settled:
         )
 
     def _undecided(self, ordered: pa.Table, is_last: pa.Array) -> dict[int, ConversionError]:
-        """Return errors for files whose work unit has a key with equal deltas in several lanes.
+        """Return errors for files if their work unit has a key with equal deltas in several lanes.
 
-        It is unknown which of these rows was read last: files keep the order in one lane only.
+        It is unknown which of these rows was read last: files keep the order of rows only within a
+        lane.
         """
         if self.lanes is None:
             return {}

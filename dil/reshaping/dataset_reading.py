@@ -34,10 +34,11 @@ Statistics = Callable[[str], tuple[Any, Any, int, int] | None]
 
 @dataclass(frozen=True, slots=True)
 class DatasetReading:
-    """Reads rows of a dataset; pickles, because tasks use it.
+    """Reads rows of a dataset; can be pickled, because tasks use it.
 
     ``known`` is the dataset's schema, ``target`` the columns to read, in their order and types.
-    ``may_match`` decides by the statistics of a Parquet row group whether it may have wanted rows.
+    ``may_match`` decides by the statistics of a Parquet row group whether the row group may have
+    wanted rows.
     """
 
     dataset_files: DatasetFiles

@@ -29,7 +29,7 @@ _HEAD_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class DatasetFiles:
-    """Reads and rewrites the files of a run; pickles, because tasks use it.
+    """Reads and rewrites the files of a run; can be pickled, because tasks use it.
 
     ``folder`` is below the run's staging. Each file has a folder of its own with a random name,
     because a task may run twice.
@@ -176,7 +176,7 @@ def format_of(path: str) -> OutputFormat:
 
 
 def row_file(filesystem: Filesystem, path: str, known: pa.Schema) -> RowFile:
-    """Return a file with its schema: its own for Parquet, else with the types of ``known``.
+    """Return a file with its schema; if it is no Parquet file, types come from ``known``.
 
     Raises:
         ConversionError: the file has a column that is not in ``known``.
@@ -193,7 +193,7 @@ def row_file(filesystem: Filesystem, path: str, known: pa.Schema) -> RowFile:
 
 
 def target_of(file: RowFile, target: pa.Schema, folder: str) -> pa.Schema:
-    """Return the schema for writing a file: without columns that only its folder names."""
+    """Return the schema for writing a file: without columns that are only in its folder's name."""
     apart = hive_values(folder)
     return pa.schema(
         [each for each in target if each.name in file.schema.names or each.name not in apart]
@@ -201,7 +201,7 @@ def target_of(file: RowFile, target: pa.Schema, folder: str) -> pa.Schema:
 
 
 def with_folder_columns(batch: pa.RecordBatch, folder: str, target: pa.Schema) -> pa.RecordBatch:
-    """Return rows of a file in ``target``; columns that the file lacks its folder may name.
+    """Return rows of a file in ``target``; the folder's name may give columns that the file lacks.
 
     Raises:
         ConversionError: a value does not fit the target exactly.

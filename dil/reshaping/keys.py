@@ -1,4 +1,4 @@
-"""Keys and delta fields of rows as tables, which are compared exactly, by their types.
+"""Keys and delta fields of rows as tables; values are compared exactly, by their types.
 
 The columns of such tables are ``k0``... for the key and ``d0``... for the delta fields. Nulls are
 the smallest delta values; not-a-number counts as null.
@@ -52,11 +52,11 @@ class KeyReader:
 
     @property
     def _op(self) -> tuple[str, ...]:
-        """Return the column that marks deletes, which a source may have in deleted rows only."""
+        """Return the column that marks deletes; a source may have it in deleted rows only."""
         return (self.spec.op_field,) if self.spec.op_field in self.target.names else ()
 
     def here(self, schema: pa.Schema) -> list[str]:
-        """Return those columns that a merge reads and a file has."""
+        """Return the columns that a merge reads, if the file has them."""
         return [name for name in self.columns if name in schema.names]
 
     def has_keys(self, schema: pa.Schema) -> bool:
@@ -64,7 +64,7 @@ class KeyReader:
         return all(name in schema.names for name in self.spec.keys)
 
     def check(self) -> None:
-        """Refuse rows that lack the columns for merging.
+        """Raise if the rows lack columns for merging.
 
         Raises:
             ConversionError: a column is missing, or holds records, lists or maps.
@@ -106,7 +106,7 @@ class KeyReader:
         return pa.table(arrays)
 
     def is_delete(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return for each row whether it says that its key was deleted."""
+        """Return for each row whether the row says that its key was deleted."""
         if self.spec.op_field not in batch.schema.names:
             return pa.repeat(pa.scalar(value=False), batch.num_rows)
         words = pc.utf8_lower(batch.column(self.spec.op_field).cast(pa.string()))
@@ -147,7 +147,7 @@ class KeyReader:
         return pc.cumulative_sum(pa.concat_arrays([first, changes.cast(pa.int64())]))
 
     def newer(self, pairs: pa.Table, prefix: str) -> pa.ChunkedArray:
-        """Return for each pair whether its deltas with the prefix are newer than those without."""
+        """Return for each pair whether its deltas with the prefix are newer than the others."""
         is_newer = pa.repeat(pa.scalar(value=False), pairs.num_rows)
         is_tie = pa.repeat(pa.scalar(value=True), pairs.num_rows)
         for name in self.deltas:
@@ -161,7 +161,7 @@ class KeyReader:
         return is_newer
 
     def refuse_nulls(self, table: pa.Table, first_row: int) -> None:
-        """Refuse null keys; ``first_row`` is the number of the first row, from 0.
+        """Raise if a key is null; ``first_row`` is the number of the first row, from 0.
 
         Raises:
             ConversionError: a key is null; the message names the column and the row.
@@ -198,7 +198,7 @@ def row_numbers(start: int, rows: int) -> pa.Array:
 
 
 def is_among(start: int, rows: int, numbers: pa.Array) -> pa.Array:
-    """Return for each of ``rows`` rows, numbered from ``start``, whether ``numbers`` has it."""
+    """Return for each of ``rows`` rows, numbered from ``start``, whether it is in ``numbers``."""
     first = _before(numbers, start)
     part = numbers.slice(first, _before(numbers, start + rows) - first)
     if not len(part):
@@ -215,10 +215,11 @@ def merged_row_numbers(tables: Iterable[pa.Array]) -> pa.Array:
 def places_of(
     limits: pa.Array, ordered: pa.Array, first: pa.Array, last: pa.Array, *, is_after: bool
 ) -> pa.Array:
-    """Return for each limit the index of the first value in ``ordered`` that reaches it.
+    """Return for each limit the index of the first value in ``ordered`` that reaches the limit.
 
-    The search is between ``first`` and ``last`` (int64), where ``ordered`` is ascending. With
-    ``is_after`` it is the first value beyond the limit. The index of a null limit is ``first``.
+    The search is between ``first`` and ``last`` (int64), where ``ordered`` is ascending. If
+    ``is_after`` is true, the index is that of the first value beyond the limit. The index of a null
+    limit is ``first``.
     """
     # A binary search for all limits at once is a hundred times as fast as one search for each.
     is_before = pc.less_equal if is_after else pc.less

@@ -1,4 +1,4 @@
-"""Finds the live files that may hold changed keys, and the rows of them that go."""
+"""Finds the live files that may hold changed keys, and the rows that leave these files."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ class Candidate:
     """A live file that may hold changed keys.
 
     ``groups`` are the row groups that may have changed keys, None for all; ``buckets`` are the
-    numbers of the buckets with these keys. ``target`` is the schema for the file's rows. ``must``
-    says that the file is rewritten even if no row goes.
+    numbers of the buckets with these keys. ``target`` is the schema for the file's rows. If
+    ``must`` is true, the file is rewritten even if no row goes.
     """
 
     number: int
@@ -96,11 +96,11 @@ class ChangedRows:
 
 @dataclass(frozen=True, slots=True)
 class FileMatch:
-    """The result for a candidate; ``drops`` are staged rows that are older than its live rows.
+    """The result for a candidate; ``drops`` are staged rows older than the candidate's live rows.
 
-    ``updated`` counts its rows that were replaced, ``deleted`` its rows that went without a
-    replacement or were marked. ``met`` are, if wanted, the staged rows with keys of the candidate,
-    ``changed`` all its rows that change.
+    ``updated`` counts the candidate's rows that were replaced; ``deleted`` counts its rows that
+    went without a replacement, or were marked as deleted. If wanted, ``met`` are the staged rows
+    with keys of the candidate, and ``changed`` are all rows of the candidate that change.
     """
 
     is_changed: bool
@@ -114,7 +114,7 @@ class FileMatch:
 
 @dataclass(frozen=True, slots=True)
 class LiveRowCount:
-    """The number of a live file's rows that are not deleted, and of those the run did not read."""
+    """How many rows of a live file are not deleted, and how many of these the run did not read."""
 
     rows: int
     missing: int
@@ -157,7 +157,7 @@ class Matching:
         return LiveRowCount(found.rows, found.missing)
 
     def merge(self, item: Candidate) -> FileMatch | ConversionError:
-        """Rewrite a live file without the rows that go, if any do; runs in a task."""
+        """Rewrite a live file without the rows that go, if there are any; runs in a task."""
         strange = [name for name in item.source.schema.names if name not in item.target.names]
         if strange:
             return unknown_column(item.source.path, strange[0])
@@ -311,10 +311,11 @@ class BoundsReader:
     known: pa.Schema
 
     def __call__(self, path: str) -> tuple[RowFile, pa.Table | None]:
-        """Return a file and the bounds of its row groups, None if it has none; runs in a task.
+        """Return a file and its row groups' bounds, None if it has no bounds; runs in a task.
 
         The columns of the bounds are ``group``, the number of the row group, and for each key
-        column ``low_k0``, ``high_k0``..., which are null if the file has no such bounds.
+        column ``low_k0``, ``high_k0``..., and these are null if the file has no bounds for the
+        column.
 
         Raises:
             ConversionError: the file has a column that is not known.

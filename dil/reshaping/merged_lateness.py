@@ -66,7 +66,7 @@ def with_lateness(
     Args:
         finished: The work units of the run.
         files: The files that they staged.
-        known: Their rows that are not new, or not published.
+        known: The rows in these files that are not new, or not published.
         times: Finds event times.
         dataset_files: Reads files.
         stage: Runs the tasks.

@@ -1,7 +1,7 @@
 """Merges rows by primary key (rule U18): the newest rows replace older ones.
 
-Of several rows of a key the row with the greatest delta fields stays, and among equal delta fields
-the row of the later extraction. Only files that lose a row are written again.
+Of several rows of a key the row with the greatest delta fields stays; if the delta fields are
+equal, the row that was extracted later stays. Only files that lose a row are written again.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Schemas:
 def merge(
     work: Reshaping, finished: Sequence[Finished], schemas: Schemas, dataset_files: DatasetFiles
 ) -> PublishableResults:
-    """Return the results without rows that are older, and live files without rows that go.
+    """Return the results without older rows, and the live files without the rows that go.
 
     Raises:
         SchemaConflictError: a key is null, or it is unknown which row of a key is the newest.
@@ -147,7 +147,7 @@ def _candidates(
     live: Sequence[Candidate],
     bounds: Sequence[pa.Table | None],
 ) -> Sequence[Candidate]:
-    """Return the live files that may lose rows, each with the keys that it may have."""
+    """Return the live files that may lose rows, each with the changed keys that it may have."""
     if not work.detects_missing:
         search = KeySearch(matching.dataset_files, matching.keyed, matching.changes)
         return search.narrowed(live, bounds)
@@ -278,7 +278,7 @@ def _thinned(
     work: Reshaping,
     dataset_files: DatasetFiles,
 ) -> dict[str, tuple[StagedFile, ...]]:
-    """Return the files that replace staged files which lose rows, by the paths of the latter."""
+    """Return, by the path of each staged file that loses rows, the files that replace it."""
     numbers = frozenset[int]().union(*(each.files for each in drops))
     items = [item for item in staged if item.rows.number in numbers]
     size = sum(item.file.bytes for item in items)

@@ -19,8 +19,8 @@ def reshape(
     Raises:
         ConversionError: columns have unlike kinds, values do not fit their type, keys are null, or
             no column marks deletes. The staged files of the work unit are not used again: the next
-            run reads it again. With ``keeps_others`` the error is not raised, but the failure of
-            the work unit in the results.
+            run reads the work unit again. If ``keeps_others`` is true, this error is not raised:
+            the results then have the failure of the work unit.
         SourceContractError: more rows are missing at the source than may be deleted.
         WriteError: files cannot be written.
     """

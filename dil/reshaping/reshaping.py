@@ -1,4 +1,4 @@
-"""A run's results before they are published, and the check whether files need no change."""
+"""A run's results before they are published, and the check whether files must change."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ R = TypeVar("R")
 class Stage(Protocol):
     """Runs a function over items and returns the results in their order.
 
-    The function and the items pickle; a call may be made twice, and the first result counts.
-    ``size`` is how many bytes all calls read together.
+    The function and the items can be pickled; a call may be made twice, and the first result
+    counts. ``size`` is how many bytes all calls read together.
     """
 
     def __call__(self, function: Callable[[T], R], items: Sequence[T], size: int) -> list[R]:
@@ -41,7 +41,7 @@ class Stage(Protocol):
 
 
 class EventTimes(Protocol):
-    """Finds the event times of rows; pickles."""
+    """Finds the event times of rows; can be pickled."""
 
     @property
     def column(self) -> str:
@@ -55,9 +55,9 @@ class EventTimes(Protocol):
 class Reshaping:
     """One run's results on their way to the dataset.
 
-    ``target`` is the dataset before the run, ``now`` the run's now in epoch ms UTC. ``is_whole``
-    says that the run read all rows of the source. At most ``bucket_rows`` changed keys are in
-    memory at once. With ``keeps_others`` a work unit whose rows do not fit those of other units
+    ``target`` is the dataset before the run, ``now`` the run's now in epoch ms UTC. ``is_whole`` is
+    true if the run read all rows of the source. At most ``bucket_rows`` changed keys are in memory
+    at once. If ``keeps_others`` is true, a work unit whose rows do not fit the rows of other units
     fails alone. ``event_times`` finds the event times of rows, None if lateness is not measured.
     """
 
@@ -91,7 +91,7 @@ class Reshaping:
 
     @property
     def merge(self) -> MergeSpec | None:
-        """Return the settings for merging files; None without merging, or if a database does it."""
+        """Return the settings for merging files; None if no files are merged."""
         return self.job.publishing.merge if self.job.publishing.keeps_files else None
 
     @property
@@ -106,12 +106,12 @@ class Reshaping:
 
     @property
     def detects_missing(self) -> bool:
-        """Return whether rows whose key this run did not read are to be deleted."""
+        """Return whether rows are deleted if this run did not read their keys."""
         return self.merge is not None and self.merge.deletes_missing and self.is_whole
 
 
 def fits_as_it_is(work: Reshaping, finished: Sequence[Finished]) -> bool:
-    """Return whether staged files have one schema, that of the dataset, and nothing is merged.
+    """Return whether all staged files have the dataset's schema, and nothing is merged.
 
     Raises:
         ConversionError: no column marks deletes.
@@ -121,7 +121,7 @@ def fits_as_it_is(work: Reshaping, finished: Sequence[Finished]) -> bool:
 
 
 def rows_of(finished: Sequence[Finished]) -> list[Finished]:
-    """Return the work units that staged files of rows, in plan order; not those of dumped files."""
+    """Return the work units that staged files of rows, and not dumped files, in plan order."""
     return [
         each
         for each in finished
@@ -135,7 +135,7 @@ def replaced_units(finished: Sequence[Finished]) -> frozenset[str]:
 
 
 def replaced_in_part(work: Reshaping, finished: Sequence[Finished]) -> list[PublishedFile]:
-    """Return the live files with rows of several work units, if rows of some are replaced."""
+    """Return the live files shared by work units, if some of these units are replaced."""
     if work.job.publishing.mode is not PublishMode.WINDOW_REPLACE:
         return []
     again = replaced_units(finished)
@@ -152,7 +152,8 @@ def are_files_shared(work: Reshaping, finished: Sequence[Finished]) -> bool:
 def _refuse_unknown_op(work: Reshaping, finished: Sequence[Finished]) -> None:
     """Refuse a column for deletes that does not exist: all rows would count as upserts.
 
-    A source may have this column in deleted rows only, so a run may lack it if the dataset has it.
+    A source may have this column in deleted rows only. So the run's rows may lack the column if the
+    dataset has it.
 
     Raises:
         ConversionError: neither the run's rows nor the dataset has the column.
@@ -180,7 +181,7 @@ def _has_unlike_schemas(work: Reshaping, finished: Sequence[Finished]) -> bool:
     texts = {each.report.schema for each in rows_of(finished)}
     if len(texts) > 1:
         return True
-    # Only in CSV a missing column, or another order of columns, is not possible.
+    # All formats but CSV allow a missing column, or another order of columns.
     differs = bool(work.known) and bool(texts) and texts != {work.known}
     is_csv = work.job.writing.format is OutputFormat.CSV
     return differs and (is_csv or not _fits(work.known, texts.pop()))

@@ -79,7 +79,7 @@ class _Hash(io.RawIOBase):
         self.digest = hashlib.sha256()
 
     def writable(self) -> bool:
-        """Return that it takes bytes."""
+        """Return True: the stream takes bytes."""
         return True
 
     def write(self, data: Any) -> int:  # whatever holds bytes

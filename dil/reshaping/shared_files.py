@@ -27,7 +27,7 @@ class SharedFilePiece:
     """A file of ``rows`` rows that go into a shared file: all rows, or the rows of some work units.
 
     ``units`` are the ranges of rows to take, with their work units, in order. If the units of rows
-    are unknown, it is empty, and all rows are taken.
+    are unknown, ``units`` is empty, and all rows are taken.
     """
 
     path: str
@@ -77,10 +77,10 @@ class SharedFilePlan:
 
 @dataclass(frozen=True, slots=True)
 class SharedFileWriter:
-    """Writes shared files; pickles, because tasks use it.
+    """Writes shared files; can be pickled, because tasks use it.
 
-    ``known`` are the columns that the pieces may have, with the types for formats of files that
-    have none.
+    ``known`` are the columns that the pieces may have. Their types are used if the format of the
+    files records no types.
     """
 
     dataset_files: DatasetFiles
@@ -121,7 +121,7 @@ class SharedFileWriter:
 def shared_file_of(
     files: Sequence[PublishedFile], name: str, path_of: Callable[[str], str]
 ) -> SharedFilePlan:
-    """Return the plan to join published files of one folder and one timelabel.
+    """Return the plan that joins published files of one folder and one timelabel.
 
     Args:
         files: The files, in the order of their rows.
@@ -141,7 +141,7 @@ def shared_file_of(
 def rest_of(
     file: PublishedFile, path: str, leaving: frozenset[str], name: str
 ) -> SharedFilePlan | None:
-    """Return the plan for the rest of a published file that rows of some work units leave.
+    """Return the plan for a published file without the rows of some work units.
 
     The result is None if no row stays.
 

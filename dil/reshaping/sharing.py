@@ -1,8 +1,8 @@
 """Joins small staged files of a run into shared files, and takes replaced rows out of such files.
 
-This happens before the intent, in a folder of its own below the run's staging, and is repeated
-from scratch if it has to be done again. The files that work units staged stay there, so that
-another run can adopt them if this run ends here.
+This happens before the intent, in a folder of its own below the run's staging, and a repetition
+begins from scratch. The files that work units staged stay there, so that another run can adopt them
+if this run ends here.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _together(work: Reshaping, finished: Sequence[Finished]) -> list[SharedFileP
 def _rests(
     touched: Sequence[PublishedFile], leaving: frozenset[str], filesystem: Filesystem
 ) -> list[SharedFilePlan]:
-    """Return plans for the rests of live files that lose replaced rows."""
+    """Return plans for the live files that lose replaced rows: each plan has the other rows."""
     found = (
         rest_of(file, filesystem.path_of(file.uri), leaving, f"rest-{number}")
         for number, file in enumerate(touched)

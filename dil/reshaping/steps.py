@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 def apply_steps(
     work: Reshaping, finished: Sequence[Finished], filesystem: Filesystem
 ) -> PublishableResults:
-    """Return merged results of one schema; repeats the work of earlier attempts from scratch.
+    """Return merged results of one schema; an earlier attempt's work is repeated from scratch.
 
     Raises:
         DilError: as in ``reshape``.
@@ -64,7 +64,7 @@ def _carried_out(
 
 
 def _without_misfits(each: Finished, errors: Mapping[str, ConversionError]) -> Finished:
-    """Return a work unit as failed if its rows do not fit those of other units."""
+    """Return a work unit as failed if its rows do not fit other units' rows."""
     error = errors.get(each.work_unit.signature)
     if error is None or each.report.failure is not None:
         return each
@@ -72,7 +72,7 @@ def _without_misfits(each: Finished, errors: Mapping[str, ConversionError]) -> F
 
 
 def _known(work: Reshaping, filesystem: Filesystem) -> pa.Schema:
-    """Return the recorded schema, or without one the schema of the live files."""
+    """Return the recorded schema or, if there is none, the schema of the live files."""
     if work.known or work.merge is None:
         return parse_schema(work.known)
     texts = [
@@ -83,7 +83,7 @@ def _known(work: Reshaping, filesystem: Filesystem) -> pa.Schema:
 
 
 def _with_mark(target: pa.Schema, work: Reshaping) -> pa.Schema:
-    """Return the schema, with the column for the time of soft deletes if the job has them."""
+    """Return the schema; if the job has soft deletes, with the column for their time."""
     if work.merge is None or not work.merge.is_soft:
         return target
     at = target.get_field_index(DELETED_AT)
@@ -104,7 +104,7 @@ def _discard(
     work: Reshaping,
     filesystem: Filesystem,
 ) -> None:
-    """Remove the marks of complete attempts, and kept pages, so that all is read again."""
+    """Remove the marks of complete attempts, and kept pages, so that all rows are read again."""
     for each in finished:
         if each.work_unit.signature in misfit.errors:
             delete_result(filesystem, each.report)

@@ -44,7 +44,7 @@ class UnitRowFiles:
 
 
 class SchemaConflictError(Exception):
-    """Rows of work units do not fit those of other units; their staged files must not be reused.
+    """Work units whose rows do not fit other units' rows; their staged files must not be reused.
 
     ``errors`` has the error of each work unit by its signature; the messages name the unit.
     """
@@ -101,7 +101,7 @@ def target_schema(
 def _settled(
     name: str, known: pa.Schema, parts: Sequence[UnitRowFiles], dataset_files: DatasetFiles
 ) -> pa.Field:
-    """Return the field of a column of unlike types, with a type that holds all its values."""
+    """Return a field for a column of several types: its type holds all values of the column."""
     all_seen = Widening()
     if name in known.names:
         field = known.field(name)
@@ -155,9 +155,9 @@ def kind(data_type: pa.DataType) -> str:
 
 
 def differs(schema: pa.Schema, target: pa.Schema, form: OutputFormat) -> bool:
-    """Return whether a file of a schema has to be rewritten to be one of the target schema.
+    """Return whether a file with ``schema`` must be rewritten to be a file with ``target``.
 
-    A missing column reads as null in all formats but CSV, whose cells have places only.
+    A missing column reads as null in all formats but CSV, whose cells have no names.
     """
     if form is OutputFormat.CSV and schema.names != target.names:
         return True

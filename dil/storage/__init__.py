@@ -11,8 +11,8 @@ __all__ = ["FileInfo", "Filesystem", "Folder", "LocalFilesystem", "filesystem_fo
 def filesystem_for(place: str, blocks: Blocks | None = None) -> Filesystem:
     """Return the filesystem of an absolute path or URI that the job's checks have accepted.
 
-    It sends no request, and makes no client, before the first file is accessed. ``blocks`` says how
-    HDFS stores new files.
+    The filesystem sends no request, and makes no client, before the first file is accessed.
+    ``blocks`` says how HDFS stores new files.
     """
     if place.startswith(("s3://", "gs://", "abfss://")):
         return _objects(place)

@@ -30,7 +30,7 @@ class Filesystem(ABC):
 
     @abstractmethod
     def open_output(self, path: str) -> BinaryIO:
-        """Return a stream that writes a new file, which is durable after the stream is closed."""
+        """Return a stream that writes a new file; closing the stream makes the file durable."""
 
     @abstractmethod
     def open_input(self, path: str) -> BinaryIO:
@@ -50,7 +50,7 @@ class Filesystem(ABC):
 
         If several writers call it, exactly one gets True, and readers see the whole file or none.
         After an error, or if a network lost the reply, the file may exist all the same: a caller
-        that must know reads it back.
+        that must know reads the file back.
         """
 
     @abstractmethod
@@ -59,9 +59,9 @@ class Filesystem(ABC):
 
     @abstractmethod
     def move(self, source: str, target: str, *, mode: int | None = None) -> None:
-        """Move a file, never over another; if only the target exists, it was moved before.
+        """Move a file, never over another; if only the target exists, the file was moved before.
 
-        ``mode`` are the permission bits of the moved file.
+        ``mode`` are the permission bits that the moved file gets.
 
         Raises:
             WriteError: neither file exists, or both exist.
@@ -72,7 +72,7 @@ class Filesystem(ABC):
         """Move a file over any file at the target; readers see the old or the new file.
 
         If only the target exists, the file was moved before, and nothing changes. ``mode`` are the
-        permission bits of the moved file.
+        permission bits that the moved file gets.
 
         Raises:
             WriteError: neither file exists, or the target is a folder.
@@ -121,11 +121,11 @@ class Filesystem(ABC):
 
     @abstractmethod
     def folders(self, path: str) -> list[str]:
-        """Return the sorted names of a folder's direct subfolders; empty if it is missing."""
+        """Return the sorted names of a folder's direct subfolders; empty if there is no folder."""
 
     @abstractmethod
     def files(self, path: str) -> Iterator[FileInfo]:
-        """Yield every file at any depth below a folder, sorted by path; none if it is missing."""
+        """Yield every file at any depth below a folder, sorted by path; none without the folder."""
 
     @abstractmethod
     def uri(self, path: str) -> str:
@@ -144,21 +144,21 @@ class Filesystem(ABC):
         """
 
     def deferring(self) -> Filesystem:
-        """Return a filesystem for the same files, whose new files are durable after ``sync_files``.
+        """Return a filesystem for the same files; ``sync_files`` makes its new files durable.
 
         This helps only if a store waits for each file separately; other stores return themselves.
         """
         return self
 
     def sync_files(self, paths: Iterable[str]) -> None:  # noqa: B027 - most stores are durable
-        """Make files durable that a ``deferring`` filesystem wrote, but not their folder entries.
+        """Make the files of a ``deferring`` filesystem durable, but not their folder entries.
 
         Raises:
             WriteError: a file no longer exists, or the disk refused to sync.
         """
 
     def options_of(self, path: str) -> Mapping[str, str]:
-        """Return the options by which Rust's object_store reaches a path as DIL does.
+        """Return the options with which Rust's object_store reaches a path as DIL does.
 
         The values may be secret, and are valid for some minutes.
         """

@@ -48,8 +48,8 @@ _UMASK = _umask()
 class LocalFilesystem(Filesystem):
     """The operating system's files; durable through fsync of files and folders.
 
-    Files that only the job's user may read have the mode 600, their folders 700: staging, which has
-    session keys, and records of requests with their answers. If ``is_private`` is true, all files
+    Only the job's user may read staging (it has session keys) and records of requests with their
+    answers: these files have the mode 600, their folders 700. If ``is_private`` is true, all files
     and folders have these modes. A file that is moved out of staging gets the mode that the umask
     allows, unless another mode is given.
     """
@@ -86,7 +86,7 @@ class LocalFilesystem(Filesystem):
             self.sync_folders([str(temporary.parent)])
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Write a file beside the target, then link it: O_EXCL alone would show a part of it."""
+        """Write a file beside the target, then link it: O_EXCL alone would show a partial file."""
         with _as_write_error(path):
             temporary = self._write_beside(path, data)
             try:
@@ -138,7 +138,7 @@ class LocalFilesystem(Filesystem):
             os.unlink(source)
 
     def replace(self, source: str, target: str, *, mode: int | None = None) -> None:
-        """Rename over the target, which ``move`` never does."""
+        """Rename the source over the target, unlike ``move``."""
         with _as_write_error(target):
             try:
                 self._open_up(source, target, mode)
@@ -260,8 +260,7 @@ class LocalFilesystem(Filesystem):
     def check_path(self, path: str) -> None:
         """Raise if a path or a part is longer than Linux allows, or has forbidden characters.
 
-        It also raises if folders are nested deeper than all programs that walk through them
-        support.
+        It also raises if folders are nested so deep that some programs cannot walk through them.
         """
         parts = path.split("/")
         if _UNUSABLE.search(path):

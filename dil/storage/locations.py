@@ -64,8 +64,9 @@ def local_path(text: str, folder: Path) -> Path:
 def any_path(text: str, folder: Path, system: str = "") -> str:
     """Return the absolute path that a text names, on this machine or in a store of ``_REMOTE``.
 
-    A remote path is ``scheme://authority/path``, in one form if several mean the same. Nothing in
-    it is decoded. A text without a scheme is a path on the file system ``system``.
+    A remote path is ``scheme://authority/path``; if several forms mean the same path, one of them
+    is returned. Nothing in it is decoded. A text without a scheme is a path on the file system
+    ``system``.
 
     Raises:
         PathError: DIL cannot publish to this place, or read from it.
@@ -167,7 +168,7 @@ def _gs_path(scheme: str, bucket: str, key: str) -> str:
 
 
 def _azure_path(scheme: str, authority: str, key: str) -> str:
-    """Return a path on Azure; all of Hadoop's forms of it mean the same blobs."""
+    """Return a path on Azure; all of Hadoop's forms of the path mean the same blobs."""
     del scheme
     match = _CONTAINER.fullmatch(authority.lower())
     if match is None:

@@ -26,8 +26,8 @@ def call_each(place: MaybeRemote, act: Callable[[T], R], items: Iterable[T]) -> 
 
     For a remote place up to ``parallel_requests`` calls run at a time. No call begins after one has
     failed or after this thread was interrupted. Calls that have begun are finished first, so that
-    no call runs after this has returned or raised. Only a signal does not wait for long: it leaves
-    calls running, like a request that the service has received.
+    no call runs after this has returned or raised. Only after a signal does this not wait for long.
+    Then calls may still run, as a service may still carry out a request that it has received.
 
     Raises:
         Exception: the error of the first item that failed.

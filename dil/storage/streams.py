@@ -15,7 +15,7 @@ _TRIES = 4
 
 
 class RemoteReader(io.RawIOBase, ABC):
-    """A position in one version of a file; the service's subclass reads the data there."""
+    """A position in one version of a file; a subclass for the service reads the data there."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class ResumedAnswers:
         return b""
 
     def close(self) -> None:
-        """Close the answer, and its connection too if it was not read to its end."""
+        """Close the answer; if the answer was not read to its end, close its connection too."""
         answer, self._current = self._current, None
         if answer is not None:
             with suppress(*self._broken):
@@ -124,7 +124,7 @@ class PartWriter(io.RawIOBase, ABC):
     """Writes a file that exists, whole and durable, after the stream is closed.
 
     Memory is bounded by two parts of ``part_bytes``; all parts but the last have that size. After a
-    failure no file appears. A stream that is never closed only leaves data that no reader sees.
+    failure no file appears. If a stream is never closed, it leaves only data that no reader sees.
     """
 
     def __init__(self, part_bytes: int) -> None:

@@ -29,7 +29,7 @@ _FLAT: dict[pa.DataType, str] = {
 
 
 def avro_schema(schema: pa.Schema, spec: WritingSpec) -> dict[str, JsonValue]:
-    """Return the record schema with name and namespace of ``spec``; nullable is a union with null.
+    """Return the record schema, named as ``spec`` says; a nullable column is a union with null.
 
     Every field has its declared type word as ``source.type``. Dates, times and timestamps are plain
     longs. A nested record is named after its field, in the namespace ``<outer namespace>.<outer

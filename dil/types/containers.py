@@ -24,13 +24,13 @@ def positions(count: int) -> pa.Array:
 
 
 def items_of(array: pa.Array) -> pa.Array:
-    """Return the items of lists, or the values of maps, only of this slice."""
+    """Return the items of lists, or the values of maps, of this slice only."""
     inner = array.items if pa.types.is_map(array.type) else array.values
     return _covered(array, inner)
 
 
 def keys_of(array: pa.MapArray) -> pa.Array:
-    """Return the keys of maps, only of this slice."""
+    """Return the keys of maps, of this slice only."""
     return _covered(array, array.keys)
 
 
@@ -73,7 +73,7 @@ def rebuilt(array: pa.Array, items: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def members_of(array: pa.StructArray) -> dict[str, tuple[pa.Field, pa.Array]]:
-    """Return the members of records by name, null where the record is null."""
+    """Return the members of records by name; members of a null record are null."""
     pairs = zip(array.type, array.flatten(), strict=True)
     return {field.name: (field, column) for field, column in pairs}
 

@@ -74,7 +74,7 @@ def new_columns(table: Schema, wanted: Schema) -> list[Field]:
 
 
 def retyped(table: Schema, wanted: Schema) -> tuple[str, str, str] | None:
-    """Return a column whose type differs: its path, the wanted and the table's type; else None."""
+    """Return a column with another type: its path, the wanted type, the table's type; else None."""
     known = _flat_words(table)
     for path, word in _flat_words(wanted).items():
         if known.get(path, word) != word:
@@ -83,7 +83,7 @@ def retyped(table: Schema, wanted: Schema) -> tuple[str, str, str] | None:
 
 
 def refuse_respelled(table: Schema, wanted: Schema) -> None:
-    """Raise if a column's name differs from its name in the table only in letter case.
+    """Raise if a column's name and its name in the table differ only in letter case.
 
     Raises:
         WriteError: the table would have two columns that Delta cannot distinguish.
@@ -101,14 +101,14 @@ def refuse_respelled(table: Schema, wanted: Schema) -> None:
 
 
 def merged(table: Schema, wanted: Schema) -> Schema:
-    """Return the table's columns, with columns and members of ``wanted`` added that it lacks."""
+    """Return the table's columns, and the columns and members of ``wanted`` that it lacks."""
     added = {field.name: field for field in new_columns(table, wanted)}
     fields = [added.pop(field.name, field) for field in table.fields]
     return Schema([*fields, *added.values()])
 
 
 def replaced(table: Schema, wanted: Schema) -> Schema:
-    """Return the columns of a table whose rows are all replaced: ``wanted``, and its own others."""
+    """Return the columns after all rows are replaced: ``wanted``, and the table's other columns."""
     fields = {field.name: field for field in table.fields}
     fields.update((field.name, field) for field in wanted.fields)
     return Schema(list(fields.values()))

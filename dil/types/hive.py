@@ -37,7 +37,7 @@ _FLAT: dict[pa.DataType, str] = {
 def hive_columns_of(
     schema: str, apart: tuple[str, ...], form: OutputFormat
 ) -> tuple[tuple[str, str], ...]:
-    """Do as ``hive_columns`` for the text of a schema."""
+    """Return the result of ``hive_columns`` for the text of a schema."""
     return hive_columns(parse_schema(schema), apart, form)
 
 
@@ -84,7 +84,7 @@ def _type(kind: pa.DataType, path: str, form: OutputFormat) -> str:
 
 
 def flat_word(kind: pa.DataType) -> str:
-    """Return the word of a flat type, which is that of Spark, too; empty if there is none."""
+    """Return Hive's word for a flat type, which is Spark's word too; empty if there is none."""
     if pa.types.is_decimal128(kind) and 0 <= kind.scale <= kind.precision <= MOST_DIGITS:
         return f"decimal({kind.precision},{kind.scale})"
     # Hive has no zones: readers show instants in their own zone.

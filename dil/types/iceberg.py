@@ -107,7 +107,7 @@ def partition_spec(schema: Schema, names: tuple[str, ...]) -> PartitionSpec:
 
 
 def undated_column(footer: pq.FileMetaData) -> tuple[str, str] | None:
-    """Return a column with values beyond Python's calendar, and its type; else None."""
+    """Return the name and the type of a column with values beyond Python's calendar, else None."""
     for place in range(footer.num_columns):
         column = footer.schema.column(place)
         groups = (footer.row_group(n).column(place) for n in range(footer.num_row_groups))

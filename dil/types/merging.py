@@ -1,4 +1,4 @@
-"""Merges schemas into types that hold the values of both exactly, also nested types.
+"""Merges two schemas: the merged types, also nested ones, hold all values of both exactly.
 
 Members of records are matched by name, and a column that one side lacks may be null. A column
 that never had a value takes the other side's type, because the type of nulls is only a guess.
@@ -23,7 +23,7 @@ Clash = Callable[[str], pa.DataType]
 
 @dataclass(frozen=True, slots=True)
 class SeenType:
-    """A type, and the type of the values that occurred; null where no value occurred."""
+    """A type, and the type of the values that occurred; parts without any value are null."""
 
     declared: pa.DataType
     seen: pa.DataType

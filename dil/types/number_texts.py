@@ -43,8 +43,8 @@ def number_text(text: str) -> str:
 def texts_of_numbers(array: pa.Array) -> pa.Array:
     """Return the texts of a column of integers, fractions or decimals.
 
-    Decimals that a source declared keep the places of their type, as databases write them.
-    Decimals found in texts have 38 digits, and decimal places that may come only from other rows.
+    Decimals that a source declared keep the decimal places of their type, as in databases. Decimals
+    found in texts have 38 digits, and decimal places that may come only from other rows.
     """
     texts = array.cast(pa.string())
     if pa.types.is_integer(array.type):

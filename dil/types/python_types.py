@@ -28,7 +28,7 @@ def row_type(schema: pa.Schema) -> Any:  # a type form, as msgspec takes it
 
 
 def plain_type(data_type: pa.DataType) -> Any:  # a type form, as msgspec takes it
-    """Return the type of one value, None allowed at every level."""
+    """Return the type of one value; None is allowed at every level."""
     kind: Any
     if pa.types.is_struct(data_type):
         kind = _members(list(data_type))

@@ -6,7 +6,7 @@ NOT_NULL = " not null"
 
 
 def column_types(text: str) -> dict[str, str]:
-    """Return the type of each column in Arrow's words, without whether it may be null."""
+    """Return the type of each column in Arrow's words, without ``not null``."""
     parts = (line.partition(": ") for line in text.splitlines())
     return {name: kind.removesuffix(NOT_NULL) for name, _, kind in parts}
 

@@ -32,7 +32,8 @@ def parse_schema(text: str) -> pa.Schema:
     """Return the schema that a text describes.
 
     Raises:
-        ConversionError: a line cannot be read; a column's name may look like a type.
+        ConversionError: a line cannot be read, for example because a column's name looks like a
+            type.
     """
     fields = []
     for line in text.splitlines():

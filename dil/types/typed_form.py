@@ -1,4 +1,4 @@
-"""Maps Arrow types of other systems to the few types of the typed form (rule F19)."""
+"""Maps the Arrow types of other systems to the few types of the typed form (rule F19)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _WIDTHS: tuple[tuple[Callable[[pa.DataType], bool], pa.DataType], ...] = (
 
 
 def typed_form(data_type: pa.DataType, name: str) -> pa.DataType:
-    """Return the type in which values of ``data_type`` are written; messages show ``name``.
+    """Return the type in which values of ``data_type`` are written; ``name`` is for messages.
 
     Raises:
         ConversionError: no such type exists, for example for intervals.

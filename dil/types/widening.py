@@ -22,7 +22,7 @@ from dil.types.number_texts import texts_of_numbers
 class Widening:
     """The schema of all batches seen so far; ``add`` each batch before it is written.
 
-    ``seen`` is the type of the values that occurred; its parts are null where no value occurred.
+    ``seen`` is the type of the values that occurred; parts of it without any value are null.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Widening:
         self.seen: pa.DataType = pa.null()
 
     def resume(self, schema: pa.Schema | None, seen: pa.DataType) -> None:
-        """Continue from another widening: from its schema, and the types it saw in each column."""
+        """Continue another widening: from its schema, and the types that it saw in each column."""
         self.schema = schema
         self.seen = seen
 
@@ -66,7 +66,7 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def observed(array: pa.Array) -> pa.DataType:
-    """Return the type of the values in an array; its parts are null where it has no value."""
+    """Return the type of the values in an array; parts of the type without any value are null."""
     if array.null_count == len(array):
         return pa.null()
     if pa.types.is_struct(array.type):

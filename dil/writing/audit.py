@@ -1,8 +1,8 @@
 """The audit: every request of an attempt as JSON lines, durable early (docs/egress.md).
 
-A request has two lines: ``request``, durable before the request is sent, and ``answer``, written
-    after the answer. A request without an answer line may have been sent. The files are never
-    staged and never deleted: requests of a failed attempt were sent, too.
+A request has two lines: ``request`` is durable before the request is sent, and ``answer`` is
+written after the answer. A request without an answer line may have been sent. The files are
+never staged and never deleted: requests of a failed attempt were sent, too.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ NOT_RECORDED = (
 class AuditPlace:
     """The folder of the audit, an absolute path or URI, and whether recording is required.
 
-    ``now_ms`` is the wall clock in epoch ms, ``monotonic`` a clock in seconds, ``clean`` masks the
-    job's secrets in a text.
+    ``now_ms`` returns the wall clock's time in epoch ms, ``monotonic`` another clock's time in
+    seconds; ``clean`` masks the job's secrets in a text.
     """
 
     directory: str
@@ -46,7 +46,7 @@ class AuditPlace:
 
 
 class AuditWriter:
-    """Records the requests of one attempt, named in every line, in a file of its own.
+    """Records the requests of one attempt in a file of its own; every line names the attempt.
 
     See ``dil.spi.audit``.
     """

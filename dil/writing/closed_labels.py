@@ -16,7 +16,8 @@ from dil.writing.row_labels import RowLabels
 class ClosedLabelRows:
     """Takes the rows of closed timelabels out of batches, and writes them as late rows.
 
-    Only labels closed at the start of the run count, so a repeated attempt takes out the same rows.
+    Only labels that were closed at the start of the run count, so a repeated attempt takes out the
+    same rows.
     """
 
     def __init__(
@@ -29,7 +30,8 @@ class ClosedLabelRows:
     ) -> None:
         """Take the function that labels rows; None if all rows have the label of their work unit.
 
-        ``watermark`` is the event-time watermark that judges rows, epoch ms UTC, None without one.
+        ``watermark`` is the event-time watermark that judges rows, epoch ms UTC, None if there is
+        none.
         """
         self._late = late
         self._labels = labels

@@ -1,4 +1,4 @@
-"""Chooses from the first rows the columns of a Parquet file that get a dictionary.
+"""Chooses, by the first rows, the columns of a Parquet file that get a dictionary.
 
 A dictionary of values that hardly repeat costs more time than the rest of a column's writing, and
 makes the file larger.

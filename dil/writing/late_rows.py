@@ -1,7 +1,8 @@
 """Writes the late rows of one attempt, which are published beside the dataset.
 
-Late rows have the dataset's columns, and four columns about when they were late and by which
-watermark. Memory is bounded by a batch and the format's own buffer.
+Late rows have the dataset's columns, and four more columns (``LATE_COLUMNS``): the run's now, the
+watermark, the timelabel, and the run's id. Memory is bounded by a batch and the format's own
+buffer.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def late_schema(dataset: pa.Schema) -> pa.Schema:
 class LateRows:
     """Writes the late rows of an attempt; a repeated attempt writes the same rows.
 
-    ``system`` are the system columns of the dataset's rows, None if it has none.
+    ``system`` are the system columns of the dataset's rows, None if the rows have none.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class LateRows:
         self._writer.abort()
 
     def _labels_of(self, times: pa.Int64Array) -> pa.StringArray:
-        """Return the timelabels of event times; without a schedule, the work unit's label."""
+        """Return the timelabels of event times; if there is no schedule, the work unit's label."""
         label = self._unit.timelabel or ""
         found = None
         if self._labels is not None:

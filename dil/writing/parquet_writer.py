@@ -25,9 +25,9 @@ _LEAST_WITH_DICTIONARIES = 64
 class ParquetFileWriter(FileWriter):
     """Collects batches into row groups of ``row_group_rows`` rows, or fewer at 64 MiB.
 
-    Files are compressed with Snappy unless the codec says DEFLATE (gzip) or NOCOMPRESSION. A member
-    that must not be null is optional in the file if the record around it may be null, because
-    Arrow's writer takes the absent member for a null.
+    Files are compressed with Snappy unless the codec says DEFLATE (gzip) or NOCOMPRESSION. If a
+    record may be null, its members are optional in the file even if they must not be null, because
+    Arrow's writer takes an absent member for a null.
     """
 
     extension = "parquet"

@@ -34,9 +34,9 @@ Key: TypeAlias = "tuple[str | None, ...]"
 class RowPartitioning:
     """The columns that distinguish rows, and the number of open files.
 
-    ``fields`` are the columns; if ``keeps_columns`` is true, they stay in the files. ``folder`` is
-    the folder of the rows if labels do not separate them; the rows' own folders are below it.
-    ``labels_name_folders`` puts files into the lake folder of their label.
+    ``fields`` are the columns; if ``keeps_columns`` is true, they stay in the files. If labels do
+    not separate rows, ``folder`` is their folder, and the folders of the column values are below
+    it. ``labels_name_folders`` puts files into the lake folder of their label.
     """
 
     fields: tuple[str, ...] = ()
@@ -51,9 +51,9 @@ class PartitionedWriter:
 
     At most ``partitioning.most_open`` files are open; rows of other keys wait in memory. When too
     many rows wait, the rows of the largest waiting key are written, and the file that got no rows
-    for the longest time is ended. When the open files hold too much, the largest is ended.
-    ``finish`` merges the small files that result. Runs in a task; memory is bounded by twice
-    HELD_BYTES and a batch.
+    for the longest time is ended. When the open files hold too many bytes in memory, the largest
+    file is ended. ``finish`` merges the small files that result. Runs in a task; memory is bounded
+    by twice HELD_BYTES and a batch.
     """
 
     def __init__(self, output: OutputFolder, partitioning: RowPartitioning) -> None:
@@ -156,7 +156,7 @@ class PartitionedWriter:
             self._end(largest)
 
     def _write_open(self, key: Key) -> None:
-        """Write a key's waiting rows into its file, which stays open unless it is large enough."""
+        """Write a key's waiting rows into its file; end the file if it is large enough."""
         self._open.pop(key, None)
         self._write(key)
         if self._lanes[key].is_open:
@@ -190,7 +190,7 @@ class PartitionedWriter:
     def _groups(
         self, batch: pa.RecordBatch, labels: pa.Array
     ) -> Iterator[tuple[Key, pa.RecordBatch]]:
-        """Yield the rows of each key as copies, so that none of them keeps the batch in memory."""
+        """Yield the rows of each key as copies, so that no key's rows keep the batch in memory."""
         rows = (
             batch if self._partitioning.keeps_columns else batch.drop_columns(self._present(batch))
         )
@@ -251,7 +251,7 @@ class _Incoming:
         self.bytes += batch.nbytes
 
     def taken(self) -> tuple[pa.RecordBatch, pa.Array]:
-        """Remove all batches; return them as one batch with its labels."""
+        """Remove all batches; return their rows and labels as one batch."""
         batch, labels = pa.concat_batches(self.batches), pa.concat_arrays(self.labels)
         self.batches, self.labels, self.rows, self.bytes = [], [], 0, 0
         return batch, labels

@@ -104,12 +104,12 @@ class QuarantineWriter:
             self._folder.filesystem.delete_file(self._folder.file(f"quarantine-{number}.json"))
 
     def reasons(self) -> tuple[RejectCount, ...]:
-        """Return the reasons why rows were put aside and their counts, the most frequent first."""
+        """Return the counts of the reasons why rows were put aside, the most frequent first."""
         common = self._reasons.most_common(_MOST_REASONS)
         return tuple(RejectCount(column, reason, rows) for (column, reason), rows in common)
 
     def discarded(self) -> tuple[DiscardCount, ...]:
-        """Return the columns whose values were dropped and the counts, the most frequent first."""
+        """Return the counts of dropped values by column, the most frequent column first."""
         return tuple(DiscardCount(*each) for each in self._discarded.most_common(_MOST_REASONS))
 
     def _refuse_too_many(
@@ -171,7 +171,7 @@ class QuarantineWriter:
 
 @dataclass(slots=True)
 class _Batch:
-    """The batch on its way through the steps: its page, its position there, the remaining rows."""
+    """The batch on its way through the steps: its page, its position in the page, its rows."""
 
     page: int
     first: int
@@ -179,7 +179,7 @@ class _Batch:
     left: list[int] | None = None
 
     def take(self, rows: Sequence[int], of: int) -> list[int | None]:
-        """Return the page's numbers of some of ``of`` rows, and count these rows as removed.
+        """Return the numbers in the page of some of ``of`` rows, and count these rows as removed.
 
         Numbers begin at 1. A number is None if a step made other rows from the incoming rows.
         """

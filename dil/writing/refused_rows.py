@@ -1,9 +1,9 @@
 """Writes payload rows that the receiver refused, as JSON lines beside an attempt's staged files.
 
 The lines are published together with the attempt's files, but they are not live files of the
-dataset. Each line is the row with one more member, ``_failed``. ``ms.secondary.input`` can read
-the files as payload rows again; if its ``fields`` do not name ``_failed``, that member is not sent
-again.
+dataset. Each line is the row with one more member, ``_failed``. ``ms.secondary.input`` can read the
+files as payload rows again; if the ``fields`` of that input do not name ``_failed``, this member is
+not sent again.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class RefusedRows:
 
 
 def _written(row: JsonObject) -> JsonObject:
-    """Return a row with its ENC(...) texts in the encrypted form of the payload."""
+    """Return a row in which encrypted texts are ENC(...) again, as in the payload."""
     return {
         name: value.written if isinstance(value, OpenedText) else value
         for name, value in row.items()

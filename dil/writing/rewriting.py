@@ -28,7 +28,7 @@ class Rewriting:
     ) -> tuple[StagedFile, ...]:
         """Return the finished files in one schema, in the order of their rows.
 
-        Files of an older schema are rewritten, and neighbours among them are merged. If
+        Files of an older schema are rewritten, and neighbouring files of this kind are merged. If
         ``joins_parts`` is true, small files are merged too.
 
         Raises:

@@ -22,8 +22,8 @@ from dil.writing.sink import MeasuredSink
 class WrittenFile:
     """A finished file and the schema with which it was written.
 
-    ``is_part`` is true if the file has less than half the target size: such neighbours may be
-    merged.
+    ``is_part`` is true if the file has less than half the target size: neighbouring files of this
+    size may be merged.
     """
 
     file: StagedFile
@@ -76,8 +76,8 @@ TOGETHER = RowPlacement()
 class RollingFiles:
     """Writes batches into files ``part-<n>``, numbered by ``numbers``; makes no file without a row.
 
-    ``written`` are finished files that come before all other files. ``placement`` is the files'
-    place after the publish.
+    ``written`` are finished files that come before all files of this writer. ``placement`` is the
+    files' place after the publish.
     """
 
     def __init__(

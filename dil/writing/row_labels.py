@@ -36,7 +36,7 @@ class RowLabels:
         self._is_needed = is_needed
 
     def of(self, batch: pa.RecordBatch) -> pa.Array | None:
-        """Return the label of each row; None if all rows have the label of their work unit.
+        """Return the label of each row; None if each row has the label of the work unit.
 
         Raises:
             ConversionError: the column is missing, or holds no times, or holds a time outside of

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 class MeasuredSink(io.RawIOBase):
     """Forwards writes to ``target`` and keeps their SHA-256 and length. Cannot seek.
 
-    Closing it leaves ``target`` open, so that a format library cannot end the file early. After
-    ``discard`` it ignores writes: an abandoned library may still want to write its footer, and some
-    libraries end the whole process if that fails.
+    Closing the sink leaves ``target`` open, so that a format library cannot end the file early.
+    After ``discard`` the sink ignores writes: an abandoned library may still want to write its
+    footer, and some libraries end the whole process if that fails.
     """
 
     def __init__(self, target: BinaryIO) -> None:

@@ -131,9 +131,10 @@ class StagedWriter:
     def resume(
         self, files: Sequence[WrittenFile], schema: pa.Schema | None, seen: pa.DataType
     ) -> None:
-        """Continue the files of an earlier attempt; their names are as ``path`` returns them.
+        """Continue the files of an earlier attempt; ``path`` returns the paths of these files.
 
-        ``schema`` and ``seen`` are from its ``mark``. Call it before the first ``write``.
+        ``schema`` and ``seen`` are from the ``mark`` of that attempt. Call it before the first
+        ``write``.
         """
         self._has_checkpoint = True
         self._numbers.next = len(files)
@@ -141,7 +142,7 @@ class StagedWriter:
         self._widening.resume(schema, seen)
 
     def keep_checkpointed(self) -> None:
-        """Delete rows after the last checkpoint; the alternative to ``abort`` before a resume."""
+        """Delete the rows after the last checkpoint; unlike ``abort``, this allows a resume."""
         self._files.abandon_file()
         self._rewriting.delete()
 

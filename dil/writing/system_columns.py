@@ -34,10 +34,11 @@ class SystemColumns:
         self._extracted = pa.scalar(extracted_ms * _US_PER_MS, _INSTANT)
 
     def add(self, batch: pa.RecordBatch, labels: pa.Array | None) -> pa.RecordBatch:
-        """Return the batch with its system columns; ``labels`` are its rows' timelabels, if kept.
+        """Return the batch with its system columns; ``labels`` are the rows' timelabels, if any.
 
         Raises:
-            ConversionError: the source has a column of such a name that holds values.
+            ConversionError: the source has a column with the name of a system column, and the
+                column holds values.
         """
         batch = without_own(batch, self._names, "is one of ms.output.system.columns")
         arrays, fields = [], []
@@ -60,11 +61,11 @@ class SystemColumns:
 def without_own(batch: pa.RecordBatch, names: Sequence[str], whose: str) -> pa.RecordBatch:
     """Remove columns of these lower-case names that a schema contract filled with null.
 
-    The dataset's recorded schema has them, but the source does not.
+    The dataset's recorded schema has these columns, but the source does not.
 
     Raises:
-        ConversionError: the source has such a column that holds values; ``whose`` says why that is
-            forbidden, as a clause after "which".
+        ConversionError: the source has a column of one of these names, and the column holds values;
+            ``whose`` says why that is forbidden, as a clause after "which".
     """
     own = [name for name in batch.schema.names if name.lower() in names]
     for name in own:

@@ -115,7 +115,7 @@ class TimeseriesAccess(Access):
         return self._attempts.run(self._labels)
 
     def expired(self, before: int) -> tuple[PublishedFile, ...]:
-        """Return the live files of labels that end before epoch ms UTC."""
+        """Return the live files of labels that end before an instant in epoch ms UTC."""
         gone = {each.label for each in self.labels() if each.is_over(before)}
         return tuple(file for file in self.live() if file.timelabel in gone) if gone else ()
 
@@ -136,7 +136,7 @@ class TimeseriesAccess(Access):
             self._attempts.run(partial(self._drop_empty, labels=labels))
 
     def rotate(self, rotation: Rotation) -> LabelEntry | None:
-        """Turn the table into a label's table; return None if it had no rows to rotate."""
+        """Turn the table into a label's table; return None if the table had no rows to rotate."""
         return self._attempts.run(lambda connection: rotate(self._series, connection, rotation))
 
     def _check_own(self, connection: Connection) -> None:

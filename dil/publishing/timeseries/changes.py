@@ -93,7 +93,7 @@ def without_loaded(
 
 
 def _contents(files: Iterable[PublishedFile]) -> dict[tuple[str, str], Counter[str]]:
-    """Return the digests of files by work unit and label; a file without digest equals no other."""
+    """Return the digests of files by work unit and label; files without a digest equal no other."""
     found: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for file in files:
         found[_part(file)][file.sha256 or file.uri] += 1

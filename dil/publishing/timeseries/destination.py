@@ -22,7 +22,8 @@ class TimeseriesDestination(WarehouseDestination):
     """The tables ``_<table>_<timelabel>`` and the view ``<table>_view``; ``<table>`` is empty.
 
     A staged file is named ``<url>/<schema>.<table>?mode=timeseries#<file name>``. If a work unit is
-    read again, its new rows replace its own rows of the same label; rows of other work units stay.
+    read again, its new rows replace its earlier rows of the same label; rows of other work units
+    stay.
     """
 
     modes = frozenset({PublishMode.WINDOW_REPLACE})
@@ -40,7 +41,7 @@ class TimeseriesDestination(WarehouseDestination):
         return f"{self._base}?mode=timeseries#{quote(path.rpartition('/')[2])}"
 
     def expired(self, system_time: int) -> tuple[PublishedFile, ...]:
-        """Return the live files of labels whose retention has ended at epoch ms UTC."""
+        """Return the live files of labels whose retention is over at ``system_time`` (ms UTC)."""
         warehouse = self._spec.warehouse
         if warehouse is None or warehouse.retention_ms is None:
             return ()

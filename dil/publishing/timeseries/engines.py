@@ -103,10 +103,10 @@ class Tables(ABC):
         del connection
 
     def require_own(self, connection: Connection) -> None:
-        """Raise if another ``ms.timeseries.physical`` made the base.
+        """Raise if the base was made with another ``ms.timeseries.physical``.
 
         Raises:
-            ConfigError: another ``ms.timeseries.physical`` has made it.
+            ConfigError: the base was made with another value of that property.
         """
         del connection
 
@@ -141,7 +141,7 @@ class Tables(ABC):
         change_all(connection, statements)
 
     def rehearse(self, connection: Connection, statements: Sequence[str]) -> None:
-        """Change the columns in a transaction and roll it back, to check that it is possible."""
+        """Check that the columns can be changed: change them in a transaction, and roll back."""
         self.alter(connection, statements)
 
     def keep_to(self, connection: Connection, table: TableName, labels: Sequence[str]) -> None:
@@ -154,11 +154,11 @@ class Tables(ABC):
         return list(entry.columns)
 
     def hold(self, connection: Connection) -> None:
-        """Hide a transaction's labels from readers until all are loaded, if the view does not."""
+        """Hide a transaction's labels until all are loaded, if the view does not hide them."""
         del connection
 
     def attach(self, connection: Connection, coming: Mapping[TableName, Sequence[str]]) -> None:
-        """Attach tables with their final names to the base, if the view does not name them."""
+        """Attach tables with their final names to the base, if the view reads only the base."""
         del connection, coming
 
     def drop(self, connection: Connection, table: TableName) -> None:
@@ -205,7 +205,7 @@ class Tables(ABC):
         return int(str(connection.rows(statement)[0][0]))
 
     def new_words(self, column: TableColumn) -> str:
-        """Return the type, with its collation, that a column of the base gets in another table.
+        """Return the type and collation that a column of the base gets in another table.
 
         Existing rows have null in such a column.
         """
@@ -313,10 +313,10 @@ class PostgresqlTables(Tables):
     def bound(
         self, connection: Connection, table: TableName, column: TableColumn, window: Interval
     ) -> None:
-        """Add a CHECK of constants: with an expression PostgreSQL could skip no table (rule T23).
+        """Add a CHECK of constants: PostgreSQL skips no table by an expression (rule T23).
 
-        Rows that an earlier configuration put here, by other times, may be outside of the window.
-        Then no CHECK is added, because a decided publish can no longer be refused.
+        An earlier configuration may have chosen the label by other times, so that rows are outside
+        of the window. Then no CHECK is added, because a decided publish can no longer be refused.
         """
         low, high = (self._literal(column, at) for at in (window.low, window.high))
         if not low:
@@ -341,7 +341,7 @@ class PostgresqlTables(Tables):
         return frozenset(str(name) for (name,) in found)
 
     def alter(self, connection: Connection, statements: Sequence[str]) -> None:
-        """Empty the view first if it shows the base, which has no rows; then change the base."""
+        """If the view shows the base, which has no rows, empty the view; then change the base."""
         base, view = self.names.base, self.names.view.name
         if statements and connection.rows(IS_SHOWN, base.schema, base.name, view):
             super().alter(connection, tuple(self.empty_view(connection)))
@@ -358,7 +358,7 @@ class PostgresqlTables(Tables):
     def empty_view(self, connection: Connection) -> Iterator[str]:
         """Yield the statement that makes the view, if it exists, read no table.
 
-        The view keeps its columns, so that rights on it and the views that read it stay.
+        The view keeps its columns, so that rights on the view, and other views that read it, stay.
         """
         view = self.dialect.table(connection, self.names.view)
         if view is not None:
@@ -382,7 +382,7 @@ class PostgresqlTables(Tables):
                 )
 
     def require_view(self, connection: Connection, base: Table) -> None:
-        """Raise if columns of a view change that other views read."""
+        """Raise if columns of the view change and other views read it."""
         before = self.dialect.table(connection, self.names.view)
         if _only_adds(self.view(base), before):
             return

@@ -2,9 +2,9 @@
 
 Views bind by name and every change of a table commits. A label's new table gets its name in one
 RENAME with all other tables of the commit; until then the view reads the old table, or an empty
-one. If a table has an ``old`` name of a run, the run's RENAME is done. The record of the
-commit is written last; if a run finds tables that another run put in place and did not record, it
-reverses that first.
+one. If a table has a name that ``Names.old`` made for a run, the run's RENAME is done. The record
+of the commit is written last. If a run finds tables that another run renamed but did not record, it
+first reverses that RENAME.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def carry_out(
 def drop_empty(
     series: TimeseriesTable, tables: MysqlTables, connection: Connection, labels: frozenset[str]
 ) -> None:
-    """Drop labels without rows, which therefore have no files that a commit could remove."""
+    """Drop labels that have no rows, and so no files that a commit could remove."""
     tables.lock(connection)
     base = series.base(connection)
     known = series.registry.entries(connection)
@@ -104,7 +104,8 @@ def _take_back_others(
 ) -> None:
     """Show each label by its table in the registry, not by the table of an unrecorded run.
 
-    The run that finishes such a run renames again. The ``old`` tables of recorded runs are dropped.
+    The run that finishes the unrecorded run renames again. The ``old`` tables of recorded runs are
+    dropped.
     """
     names, pairs, drops = series.names, [], []
     for name in tables.beginning_with(connection, names.making):
@@ -170,7 +171,7 @@ def _put_placeholder(
     name: TableName,
     base: Table,
 ) -> None:
-    """Create an empty table, unless the view may read a table of that name already."""
+    """Create an empty table, unless the view may already read a table of that name."""
     found = series.dialect.table(connection, name)
     is_ready = found is not None and found.columns == base.columns
     if not is_ready or tables.count(connection, name):

@@ -1,7 +1,7 @@
 """Loads and shows labels in one transaction: PostgreSQL, DuckDB, SQLite (rule T25).
 
-On a server each label is loaded before the transaction, which then only changes names, so that
-readers wait only for moments.
+On a server each label is loaded before the transaction. The transaction then only changes names, so
+that readers wait only for moments.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def carry_out(series: TimeseriesTable, connection: Connection, intent: Intent) -
 
 
 def drop_empty(series: TimeseriesTable, connection: Connection, labels: frozenset[str]) -> None:
-    """Drop labels without rows, which therefore have no files that a commit could remove."""
+    """Drop labels that have no rows, and so no files that a commit could remove."""
     series.tables.lock(connection)
     series.tables.require_own(connection)
     base = series.base(connection)
@@ -231,8 +231,8 @@ def _compact(series: TimeseriesTable, connection: Connection, switch: _Switch, b
 def _show(series: TimeseriesTable, connection: Connection, switch: _Switch, base: Table) -> None:
     """Change the view and the names; if a view follows tables, change the view first.
 
-    Readers of the view hold a lock on it, so this waits for the view first. If it already held a
-    table that such a reader waits for, both would be in a deadlock.
+    Readers of the view hold a lock on the view, so this function waits for the view first. If the
+    transaction already held a table for which a reader waits, both would be in a deadlock.
     """
     tables, view = series.tables, series.dialect.full(series.names.view)
     before = series.dialect.table(connection, series.names.view)

@@ -1,4 +1,4 @@
-"""Copies properties of a table other than its columns to a table that takes its place."""
+"""Copies a table's properties, except its columns, to the table that takes its place."""
 
 from __future__ import annotations
 

@@ -104,8 +104,8 @@ class TimeseriesTable:
     ) -> dict[str, TableName]:
         """Fill a new table for each label that changes; return them by label.
 
-        A new table has all rows of its label; if the label shares a table, it has only the new
-        rows. Rows of work units that are not replaced are copied from the label's table.
+        A new table has all rows of its label; if the label shares a table, the new table has only
+        the new rows. Rows of work units that are not replaced are copied from the label's table.
         """
         own = self.own_tables(known.values())
         has = self.records.signatures(connection, label_changes.changes.keys() & own.keys())
@@ -128,7 +128,7 @@ class TimeseriesTable:
     def _bound(
         self, connection: Connection, target: TableName, entry: LabelEntry, base: Table
     ) -> None:
-        """Limit a label's table to the label's times, if a column holds those times."""
+        """Limit a label's table to the label's times, if a column holds the times."""
         name = self.spec.labels.column if self.spec.labels is not None else ""
         for column in base.columns:
             if name and column.name == name:
@@ -177,7 +177,7 @@ class TimeseriesTable:
         entries: Iterable[LabelEntry],
         dropped: frozenset[str],
     ) -> bool:
-        """Record a commit and commit it; if it was recorded already, roll back and return False.
+        """Record and commit an intent; if it is recorded already, roll back and return False.
 
         Raises:
             CommitLostError: it is unknown whether the database committed.

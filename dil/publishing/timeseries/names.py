@@ -19,7 +19,7 @@ class Names:
     """The names of tables that belong to the table ``base``.
 
     New tables that are not shown yet have short names: PostgreSQL would cut names that are longer
-    than a label's table name, and two of them could become equal.
+    than a label's table name, and two cut names could become equal.
     """
 
     base: TableName

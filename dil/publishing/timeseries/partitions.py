@@ -1,8 +1,9 @@
 """Stores labels as partitions of one table of PostgreSQL (rule T22).
 
-``<table>`` is partitioned by LIST (_timelabel). A label is loaded into a table like ``<table>``,
-which the transaction that shows the label attaches: so readers can read while labels are added. If
-a column is added to ``<table>`` or gets a wider type there, it changes in all partitions.
+``<table>`` is partitioned by LIST (_timelabel). A label is loaded into a new table like
+``<table>``, and the transaction that shows the label attaches the new table. So readers can read
+while labels are added. If a column is added to ``<table>`` or gets a wider type there, all
+partitions change too.
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ class PartitionedTables(PostgresqlTables):
         return f"CREATE TABLE {full} ({', '.join(parts)}) PARTITION BY LIST ({quote(LABEL)})"
 
     def alter(self, connection: Connection, statements: Sequence[str]) -> None:
-        """Change the base and all partitions, in a transaction of its own.
+        """Change the base and all partitions, in a separate transaction.
 
         The view reads the base and all partitions, so it is dropped before a type changes and
         created again afterwards. As everywhere, this waits for the view's lock first.
@@ -181,11 +182,11 @@ class PartitionedTables(PostgresqlTables):
         change_all(connection, [f"{other}{each.removeprefix(own)}" for each in statements])
 
     def keep_to(self, connection: Connection, table: TableName, labels: Sequence[str]) -> None:
-        """Limit an empty table to some labels; if there is one label, it becomes the default.
+        """Limit an empty table to some labels; a single label becomes the label column's default.
 
-        The CHECK saves PostgreSQL from reading the table when it is attached. Rows get their
-        numbers from the base's sequence, which numbers the rows of all labels, because some keys
-        include the number.
+        Because of the CHECK, PostgreSQL need not read the table when the table is attached. Rows
+        get their numbers from the base's sequence, which numbers the rows of all labels, because
+        some keys include the number.
         """
         full, quoted = self.dialect.full(table), self.dialect.quote(LABEL)
         check = f"CHECK ({quoted} IS NOT NULL AND {quoted} IN ({_listed(labels)}))"

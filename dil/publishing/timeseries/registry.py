@@ -35,9 +35,9 @@ class LabelEntry:
     """One timelabel; times are epoch ms UTC, the window is [start_ms, end_ms).
 
     ``loaded_at`` is None if the label was not loaded yet, or was reopened to be loaded again.
-    ``object`` names the table that holds its rows, empty if there is none, and ``columns`` are that
-    table's types in the database's words, by column name. ``attempt`` counts its loads, ``seq`` is
-    the number of the commit that changed it last.
+    ``object`` is the name of the table that holds the label's rows, empty if there is none;
+    ``columns`` are the types of this table in the database's words, by column name. ``attempt``
+    counts the label's loads, ``seq`` is the number of the commit that changed the label last.
     """
 
     label: str

@@ -1,7 +1,7 @@
 """Turns the rows of an events table into rows of a timelabel (rules T25 to T27).
 
-Other programs write into ``<table>``. A rotation turns it into ``_<table>_<timelabel>`` and puts an
-empty table in its place, without a moment in which a row is invisible, doubled, or refused.
+Other programs write into ``<table>``. A rotation turns this table into ``_<table>_<timelabel>`` and
+puts an empty table in its place. At no moment is a row invisible, doubled, or refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dil.publishing.warehouse.dialect import Connection, Table, TableName
 def rotate(
     series: TimeseriesTable, connection: Connection, rotation: Rotation
 ) -> LabelEntry | None:
-    """Rotate the table once; return the label's entry, None if it had no rows to rotate.
+    """Rotate the table once; return the label's entry, None if the table had no rows to rotate.
 
     Raises:
         WriteError: the table does not exist, or has a property that its successor would lack.

@@ -68,7 +68,7 @@ def _finish(
     entry: LabelEntry,
     rotation: Rotation,
 ) -> LabelEntry:
-    """Record the label and return its entry; first move the rows into its table if it exists."""
+    """Record the label and return its entry; first move the rows into the label's table, if any."""
     base = series.base(connection)
     number = entry.attempt + 1
     coming, old = series.names.attempt(entry.label, number), series.names.old(entry.label, number)

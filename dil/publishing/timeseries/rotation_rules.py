@@ -1,4 +1,4 @@
-"""Rules for both ways to rotate a table: the turn, the label's entry, checks, moving rows."""
+"""The common part of both ways to rotate a table: the label's entry, checks, moving rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dil.publishing.warehouse.dialect import Connection, Table, TableName
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """One rotation: the label that the rows get, and its instant (epoch ms UTC) on the real clock.
+    """One rotation: the rows' label, and the rotation's time (epoch ms UTC) on the real clock.
 
     If ``takes_empty`` is true, a table without rows is rotated too.
     """

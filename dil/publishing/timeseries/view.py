@@ -15,8 +15,8 @@ from dil.types.warehouse import TEXT
 class ViewBranch:
     """A table that the view reads; ``columns`` are its types in words, by column name.
 
-    ``label`` is the label of all its rows. It is None if the table has the column ``_timelabel``,
-    and empty if its rows have no label yet.
+    ``label`` is the label of all its rows. ``label`` is None if the table has the column
+    ``_timelabel``, and empty if the rows have no label yet.
     """
 
     table: TableName
@@ -56,7 +56,7 @@ class TimeseriesView:
     casts: bool = True
 
     def ordered(self, before: Table | None) -> tuple[tuple[str, str], ...]:
-        """Return the columns with their types; new columns come after those of the earlier view.
+        """Return the columns with their types; new columns come after the earlier view's columns.
 
         PostgreSQL can only append columns to a view.
         """
@@ -67,7 +67,7 @@ class TimeseriesView:
         return tuple((name, wanted[name]) for name in dict.fromkeys((*first, *wanted)))
 
     def text(self, base: TableName, found: Sequence[ViewBranch], before: Table | None) -> str:
-        """Return the SELECT; without a branch it selects from the base table, which is empty."""
+        """Return the SELECT; if there is no branch, select from the base table, which is empty."""
         columns = self.ordered(before)
         shown = found or (ViewBranch(base, "", self.columns),)
         return " UNION ALL ".join(self._select(columns, branch) for branch in shown)

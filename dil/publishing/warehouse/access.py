@@ -87,7 +87,7 @@ class Access:
         return self._attempts.run(self._next_sequence)
 
     def landed(self, source: str) -> int | None:
-        """Return the last commit's number, 0 without one; None if other jobs load there too."""
+        """Return the last commit's number, 0 if there is none, None if other jobs load there."""
         return self._attempts.run(partial(self._landed, source=source))
 
     def require_fit(self, commit: Commit) -> None:

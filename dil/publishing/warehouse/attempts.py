@@ -28,7 +28,7 @@ def _most(fault: Fault) -> int:
 
 
 class CommitLostError(Exception):
-    """A COMMIT failed, or its answer was lost; ``cause`` is the driver's error."""
+    """A COMMIT failed, or the answer to it was lost; ``cause`` is the driver's error."""
 
     def __init__(self, cause: Exception) -> None:
         super().__init__(cause)
@@ -36,19 +36,19 @@ class CommitLostError(Exception):
 
 
 class Attempts:
-    """Repeats work on a database, which messages call ``place``."""
+    """Repeats work on a database; ``place`` is the database's name in messages."""
 
     def __init__(self, dialect: Dialect, place: str) -> None:
         self._dialect = dialect
         self._place = place
 
     def run(self, work: Callable[[Connection], T]) -> T:
-        """Return the result of repeatable work; a transaction that it leaves open is rolled back.
+        """Return the result of repeatable ``work``; if it leaves a transaction open, roll back.
 
         Raises:
             WriteError: the database did not do the work.
-            CommitUnknownError: the database may have done the work: the answer was lost, and it
-                cannot be queried.
+            CommitUnknownError: the database may have done the work: the answer was lost, and the
+                database cannot be queried.
         """
         is_unknown = False
         attempt = 0

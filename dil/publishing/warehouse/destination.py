@@ -71,7 +71,7 @@ class WarehouseDestination(Destination):
         self._access.claim(owner)
 
     def live(self) -> tuple[PublishedFile, ...]:
-        """Return the files whose rows are in the table; for merged rows that is unknown."""
+        """Return the files whose rows are in the table; empty if rows are merged."""
         if self._spec.mode is PublishMode.MERGE:
             return ()
         found = self._access.live()
@@ -107,7 +107,7 @@ class WarehouseDestination(Destination):
         return missing_rows(f"{self._base}?mode={self._spec.mode.value}")
 
     def has_landed(self, intent: Intent) -> bool:
-        """Return whether the database has recorded the run; for late rows alone, in their table."""
+        """Return whether the run is recorded; late rows alone are recorded in their own table."""
         commit = intent.commit
         if commit.touches_late_rows and not (commit.moves or commit.removes):
             return self._access.has_late(commit.run_id)

@@ -42,8 +42,8 @@ class TableColumn:
     the type. ``limit`` is the most characters of text in the column, None for any number.
     ``is_required`` is true if rows must give a value, ``takes_null`` if null is kept as null.
     ``is_computed`` is true if the database computes the values, ``is_fixed`` if only new rows may
-    give a value. ``attributes`` is the text after the type in the definition, which a change of the
-    type must repeat; it is None if unknown.
+    give a value. ``attributes`` is the text after the type in the definition, and a change of the
+    type must repeat this text; it is None if unknown.
     """
 
     name: str
@@ -62,7 +62,8 @@ class Table:
     """A table that exists; ``unique`` are the columns of each primary key or unique index.
 
     ``problem`` is the reason why rows cannot be published to it, empty if they can. ``heir`` is a
-    table that inherits from it, whose rows are read and deleted with its own rows.
+    table that inherits from it; a statement that reads or deletes rows of the table also affects
+    the heir's rows.
     """
 
     columns: tuple[TableColumn, ...]
@@ -79,7 +80,7 @@ class Connection(ABC):
 
     @abstractmethod
     def begin(self) -> None:
-        """Begin a transaction whose statements see all data committed before each of them runs."""
+        """Begin a transaction; each statement sees all data committed before the statement runs."""
 
     @abstractmethod
     def commit(self) -> None:
@@ -153,7 +154,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def type_words(self, data_type: pa.DataType, *, is_key: bool) -> str:
-        """Return the database's words for a column type, empty if it has none."""
+        """Return the database's words for a column type, empty if there is no such type."""
 
     @abstractmethod
     def widen(
@@ -161,7 +162,7 @@ class Dialect(ABC):
     ) -> str:
         """Return the statement that changes a column's type, empty if no statement can.
 
-        With ``attributes``, it keeps these other attributes of the column.
+        If ``attributes`` are given, the statement keeps these other attributes of the column.
         """
 
     @abstractmethod
@@ -178,7 +179,7 @@ class Dialect(ABC):
         return ""
 
     def unordered(self, values: pa.Array) -> str:
-        """Return why the database would sort delta fields wrongly, empty if it sorts them right."""
+        """Return why the database would sort delta fields wrongly, else an empty text."""
         del values
         return ""
 
@@ -225,7 +226,7 @@ class Dialect(ABC):
         return ""
 
     def any_of(self, column: str, values: Sequence[str]) -> tuple[str, Sequence[str]]:
-        """Return the condition that a column holds one of some texts, and its values."""
+        """Return the condition that a column holds one of some texts, and the values in it."""
         return f"{self.quote(column)} IN ({', '.join(MARK for _ in values)})", values
 
     def temporary(self, name: str, clause: str, select: str) -> str:

@@ -96,7 +96,7 @@ class DuckdbDialect(Dialect):
     def widen(
         self, table: TableName, column: str, words: str, attributes: str | None = None
     ) -> str:
-        """Return ALTER COLUMN TYPE, which is part of the transaction."""
+        """Return an ALTER COLUMN TYPE; it is part of the transaction."""
         del attributes
         return f"ALTER TABLE {self.full(table)} ALTER COLUMN {self.quote(column)} TYPE {words}"
 

@@ -39,8 +39,8 @@ class LateTable:
     ) -> LateTable:
         """Return the table of late rows beside another table.
 
-        Whatever the job's mode is, rows are added to this table, and are removed with their work
-        unit; a replace removes all rows.
+        In every mode of the job, rows are added to this table, and a work unit's rows are removed
+        when it is read again; a replace removes all rows.
         """
         name = TableName(table.schema, f"{table.name}{LATE}")
         records = Records(dialect, name.schema, f"{name.schema}.{name.name}".lstrip("."))
@@ -97,10 +97,10 @@ class LateTable:
         return records.are_there(connection) and records.has(connection, run_id)
 
     def load(self, connection: Connection, commit: Commit, sequence: int) -> bool:
-        """Load late rows in the open transaction, unless they are loaded; return whether it did.
+        """Load the late rows of a commit in the open transaction, unless they are loaded.
 
         Returns:
-            False if another process loaded them meanwhile; then the transaction must be rolled
+            False if another process loaded the rows meanwhile; then the transaction must be rolled
             back.
         """
         own, records = self._own(commit), self.loading.records
@@ -129,9 +129,9 @@ class LateTable:
             raise CommitLostError(error) from error
 
     def _own(self, commit: Commit) -> Commit:
-        """Return a commit's changes to late rows; its files have their names or are still staged.
+        """Return a commit's changes to late rows; the files have their names or are still staged.
 
-        It has only the outcomes of work units whose older late rows are removed.
+        The result has only the outcomes of work units whose older late rows are removed.
         """
         gone = {unit_hash_in(uri) for uri in commit.late_removes}
         outcomes = (each for each in commit.run.outcomes if unit_hash(each.signature) in gone)

@@ -82,8 +82,8 @@ class Loading:
     def require_fit(self, connection: Connection, commit: Commit) -> None:
         """Check that the table accepts all rows of a commit.
 
-        Missing parts of the table are created and rolled back; if that is impossible, they stay,
-        because readers see no rows in an empty table or column.
+        Missing parts of the table are created and rolled back. If a rollback is impossible, they
+        stay, because readers see no rows in an empty table or column.
 
         Raises:
             ConversionError: a column or a value does not fit.
@@ -120,7 +120,7 @@ class Loading:
         """Load the rows of an intent, unless they are loaded; repeating it changes nothing.
 
         Returns:
-            The counts of the merge; None without a merge, or if it was done before.
+            The counts of the merge; None if there was no merge, or if the merge was done before.
         """
         commit = intent.commit
         self.records.make(connection)
@@ -244,7 +244,7 @@ class Loading:
     def _empty(self, connection: Connection) -> None:
         """Delete all rows; readers see them until the commit.
 
-        TRUNCATE would be faster, and would keep readers waiting, or show them an empty table.
+        TRUNCATE would be faster, but it would keep readers waiting or show them an empty table.
         """
         self.records.forget_files(connection)
         if self.dialect.table(connection, self.table) is not None:

@@ -1,8 +1,8 @@
 """Merges rows by their keys (rule U18).
 
 The rows of a commit are loaded into a temporary table. Among rows with the same key, the row with
-the greatest delta fields wins, and among equal rows the later one. A winner that is older than the
-table's row is dropped. The other winners are upserted, or delete the rows with their keys.
+the greatest delta fields wins; if these are equal, the later row wins. A winner that is older than
+the table's row is dropped. The other winners are upserted, or delete the rows with their keys.
 """
 
 from __future__ import annotations

@@ -15,12 +15,12 @@ MARK_OF_MISSING = "#missing"
 
 
 def takes_missing(commit: Commit) -> bool:
-    """Return whether a commit removes rows whose key it lacks."""
+    """Return whether a commit removes the table's rows whose keys the run did not read."""
     return any(file.uri.endswith(MARK_OF_MISSING) for file in commit.removes)
 
 
 def missing_rows(address: str) -> PublishedFile:
-    """Return the file that a commit removes in place of missing rows; their number is unknown."""
+    """Return the file that represents the missing rows in a commit; their number is unknown."""
     return PublishedFile(f"{address}{MARK_OF_MISSING}", "", 0, 0, "", "")
 
 

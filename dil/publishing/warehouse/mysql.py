@@ -1,7 +1,7 @@
 """MySQL 8 and MariaDB 10.2 or newer, through PyMySQL.
 
-On MySQL, creating and altering tables commits, so it is done before the transaction, and each of
-its statements may be repeated. Rows are loaded by LOAD DATA LOCAL if the server allows that, else
+On MySQL, creating or altering a table commits. So DIL does this before the transaction, by
+statements that may be repeated. Rows are loaded by LOAD DATA LOCAL if the server allows that, else
 by INSERT.
 """
 
@@ -162,7 +162,7 @@ class MysqlDialect(Dialect):
     def _with_attributes(self, row: Row, definitions: Sequence[str]) -> TableColumn:
         """Return a column with the attributes after its type, if the server shows the definition.
 
-        Text keeps its collation, unless it is in a character set that lacks characters.
+        Text keeps its collation, unless the character set lacks characters.
         """
         column, (characters, collation) = _column(row[:-2]), row[-2:]
         start = f"  {self.quote(column.name)} {column.words}"
@@ -191,7 +191,7 @@ class MysqlDialect(Dialect):
     def widen(
         self, table: TableName, column: str, words: str, attributes: str | None = None
     ) -> str:
-        """Return MODIFY, which may be repeated; it drops attributes that it does not name."""
+        """Return a MODIFY, which may be repeated; MySQL drops attributes that the MODIFY lacks."""
         kept = words if attributes is None else words.partition(" CHARACTER SET ")[0] + attributes
         return f"ALTER TABLE {self.full(table)} MODIFY {self.quote(column)} {kept}"
 

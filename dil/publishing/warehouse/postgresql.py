@@ -116,7 +116,7 @@ class PostgresqlDialect(Dialect):
         return postgresql.errors()
 
     def diagnose(self, error: Exception) -> Diagnosis:
-        """Return advice and the error's meaning, found by its SQLSTATE, or else by its text."""
+        """Return the error's meaning, found by its SQLSTATE or its text, and the advice."""
         state = getattr(error, "sqlstate", None)
         text = " ".join(_NOISE.sub("", str(error)).split()).rpartition("ERROR: ")[2].strip()
         fault = postgresql.fault_of(state, text)
@@ -161,7 +161,7 @@ class PostgresqlDialect(Dialect):
     def widen(
         self, table: TableName, column: str, words: str, attributes: str | None = None
     ) -> str:
-        """Return ALTER COLUMN TYPE, which is part of the transaction."""
+        """Return an ALTER COLUMN TYPE; it is part of the transaction."""
         type_words = f"{words}{attributes or ''}"
         return f"ALTER TABLE {self.full(table)} ALTER COLUMN {self.quote(column)} TYPE {type_words}"
 
@@ -182,7 +182,7 @@ class PostgresqlDialect(Dialect):
         )
 
     def missing_right(self, connection: Connection, name: TableName, rights: Sequence[str]) -> str:
-        """Return the statement for missing rights, which the server shows."""
+        """Return the statement that grants the missing rights; the server shows them."""
         schema = name.schema
         exists = connection.rows(_SCHEMA, schema)
         if not exists:
@@ -218,7 +218,7 @@ class PostgresqlDialect(Dialect):
     def index(self, table: TableName, column: str) -> str:
         """Return a plain index of hashes: texts may be long, and many rows have the same text.
 
-        Inserting into a hash index takes longer with each row with an equal text.
+        An insert into a hash index takes the longer, the more rows have an equal text.
         """
         return f"CREATE INDEX ON {self.full(table)} ({_HASH.format(self.quote(column))})"
 
@@ -260,7 +260,7 @@ class _Connection(Connection):
         self._connection.adbc_connection.rollback()
 
     def change(self, statement: str, *values: Value) -> int:
-        """Run a statement; return the number of changed rows, which needs values in ADBC."""
+        """Run a statement; return the number of changed rows, which ADBC gives only with values."""
         with self._connection.cursor() as cursor:
             if not values:
                 cursor.execute(statement)

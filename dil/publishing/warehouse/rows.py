@@ -39,7 +39,7 @@ class WarehouseFiles:
         self._distinct: dict[bytes, pa.Schema] = {}
 
     def schema(self, path: str) -> pa.Schema:
-        """Return the columns of a file, which never change because the file is written once."""
+        """Return the columns of a file; they never change, because the file is written once."""
         found = self._schemas.get(path)
         if found is None:
             with self.opened(path) as file:

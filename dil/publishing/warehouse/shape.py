@@ -18,7 +18,7 @@ _OPEN_DIGITS = 76
 
 @dataclass(frozen=True, slots=True)
 class TableChanges:
-    """The statements that make a table fit, and its columns after them."""
+    """The statements that make a table fit, and the table's columns after these statements."""
 
     statements: tuple[str, ...]
     columns: tuple[TableColumn, ...]
@@ -28,7 +28,7 @@ class TableChanges:
 class TargetTable:
     """A target table of rows, with its keys, and the dialect of its statements.
 
-    ``hidden`` is a column that is not filled from rows, even if they have a column of that name.
+    ``hidden`` is a column that is not filled from rows, even if rows have a column of this name.
     """
 
     dialect: Dialect
@@ -125,7 +125,7 @@ class TargetTable:
         return found
 
     def _fitting(self, column: TableColumn, data_type: pa.DataType, longest: int) -> TableColumn:
-        """Return the column in a form that holds values of a type, with text up to this length."""
+        """Return the column in a form that holds values of a type, and text up to this length."""
         kept, has = self.dialect.kept(data_type), column.type
         words = self._column(column.name, data_type).words
         wide = replace(column, type=kept, words=words, limit=None)

@@ -1,7 +1,7 @@
 """Requests to name nodes, and to the data nodes to which they redirect.
 
-Source: Apache Hadoop 3, "WebHDFS REST API". Each operation may be sent again after its answer was
-    lost: the callers find out whether the first request was done.
+Source: Apache Hadoop 3, "WebHDFS REST API". If an answer was lost, the operation may be sent again:
+the callers find out whether the first request was done.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class FileState:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """A failed request; if the failure is temporary, it may succeed a moment later.
+    """A failed request; if the failure is temporary, the request may succeed a moment later.
 
     ``is_here_only`` is true if another name node may answer, ``asks_for_ticket`` if this name node
     may answer a request with a ticket.
@@ -155,8 +155,8 @@ class WebHdfs:
     def rename(self, source: str, target: str, *, over: bool) -> None:
         """Rename a file; an existing file is replaced only if ``over`` is true.
 
-        Without ``renameoptions`` a name node would move the file into a folder of that name, and
-        would answer only false if it does nothing.
+        Without ``renameoptions``, if ``target`` is a folder, a name node would move the file into
+        that folder; and it would answer only false if it does nothing.
         """
         place, there = place_of(source), place_of(target)
         if there.prefix != place.prefix:
@@ -251,8 +251,8 @@ class WebHdfs:
     ) -> requests.Response | _Failure:
         """Return one name node's answer to a request with the user's name or a Kerberos ticket.
 
-        A name node that requires a ticket accepts no user's name beside it; data nodes use the
-        credentials in its redirects.
+        A name node that requires a ticket accepts no user's name beside the ticket. Data nodes use
+        the credentials in the name node's redirects.
         """
         place = place_of(path)
         address = f"{server}{_quoted(place)}?"
@@ -305,7 +305,7 @@ class WebHdfs:
             )
 
     def _server(self, path: str) -> str:
-        """Return the name node to query first: the one that answered last."""
+        """Return the name node to query first: the name node that answered last."""
         place = place_of(path)
         return self._active.get(place.prefix, place.servers[0])
 

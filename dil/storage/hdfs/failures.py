@@ -144,8 +144,8 @@ def no_webhdfs(path: str, server: str, why: str) -> WriteError:
 def tls_reason(error: BaseException) -> str | None:
     """Return why TLS failed, None if the error has another cause.
 
-    Only the innermost error is used: the outer errors contain the whole address, with tokens that a
-    name node may have put into it.
+    Only the innermost error is used: the outer errors contain the whole address, and a name node
+    may have put tokens into the address.
     """
     inner: object = error
     while isinstance(inner, BaseException):
@@ -168,7 +168,7 @@ def unreachable(path: str, server: str, error: Exception) -> WriteError:
 
 
 def disobedience(path: str, server: str) -> WriteError:
-    """Return DIL's error for a server that ignores ``renameoptions``: it makes renames unsafe."""
+    """Return DIL's error for a server that ignores ``renameoptions``: its renames are unsafe."""
     return WriteError(
         f"{path}: {server} does not obey renameoptions, so that two writers cannot be kept apart;"
         " HttpFS ignores them, for example",

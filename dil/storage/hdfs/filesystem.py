@@ -1,7 +1,7 @@
 """HDFS as a filesystem; its paths are ``webhdfs://host:port/path``, ``swebhdfs:`` or ``hdfs:``.
 
-A new file gets its name by a rename, which never replaces another file unless the caller asks for
-it. Folders, permissions and moves are real. Links are not followed: HDFS has none.
+A new file gets its name by a rename. The rename replaces another file only if the caller asks for
+that. Folders, permissions and moves are real. Links are not followed: HDFS has none.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class HdfsFilesystem(Filesystem):
     """Files of HDFS over HTTP, as the user in HADOOP_USER_NAME.
 
     Picklable: each process makes its own client. ``part_bytes`` is the most bytes of a new file in
-        memory; ``blocks`` says how the cluster stores the file.
+    memory; ``blocks`` says how the cluster stores the file.
     """
 
     parallel_requests = 8
@@ -102,7 +102,7 @@ class HdfsFilesystem(Filesystem):
             ) from None
 
     def replace(self, source: str, target: str, *, mode: int | None = None) -> None:
-        """Rename over the target, which is a file or does not exist."""
+        """Rename the source over the target; the target is a file or does not exist."""
         if self.is_folder(target):
             raise WriteError(f"{target} is a folder", "Move {target} away, then run again.")
         try:

@@ -1,8 +1,8 @@
 """Authenticates to a cluster with Kerberos: tickets in HTTP headers, from MIT's library.
 
 The library finds the ticket as it does for every program of the user: from ``kinit`` and
-KRB5CCNAME, or from a key file in KRB5_CLIENT_KTNAME, with which it gets and renews tickets by
-itself. Source: RFC 4559; RFC 4178; Apache Hadoop 3, "Hadoop in Secure Mode".
+KRB5CCNAME, or from a key file in KRB5_CLIENT_KTNAME. With a key file the library gets and renews
+tickets by itself. Source: RFC 4559; RFC 4178; Apache Hadoop 3, "Hadoop in Secure Mode".
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def uses_kerberos() -> bool:
 
 
 def asks_for_ticket(answer: requests.Response) -> bool:
-    """Return whether a server refuses a request because it has no ticket."""
+    """Return whether a server refuses a request because the request has no ticket."""
     asked = answer.headers.get("WWW-Authenticate", "")
     return answer.status_code == requests.codes.unauthorized and asked.startswith("Negotiate")
 
@@ -76,7 +76,7 @@ def fix_of(words: str) -> str:
 
 
 def ticket_headers(server: str) -> dict[str, str]:
-    """Return the header that authenticates this process to ``https://host:port``; it is valid once.
+    """Return the header that authenticates one request of this process to ``https://host:port``.
 
     Raises:
         HadoopSetupError: there is no ticket, or no ticket for that host.

@@ -55,7 +55,7 @@ class HdfsPath:
 def web_address(scheme: str, host: str, port: int | None = None) -> str:
     """Return the address of a name node's HTTP interface.
 
-    The port in ``hdfs:`` is for RPC, which DIL does not use; it does not show HTTP's port.
+    The port in ``hdfs:`` is for RPC, which DIL does not use; the port for HTTP is another one.
 
     >>> web_address("swebhdfs", "nn"), web_address("hdfs", "nn", 8020)
     ('https://nn:9871', 'http://nn:9870')

@@ -37,15 +37,16 @@ class FileReader(RemoteReader):
         return self._state.size
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Set and return the position; relative to the end, the size counts as returned."""
+        """Set and return the position; after a seek from the end, no newer file is read instead."""
         self._is_settled = self._is_settled or whence == io.SEEK_END
         return super().seek(offset, whence)
 
     def _asked(self) -> requests.Response:
-        """Return the open answer at the position, for the file whose size is known.
+        """Return the open answer at the position; the answer is of the file whose size is known.
 
-        The state is read after the data node's answer, so that the data belongs to that file. If
-        another file took its place before the first byte was read, the new file is read.
+        The state is read after the data node's answer, so that the data belongs to the file with
+        this state. If another file took the place of the file before the first byte was read, the
+        new file is read.
         """
         for _ in range(_TRIES):
             body = self._client.opened(self._path, self._position)

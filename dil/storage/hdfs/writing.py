@@ -52,18 +52,18 @@ def folder_of(path: str) -> str:
 
 
 def hidden_path(path: str) -> str:
-    """Return a new path in the same folder, which readers ignore."""
+    """Return a new path in the same folder; readers ignore files with this kind of name."""
     return f"{folder_of(path)}/.{uuid.uuid4().hex}.tmp"
 
 
 def discard(client: WebHdfs, path: str) -> None:
-    """Delete the remains of a failure; if that fails too, they are deleted with their folder."""
+    """Delete the file that a failure left; if that fails too, it is deleted with its folder."""
     with suppress(WriteError, OSError):
         client.delete(path)
 
 
 def whole(client: WebHdfs, path: str, size: int) -> FileState:
-    """Return the state of a written file, or raise if it lacks its full size.
+    """Return the state of a written file; raise if the file does not have its full size.
 
     A data node ends the file when a connection breaks, and the result looks like a whole file.
 
@@ -129,7 +129,7 @@ class HdfsFileWriter(PartWriter):
 def give_name(
     client: WebHdfs, temporary: str, path: str, state: FileState, *, over: bool = False
 ) -> None:
-    """Rename a written file to its final name; an existing file is replaced only with ``over``.
+    """Rename a written file to its final name; replace an existing file only if ``over`` is true.
 
     If an answer was lost and the hidden name is gone at the next try, the inode shows whether the
     target is this file.

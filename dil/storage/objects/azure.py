@@ -169,9 +169,9 @@ class AzureContainer(Bucket):
             self._blob(key).commit_block_list([BlobBlock(block_id=name) for name in names])
 
     def _found(self, key: str) -> BlobProperties | None:
-        """Return the properties of a blob after any copy into it has ended; None without a blob.
+        """Return the properties of a blob after any copy into it has ended; None if it is missing.
 
-        A failed copy by DIL leaves a blob without content, which is deleted.
+        If a copy by DIL failed, this deletes the blob without content that the copy left.
         """
         found = self._settled(key)
         if found is None or found.copy.status not in _LOST or _FROM not in (found.metadata or {}):

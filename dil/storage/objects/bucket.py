@@ -79,7 +79,8 @@ class Bucket(ABC):
     """One bucket or container, with its credentials. Safe for several threads.
 
     Keys neither begin nor end with a slash; prefixes are empty or end with one. Objects appear as a
-    whole, and are durable when the answer arrives. All other failures raise WriteError.
+    whole, and are durable when the answer arrives. A failure raises WriteError unless the method
+    names another error.
     """
 
     parallel_requests = 8
@@ -113,7 +114,7 @@ class Bucket(ABC):
         """Make the service copy an object to a key of this bucket, with a note.
 
         The copy is complete when this returns. The source is in this bucket, unless
-        ``copies_across``.
+        ``copies_across`` is true.
 
         Raises:
             FileNotFoundError: the source does not exist.
@@ -161,7 +162,7 @@ class Bucket(ABC):
                 self.delete(marker)
 
     def options(self) -> Mapping[str, str]:
-        """Return the options by which other libraries reach the bucket; secret, and briefly valid.
+        """Return other libraries' options to reach the bucket; secret, and valid for minutes.
 
         Raises:
             WriteError: the bucket cannot be reached.

@@ -69,7 +69,7 @@ class ObjectFilesystem(Filesystem):
         return self._state(path) is not None or self.is_folder(path)
 
     def move(self, source: str, target: str, *, mode: int | None = None) -> None:
-        """Copy, then delete the source; the copy has a note of its source, so both may exist.
+        """Copy, then delete the source; a note in the copy names the source, so both may exist.
 
         ``mode`` has no effect.
         """
@@ -152,7 +152,7 @@ class ObjectFilesystem(Filesystem):
         self._address.place(path)
 
     def options_of(self, path: str) -> Mapping[str, str]:
-        """Return the options by which other libraries reach the objects."""
+        """Return the options with which other libraries reach the objects."""
         return self._bucket(self._address.place(path)).options()
 
     def _bucket(self, place: ObjectPath) -> Bucket:
@@ -218,5 +218,5 @@ class ObjectFilesystem(Filesystem):
 
 
 def _note(source: str) -> str:
-    """Return a path in a form for metadata, which is ASCII and short."""
+    """Return a text that identifies a path, short and in ASCII, as metadata must be."""
     return hashlib.sha256(source.encode()).hexdigest()

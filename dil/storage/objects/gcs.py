@@ -219,11 +219,11 @@ class _Upload(ObjectUpload):
             raise self._broken()
 
     def drop(self) -> None:
-        """Cancel the upload, which the service confirms with status 499."""
+        """Cancel the upload; the service confirms this with status 499."""
         self._requests.ask(self._path, "DELETE", self._address, fine=(200, 204, 499))
 
     def _deliver(self, data: bytes, total: str) -> dict[str, Any] | None:
-        """Send the missing bytes of a part; return the object after it exists, else None."""
+        """Send the missing bytes of a part; return the object if it exists now, else None."""
         start = self._sent
         for _ in range(_RESENT):
             rest = data[self._sent - start :]

@@ -102,7 +102,7 @@ class Requests:
         """Send a request once and return the answer.
 
         No error is chained: the library's errors contain addresses, and an upload's address is
-            secret.
+        secret.
         """
         from google.auth import exceptions as auth
 

@@ -18,8 +18,9 @@ READ_AHEAD = 4 << 20
 class PieceReader(RemoteReader):
     """Reads one version of an object, and holds ``READ_AHEAD`` bytes of it.
 
-    ``read`` returns bytes of a key: from a position, up to a number, of a version if one is given;
-    it raises ObjectExistsError if the object has another version.
+    ``read`` gets a key, a position, a number of bytes and a version, which may be empty. It returns
+    at most that many bytes from the position on, or raises ObjectExistsError if the object has
+    another version.
 
     Raises:
         FileNotFoundError: the object does not exist.
@@ -70,7 +71,7 @@ class PieceReader(RemoteReader):
 
 
 class ObjectWriter(PartWriter):
-    """Writes an object; a small one in one request. Some services need parts of a fixed size."""
+    """Writes an object; a small object in one request. Some services need parts of a fixed size."""
 
     def __init__(self, bucket: Bucket, key: str, part_bytes: int) -> None:
         super().__init__(part_bytes)

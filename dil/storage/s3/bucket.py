@@ -56,7 +56,7 @@ class S3Bucket(Bucket):
         return ObjectState(answer["ContentLength"], answer["ETag"], note)
 
     def reader(self, key: str) -> ObjectReader:
-        """Return a stream over one answer, which continues to the end of the object."""
+        """Return a stream over one answer that continues to the end of the object."""
         return ObjectReader(self._client, self._of(key))
 
     def put(self, key: str, data: bytes) -> None:
@@ -64,7 +64,7 @@ class S3Bucket(Bucket):
         self._put(key, data)
 
     def create(self, key: str, data: bytes) -> bool:
-        """Write an object unless it exists, by a request with a condition; return whether new."""
+        """Write an object unless it exists, by a conditional request; return whether it was new."""
         self._require_obedience(key)
         return self._created(key, data)
 
@@ -151,10 +151,10 @@ class S3Bucket(Bucket):
         )
 
     def _require_obedience(self, key: str) -> None:
-        """Check that the service refuses a second object, before code relies on it; else raise.
+        """Raise if the service does not refuse a second object, before code relies on the refusal.
 
-        AWS refuses it. Other services may ignore the condition silently, and two writers would both
-        get the answer that they were first.
+        AWS refuses a second object. Other services may ignore the condition silently, and two
+        writers would both get the answer that they were first.
         """
         service = f"{self._at} {self._place.bucket}"
         if service in _obeying or is_of_aws(self._client):

@@ -19,7 +19,7 @@ _AWS = re.compile(r"https?://(?:[^/]*\.)?amazonaws\.com(?:\.cn)?(?::\d+)?/?", re
 
 @dataclass(frozen=True, slots=True)
 class S3Connection:
-    """A client, and the session whose credentials it uses."""
+    """A client, and the session whose credentials the client uses."""
 
     session: Any
     client: Any
@@ -61,7 +61,7 @@ def _changed_at(place: str) -> int:
 
 @lru_cache(maxsize=8)
 def _connected(*state: object) -> S3Connection:
-    """Return a new client; it is cached for each process and each state of its settings."""
+    """Return a new client; clients are cached for each process and each state of the settings."""
     del state
     try:
         import botocore.exceptions

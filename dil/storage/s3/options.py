@@ -1,4 +1,4 @@
-"""Options of Rust's object_store, by which other libraries reach DIL's objects.
+"""Options of Rust's object_store, with which other libraries reach DIL's objects.
 
 Source: object_store, ``AmazonS3ConfigKey``.
 """
