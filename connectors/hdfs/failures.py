@@ -1,4 +1,4 @@
-"""Translates errors of file systems into our errors; no other module does."""
+"""Translates errors of file systems into our errors; only this module does so."""
 
 from __future__ import annotations
 

@@ -92,11 +92,12 @@ class _Adapter(HTTPAdapter):
 class Client(requests.Session):
     """A pool of connections for one attempt.
 
-    A redirect to another origin gets only DIL's own headers about formats (and the job's ``Accept``
-    if it names well-known formats). It gets no credentials, no cookies, no headers of the job and
-    no client certificate. The client ignores proxies, certificates and passwords of the
-    environment: the job file names all of them. It checks certificates against the authorities of
-    the system and of certifi, or against the trust store of ``ms.ssl`` alone.
+    A request that is redirected to another origin has only DIL's own headers about formats (and the
+    job's ``Accept`` if that names well-known formats). Such a request has no credentials, no
+    cookies, no other headers of the job and no client certificate. The client ignores proxies,
+    certificates and passwords of the environment: the job file names all of them. The client checks
+    certificates against the authorities of the system and of certifi, or against the trust store of
+    ``ms.ssl`` alone.
 
     Raises:
         ConfigError: (when made) a store of ``ms.ssl`` cannot be read.
@@ -121,7 +122,7 @@ class Client(requests.Session):
             self._stranger = _Adapter(settings.pool_size, unnamed, trusts_only_context=own_trust)
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
-        """Return the answer after all redirects; only the first origin sees the certificate."""
+        """Return the answer after all redirects; only the first origin gets our certificate."""
         if options.get("allow_redirects"):
             self._asked = request.url or ""
         return super().send(request, **options)

@@ -25,8 +25,8 @@ _LOG = logging.getLogger(__name__)
 class Exchange:
     """Sends one request until its answer is final; each request of a session needs a new object.
 
-    ``retries`` is the number of repetitions. ``seconds_waited`` is the time waited before them and
-    for the job's rate limit. ``outgoing`` is the request sent last.
+    ``retries`` is the number of repetitions. ``seconds_waited`` is the time spent waiting, before
+    repetitions and for the job's rate limit. ``outgoing`` is the request sent last.
     """
 
     outgoing: OutgoingRequest
@@ -57,7 +57,7 @@ class Exchange:
             build: Makes the request; called before each sending, so that it is signed anew.
 
         Raises:
-            TransientSourceError: no answer came, however often the request was sent.
+            TransientSourceError: no answer came, although the request was repeated.
             UnknownOutcomeError: the source may have done the request, which must not be sent again.
             QuotaError: the source wants a longer wait than the budget allows, or the job's own
                 budget of requests is spent.

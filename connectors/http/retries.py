@@ -21,7 +21,7 @@ class RetryWaits:
         self.done = 0
 
     def forgive(self, seconds: float) -> None:
-        """Do not count a wait that was not for a retry against the budget."""
+        """Leave a wait that was not for a retry out of the budget."""
         self._begun += seconds
 
     def next(self, asked_s: float | None, chance: float) -> float | None:
