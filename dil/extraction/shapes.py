@@ -122,7 +122,7 @@ class FoundShape:
     width: Width = field(default_factory=lambda: Width(most=0), compare=False, repr=False)
 
     def observe(self, values: Sequence[Any]) -> None:
-        """Add all values of the column to the facts; fractions are as ``exact_number`` has them.
+        """Add all values of the column to the facts; fractions come from ``exact_number``.
 
         Raises:
             SourceContractError: there are too many columns.
@@ -157,8 +157,8 @@ class FoundShape:
     def holds_decimals(self) -> bool:
         """Return whether a column, here or below, needs decimals, so that doubles must be measured.
 
-        Then a page whose facts ``widen`` added must be observed again, because its doubles were
-        not measured.
+        If so, a page whose facts ``widen`` added must be observed again, because the doubles of
+        this page were not measured.
         """
         inner = [*self.members.values(), *([self.items] if self.items else [])]
         return self.numbers.needs_decimal or any(shape.holds_decimals() for shape in inner)

@@ -46,7 +46,7 @@ class CsvBlock:
 
     @property
     def end(self) -> int:
-        """Return the offset of the end of the last whole record, 0 without one."""
+        """Return the offset of the end of the last whole record, 0 if there is none."""
         if self._careful_end is not None:
             self._end = self._careful_end()
             self.settle()

@@ -22,7 +22,7 @@ Open: TypeAlias = Callable[[], AbstractContextManager[BinaryIO]]
 
 
 class UnfitError(Exception):
-    """The file can be read but does not fit the request; the text never holds a value."""
+    """The file can be read but does not fit the request; the message never contains a value."""
 
     def __init__(self, what: str, fix: str = "Check ms.secondary.input.") -> None:
         super().__init__(what)
