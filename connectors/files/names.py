@@ -58,12 +58,12 @@ class Listed:
 
 
 def filled(template: str, variables: Mapping[str, JsonValue]) -> str:
-    """Return ``ms.source.uri``, or a part of it, with the unchanged values of its variables.
+    """Return ``ms.source.uri``, or a part of it, with its variables replaced by unchanged values.
 
     See docs/files.md.
 
     Raises:
-        ConfigError: a variable has no value, or the name would lead out of its folder.
+        ConfigError: a variable has no value.
     """
     result = substitute(template, variables)
     if result.missing:
@@ -82,10 +82,10 @@ def reads_one_file(properties: Properties) -> bool:
 
 
 def matching(items: Iterable[_F], properties: Properties) -> Iterator[_F]:
-    """Yield the files whose whole path matches ``ms.source.files.pattern``, in their order."""
+    """Yield the items whose whole path matches ``ms.source.files.pattern``, in the same order."""
     pattern = properties.section(FilesSection).pattern
     if pattern == ".*":
-        # A dot does not match a line break in a name, which no job intends.
+        # The dot would not match names with a line break; no job intends to drop them.
         yield from items
         return
     matches = compile_java(pattern).fullmatch

@@ -59,7 +59,7 @@ class OpenPayload:
         self.digest = hashlib.md5(usedforsecurity=False)
 
     def blocks(self, size: int) -> Iterator[bytes]:
-        """Yield the content in blocks of ``size`` bytes, the last one shorter.
+        """Yield the content in blocks of ``size`` bytes; the last block may be shorter.
 
         Raises:
             SourceContractError: the file changed meanwhile; the receiver must not keep the part

@@ -21,7 +21,7 @@ class LocalStore(FileStore):
         """Return the files and folders in a folder, without pipes, sockets and devices."""
         folder = os.path.realpath(path).rstrip("/")
         with os.scandir(path) as found:
-            # Hidden entries are skipped first: the link of an editor's lock leads nowhere.
+            # Hidden entries are skipped before ``stat``: an editor's lock is a link to nothing.
             wanted = [entry for entry in found if not entry.name.startswith(HIDDEN)]
             states = [(entry, entry.stat()) for entry in wanted]
         return [

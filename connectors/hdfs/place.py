@@ -72,8 +72,8 @@ def place_of(
         hosts: Other file systems that values may name.
 
     Raises:
-        ConfigError: a value is missing or leads out of its folder or to another
-            system, or the system is not known.
+        ConfigError: a value is missing, or leads out of its folder or to another file system; or
+            the file system is not known.
     """
     written, is_list, expression = template.partition(_LIST)
     written = _unescaped(written)

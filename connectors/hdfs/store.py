@@ -72,7 +72,7 @@ class FileStore(ABC):
 
     @abstractmethod
     def entries(self, path: str) -> list[FileStatus]:
-        """Return the files and folders directly in a folder; hidden ones may be left out."""
+        """Return the files and folders directly in a folder; hidden entries may be left out."""
 
     @abstractmethod
     def open(self, path: str, position: int) -> FileStream:

@@ -1,4 +1,4 @@
-"""The header, or the member of the query, that ``ms.authentication`` adds (docs/http.md)."""
+"""Makes the header, or the query member, that ``ms.authentication`` adds (docs/http.md)."""
 
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ class BodyStream(ReadStream):
 
     ``read`` raises TransientSourceError for a body that ends early, a broken chunk, a reset, a
     time-out, and for compressed data that is damaged or lacks its end; the work unit then starts
-    again. It raises the same error for a body that trickles: ``wait_s`` is the longest wait in
-    seconds for each MiB before decoding, 0 for no limit. If ``is_repeatable`` is false, ``read``
+    again. ``read`` raises the same error for a body that trickles: ``wait_s`` is the longest wait
+    in seconds for each MiB before decoding, 0 for no limit. If ``is_repeatable`` is false, ``read``
     raises UnknownOutcomeError instead: the source did the request, so the request is not repeated.
     ``read`` raises SourceContractError if the decoded size exceeds ``limit``.
 

@@ -58,7 +58,7 @@ class Exchange:
 
         Raises:
             TransientSourceError: no answer came, although the request was repeated.
-            UnknownOutcomeError: the source may have done the request, which must not be sent again.
+            UnknownOutcomeError: the source may have done the request, so it must not be repeated.
             QuotaError: the source wants a longer wait than the budget allows, or the job's own
                 budget of requests is spent.
         """
@@ -159,7 +159,7 @@ class Exchange:
         return True
 
     def _wait_after(self, failure: TransientSourceError) -> None:
-        """Wait before sending a request again that got no answer.
+        """Wait before a request that got no answer is sent again.
 
         Raises:
             TransientSourceError: the budget is spent.

@@ -1,4 +1,4 @@
-"""Fetches tokens inside the job on the driver: the grants of ``ms.authentication``'s oauth2.
+"""Fetches tokens by the grants of method oauth2 of ``ms.authentication``; runs on the driver.
 
 The grants are client credentials (RFC 6749 section 4.4), refresh token (section 6) and password
 (section 4.3).

@@ -37,7 +37,7 @@ class RetryWaits:
 
 
 def after_retries(number: int) -> str:
-    """Return the end of a sentence about a request that was sent again; empty without a retry."""
+    """Return the end of a sentence about a request that was sent again; empty for no retry."""
     if not number:
         return ""
     return " after 1 retry" if number == 1 else f" after {number} retries"

@@ -79,7 +79,7 @@ class TokenEndpoint:
     def ask(self, form: Mapping[str, str | Secret]) -> Granted | Denied:
         """Send a form with the client's credentials, and return the server's answer.
 
-        After 429, 5xx or a broken connection it sends the form again, at most three times a minute.
+        After 429, 5xx or a broken connection, this method retries, up to three times in a minute.
 
         Raises:
             TransientSourceError: the server neither granted nor refused the token.

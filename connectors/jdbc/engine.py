@@ -65,7 +65,7 @@ class SourceConnection(ABC):
     def run(
         self, statement: Statement, variables: Mapping[str, JsonValue]
     ) -> Iterator[pa.RecordBatch]:
-        """Run a statement and yield its rows in batches; a statement without rows is committed.
+        """Run a statement and yield its rows in batches; commit it if it is not a query.
 
         Raises:
             TransientSourceError: the server is gone, or was too slow.

@@ -27,9 +27,9 @@ class JdbcSettings:
     If ``is_polling`` is true, the same statement runs until the key meets a condition.
     ``letters`` is the letter case of column names: none, toupper, tolower. ``columns`` are the
     columns of ``ms.output.schema``, empty if it is not set. If ``drops_others`` is true, all other
-    columns are dropped.
-    ``part`` is the range of ``split_column`` to read, None for all rows. ``hosts`` are other
-    servers that values may name. ``memory_bytes`` is the memory that the extraction may use.
+    columns are dropped. ``part`` is the range of ``split_column`` to read, None for all rows.
+    ``hosts`` are other servers that values may name. ``memory_bytes`` is the memory that the
+    extraction may use.
     """
 
     uri: str

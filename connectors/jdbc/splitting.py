@@ -60,7 +60,7 @@ def ranges_of(
 
 
 def narrowed(syntax: SqlSyntax, sql: str, column: str, unit: JsonObject) -> str:
-    """Return a query for the rows of one range; ``{{range.low}}`` and ``{{range.high}}`` bound it.
+    """Return a query for the rows of one range, from ``{{range.low}}`` to ``{{range.high}}``.
 
     Args:
         syntax: The SQL syntax of the database.
@@ -133,7 +133,7 @@ def _quantiles(connection: SourceConnection, source: str, name: str, count: int)
 
 
 def _check_order(connection: SourceConnection, source: str, column: str, bounds: list[Key]) -> None:
-    """Raise if the order in which the database sorts keys is not how it compares them (an enum).
+    """Raise if the database sorts keys in another order than it compares them, as for an enum.
 
     Raises:
         SourceContractError: a row would be in two ranges, or in none.
