@@ -27,9 +27,9 @@ WRONG_NAMES = "Correct the names in ms.output.schema, or ms.data.field, which le
 class AbsentColumns:
     """Compares the given columns with the columns of the first rows, once in an attempt.
 
-    ``is_settled`` is true if nothing is left to compare. ``notes`` are sentences for the
-    run's report about columns that the rows do not have. ``left_out`` are the names of columns that
-    the rows have and the schema lacks. ``made_up`` are the names, in lower case, of columns that
+    ``is_settled`` is true if nothing is left to compare. ``notes`` are sentences for the run's
+    report about columns that the rows do not have. ``left_out`` are the names of columns that the
+    rows have and the schema lacks. ``made_up`` are the names, in lower case, of columns that
     derived fields make: the rows need not have these columns.
     """
 

@@ -1,4 +1,4 @@
-"""Bytes and streams for readers of Arrow that work in threads of their own.
+"""Turns bytes and streams into files for Arrow's readers that work in threads of their own.
 
 Such a thread may hold its buffers a moment longer than our code uses the reader. If the stream is
 an object of Python and the interpreter is already shutting down, Python ends the thread and thereby

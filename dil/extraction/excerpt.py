@@ -30,8 +30,7 @@ def excerpt(body: bytes, *, is_refusal: bool = False) -> str:
     """Return the beginning of a body, at most 200 characters of one line.
 
     The values of JSON members are masked, and so are words of 20 or more characters, which may be
-    tokens.
-    In the body of a refusal the members that explain the error are shown.
+    tokens. In the body of a refusal, the members that explain the error are shown.
     """
     # Known secrets come first: the masks below, or the cut, could leave a part of one that no mask
     # recognizes.

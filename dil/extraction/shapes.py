@@ -201,7 +201,7 @@ class FoundShape:
         return (*first, *found)
 
     def completed(self, given: DataType, defaults: Mapping[str, str], path: str) -> DataType:
-        """Return a given type, completed by the members that it lacks and the rows have."""
+        """Return a given type, plus the members that the rows have and the type lacks."""
         if isinstance(given, RecordType):
             return replace(given, columns=self.columns(defaults, f"{path}.", given.columns))
         if isinstance(given, ArrayType) and self.items is not None:

@@ -37,7 +37,7 @@ class EmptyItems:
         return any(self._is_empty(each["items"]) for each in self._arrays)
 
     def check(self, data: memoryview, rows: int) -> None:
-        """Count the items without bytes in a block of ``rows`` rows.
+        """Count the array items that take no byte in a block of ``rows`` rows.
 
         Raises:
             SourceContractError: the block has more than a million such items, and more such items

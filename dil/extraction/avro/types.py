@@ -52,7 +52,7 @@ _DECIMAL256_DIGITS = 76
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """An Arrow type, and the function that converts values into it; None if values fit already."""
+    """An Arrow type; ``fit`` converts values into this type, None if they fit already."""
 
     type: pa.DataType
     fit: Fit | None = None

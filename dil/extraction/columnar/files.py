@@ -59,7 +59,7 @@ class ColumnarFormat(Protocol):
 
 
 def batch_rows(size: int, rows: int, columns: int = 1) -> int:
-    """Return how many rows to read at once of a file that has ``size`` bytes when decoded.
+    """Return how many rows to read at once from a file of ``rows`` rows and ``size`` decoded bytes.
 
     >>> batch_rows(1000, 10), batch_rows(32 << 30, 32), batch_rows(0, 0)
     (65536, 1, 65536)

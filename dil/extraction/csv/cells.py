@@ -26,7 +26,7 @@ _BLANK_LINES = (b"\n\n", b"\r\r", b"\n\r")
 _BOM = b"\xef\xbb\xbf"
 _LIMIT = 2**31 - 1
 
-# A failed try costs as much as a few good tries save; after this many failures tries end.
+# A failed try costs as much as ``_DOUBT`` good tries save; at ``_MOST_DOUBTS`` the tries end.
 _DOUBT = 4
 _MOST_DOUBTS = 32
 

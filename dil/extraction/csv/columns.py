@@ -281,7 +281,7 @@ class FoundCsvColumns(CsvColumns):
         self._header = tuple(names)
 
     def read(self, block: CsvBlock) -> ReadBlock:
-        """Return the rows of a block, in the schema after this block."""
+        """Return the rows of a block, in the schema that is known after this block."""
         texts, notes = self._texts(block)
         if not texts:
             return ReadBlock(pa.RecordBatch.from_arrays([], names=[]))

@@ -52,7 +52,7 @@ class CsvDialect:
         return self.quote.encode() if self.quote.isascii() else _WIDE_QUOTE
 
     def plain(self, text: bytes) -> bytes:
-        """Return UTF-8 text in plain form: without escapes, by ``separator_byte``, ``quote_byte``.
+        """Return UTF-8 text in plain form: unescaped, with ``separator_byte`` and ``quote_byte``.
 
         A quote that an escape makes literal becomes LITERAL_QUOTE. Before any character but a quote
         or another escape, the escape is dropped, and the next character keeps its meaning.
@@ -77,7 +77,7 @@ class CsvDialect:
 
 @dataclass(frozen=True, slots=True)
 class RecordPatterns:
-    """Regular expressions over plain text: for one, for many records, and for the last record."""
+    """Regular expressions over plain text: for one record, many records, and the last record."""
 
     record: re.Pattern[bytes]
     records: re.Pattern[bytes]

@@ -109,7 +109,7 @@ class RecordBlocks:
         while not self._is_at_end:
             self._fill()
             yield from self._block()
-        # The text that was read together with the skipped lines, if that was all of the rest.
+        # All the rest may have been read already, together with the skipped lines.
         yield from self._block()
         if self._rest:
             last = self._last()

@@ -37,7 +37,7 @@ Read = Callable[[str], object]
 def observed(cells: pa.Array) -> tuple[FoundShape, pa.Array | None]:
     """Return the shape of a column's cells that are not null, and the cells as numbers or None.
 
-    If finding the shape required to read the numbers, they come in the form of ``values_of``.
+    If finding the shape required reading the numbers, they come in the form of ``values_of``.
     """
     sample = cells.slice(0, _SAMPLE).drop_null() or cells.drop_null().slice(0, _SAMPLE)
     texts = sample.to_pylist()

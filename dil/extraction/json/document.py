@@ -39,9 +39,9 @@ def collector_paused() -> Iterator[None]:
     """Switch the cycle collector off inside the block: decoding makes many objects and no cycles.
 
     Measured: decoding takes 1.7 times as long with the collector. Threads may overlap: the first
-    thread that ends switches the collector on again, which only costs the other threads time.
-    At the end the new objects move to the oldest generation; otherwise the next collection would
-    check each of them.
+    thread that ends switches the collector on again, which only costs the other threads time. At
+    the end the new objects move to the oldest generation; otherwise the next collection would check
+    each of them.
     """
     was_enabled = gc.isenabled()
     gc.disable()

@@ -76,9 +76,9 @@ class JsonExtractor(Extractor):
         """Return the page of one response; its rows become Arrow while the batches are consumed.
 
         Raises:
-            SourceContractError: the body is packed, its content type is not accepted, it is not
-                JSON, or the first page has no ms.data.field. From the batches: a row is not an
-                object, or the first rows have none of the given columns.
+            SourceContractError: the body is packed or no JSON, its content type is not accepted,
+                or the first page has no ms.data.field. From the batches: a row is not an object,
+                or the first rows have none of the given columns.
             ConversionError: (from the batches) a value does not fit its declared column.
         """
         plain = as_text(response)

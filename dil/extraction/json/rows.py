@@ -189,7 +189,7 @@ class InferredColumns(RowColumns):
     def batches(
         self, rows: Sequence[msgspec.Raw], position: RowPosition
     ) -> Iterator[pa.RecordBatch]:
-        """Yield batches in the schema after this whole page."""
+        """Yield batches in the schema that is known after this whole page."""
         if not rows:
             return
         familiar = self._familiar.read([part for _, part in _parts(rows, self._schema)])

@@ -1,4 +1,4 @@
-"""Finds oddities of a walk through pages that are no failures, for the run's report; no I/O.
+"""Finds oddities, not failures, of a walk through pages, for the run's report; does no I/O.
 
 The decision table (rules G1 to G20) ends a walk quietly if the source contradicts itself or the
 job file. Each such end adds a sentence to the run's report. The sentences are fixed, so that the

@@ -135,8 +135,8 @@ class Walk:
 
     ``start`` is the position that an earlier attempt reached. ``payload`` are the rows to send, one
     in each request; without a row there is no request. ``refused`` gets the rows that the receiver
-    refuses; if it is None, such a row ends the walk. ``refused_before`` are the rows that an
-    earlier attempt put aside, by the number of their request: they are put aside again.
+    refuses; if ``refused`` is None, a refused row ends the walk. ``refused_before`` are the rows
+    that an earlier attempt put aside, by the number of their request: they are put aside again.
     ``on_page`` is called with the position of the walk between two pages, after all rows of the
     earlier page were read. ``log_request`` is called with each request before it is sent.
     """

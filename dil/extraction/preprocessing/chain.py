@@ -107,7 +107,7 @@ class _Preprocessed(Extractor):
         return self._extractor.schema
 
     def extract(self, response: Response) -> Page:
-        """Return the page of one response; it ends when all preprocessors have read to the end.
+        """Return the page of a response; the page ends when each preprocessor has read to the end.
 
         Raises:
             SourceContractError: from the extractor, or because a preprocessor cannot read the body.

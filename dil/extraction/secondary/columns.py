@@ -46,8 +46,8 @@ def json_row(
     """Return the columns of a row as JSON values.
 
     Whole numbers and decimals stay exact. Dates, times and instants are ISO 8601 text, bytes are
-    base64, not-a-number is null, as in our JSON files. The columns in ``maps`` become
-    compact JSON text.
+    base64, and not-a-number is null, as in our JSON files. The columns in ``maps`` become compact
+    JSON text.
     """
     plain: dict[str, JsonValue] = msgspec.to_builtins(
         {name: row[name] for name in columns}, builtin_types=(Decimal,), str_keys=True

@@ -164,7 +164,7 @@ class FoundXmlColumns(XmlColumns):
         return self._made_up if self._schema is None and has_pages else self._schema
 
     def batch(self, rows: Sequence[XmlRow], position: RowPosition) -> pa.RecordBatch:
-        """Return the batch in the schema after these rows."""
+        """Return the batch in the schema that is known after these rows."""
         objects: list[Any] = list(rows)
         for row in objects:
             for name, value in row.items():
