@@ -27,7 +27,7 @@ _FIX = "Allow the job to read and write the file, and to create files beside it.
 
 
 class RefreshTokenFile:
-    """The file of ``refreshTokenFile``: one line with the token, encrypted if the job has keys."""
+    """The file ``refreshTokenFile``: a line with the token, ``ENC(...)`` if a master key is set."""
 
     def __init__(self, path: str, keys: KeySpec) -> None:
         self._path = Path(path)
