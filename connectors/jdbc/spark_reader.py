@@ -131,7 +131,7 @@ def needless(properties: Properties) -> Iterator[Problem]:
 
 
 def reader_of(job: Job) -> SparkReader:
-    """Return the reader that Spark uses for a job; the caller is Spark's driver.
+    """Return the reader that Spark uses for a job; runs on Spark's driver.
 
     Raises:
         ConfigError: a jar does not exist.
@@ -197,7 +197,7 @@ def _statement_problems(properties: Properties) -> Iterator[Problem]:
 
 
 def _doubt(cut: tuple[SqlPiece, ...], *, is_known: bool) -> str:
-    """Return the part of a statement that another database may split differently, or ""."""
+    """Return the part of a statement that another mode or database may cut differently, or ""."""
     for piece in cut:
         if piece.part in {SqlPart.TEXT, SqlPart.NAME} and "\\" in piece.text:
             return "a backslash"

@@ -60,7 +60,7 @@ def ranges_of(
 
 
 def narrowed(syntax: SqlSyntax, sql: str, column: str, unit: JsonObject) -> str:
-    """Return a query for the rows of one range, from ``{{range.low}}`` to ``{{range.high}}``.
+    """Return a query for one range: from ``{{range.low}}`` to before ``{{range.high}}``, or nulls.
 
     Args:
         syntax: The SQL syntax of the database.
