@@ -7,7 +7,7 @@ from importlib import import_module
 
 
 def connector_of(package: str, name: str) -> Callable[[str], object]:
-    """Return the ``__getattr__`` of a package, which imports the connector at its first use."""
+    """Return a ``__getattr__`` for a package that imports the connector when it is first used."""
 
     def found(asked: str) -> object:
         if asked != name:

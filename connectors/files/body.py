@@ -1,7 +1,7 @@
 """The bytes of a remote file: complete and unchanged, or an error.
 
-A connection that is cut is opened again at the position of the cut, a bounded number of times.
-``RemoteFile.open_at`` has to make sure that the file before and behind the cut is the same.
+If the connection is cut, the stream opens it again at the position of the cut, a bounded number of
+times. ``RemoteFile.open_at`` has to check that the file has not changed in the meantime.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dil.extraction.streams import ReadStream
 _LOG = logging.getLogger(__name__)
 # The bytes that one call requests; a failed call is repeated as a whole.
 _PIECE = 1 << 16
-# Tries in a row that bring less than a MiB each; a transfer that makes progress continues.
+# The stream gives up after so many tries in a row that bring less than a MiB each.
 _TRIES = 5
 _PROGRESS = 1 << 20
 CHANGED_FIX = (
@@ -42,7 +42,7 @@ class FileStream(Protocol):
 
 
 class RemoteFile(ABC):
-    """One state of one file of ``size`` bytes, which can be opened at any position."""
+    """One state of one file of ``size`` bytes; the file can be opened at any position."""
 
     size: int
     shown: str
@@ -59,21 +59,21 @@ class RemoteFile(ABC):
 
     @abstractmethod
     def taken(self, data: bytes) -> None:
-        """Record bytes that were read; called in order, once for each byte."""
+        """Record bytes that were read; the caller passes each byte of the file once, in order."""
 
     @abstractmethod
     def check_end(self) -> None:
         """Check the whole content, after all bytes were read.
 
         Raises:
-            SourceContractError: the bytes are not the file's.
+            SourceContractError: the bytes that were read are not the content of the file.
         """
 
 
 class FileBody(ReadStream):
-    """A file as one stream, which returns the last bytes only after the whole file was checked.
+    """Reads a file as one stream; returns the last bytes only after a check of the whole file.
 
-    ``wait`` waits for a number of seconds before the connection is opened again.
+    The stream calls ``wait`` with the seconds to wait before it opens the connection again.
     """
 
     def __init__(self, file: RemoteFile, wait: Callable[[float], None], first: FileStream) -> None:
@@ -92,8 +92,8 @@ class FileBody(ReadStream):
 
         Raises:
             TransientSourceError: the connection breaks too often.
-                SourceContractError: the file changed while it was read, or is damaged.
-                SourceError: the file no longer exists, or access is refused.
+            SourceContractError: the file changed while it was read, or is damaged.
+            SourceError: the file no longer exists, or access is refused.
         """
         if size < 0:
             return self.readall()

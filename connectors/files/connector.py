@@ -19,13 +19,13 @@ class FileSession(ByteSession):
 
     @abstractmethod
     def units(self) -> Iterator[JsonObject]:
-        """Yield the files as units if each file is read once."""
+        """Yield a unit for each file of a job that reads each file once."""
 
 
 class FileConnector(Connector):
-    """Lists, reads and sends files; with ``ms.source.files.once`` each file is a work unit.
+    """Lists, reads and sends files; ``ms.source.files.once`` can make each file a work unit.
 
-    The ``check`` of a protocol that only reads refuses payload rows.
+    A protocol that only reads refuses payload rows in its ``check``.
     """
 
     reads_window = False
@@ -34,14 +34,15 @@ class FileConnector(Connector):
     @classmethod
     @abstractmethod
     def session(cls, job: Job, file: UnitFile | None) -> FileSession:
-        """Return a session of one attempt, which reads only ``file`` if that is given.
+        """Return the session of one attempt.
 
-        The session sends nothing before the first request.
+        The session sends nothing before the first request. If ``file`` is given, the session reads
+        only this file.
         """
 
     @classmethod
     def units(cls, job: Job, now_ms: int) -> Iterable[JsonObject]:
-        """Yield the files as units if each file is read once."""
+        """Yield a unit for each file of a job that reads each file once."""
         del now_ms
         with cls.session(job, None) as session:
             yield from session.units()

@@ -31,10 +31,10 @@ _RENAME = "Rename the file, or read the list with ms.extractor.class=json."
 
 
 def listing_response(names: Iterable[str], job: Job, location: str = "") -> Response:
-    """Return the answer with these names: a JSON array of ``values``, or one name on each line.
+    """Return the answer with these names: a JSON array of ``{"values": name}``, or a name a line.
 
-    Without names there are no rows. ``names`` is consumed while the body is read, and closed with
-    it if it is a generator; ``read`` raises its errors.
+    If there are no names, there are no rows. Reading the body consumes ``names`` and raises the
+    errors of ``names``. Closing the body closes ``names`` if this is a generator.
 
     Args:
         names: The names, in the order in which they become rows.
@@ -43,7 +43,7 @@ def listing_response(names: Iterable[str], job: Job, location: str = "") -> Resp
 
     Raises:
         SourceContractError: the extractor reads no list of names (``listing_problems`` reports that
-            before the run). From the body: a name cannot be written in this form.
+            before the run). Reading the body raises it for a name that this form cannot hold.
     """
     form = _form(job.extraction.extractor)
     if form is None:
@@ -55,7 +55,7 @@ def listing_response(names: Iterable[str], job: Job, location: str = "") -> Resp
 
 
 def listing_problems(properties: Properties) -> Iterator[Problem]:
-    """Yield problems that prevent the job's extractor from reading a list of names, before I/O."""
+    """Yield a problem if the job's extractor cannot read a list of names; do no I/O."""
     name = properties.section(ExtractionSection).extractor
     try:
         form = _form(resolve(PluginKind.EXTRACTOR, name, Extractor))
@@ -112,7 +112,7 @@ def _text_line(name: str) -> str:
 
 
 def _csv_cell(settings: CsvSettings) -> Callable[[str], str]:
-    """Return the function that writes a name as a CSV record, from which the same name is read."""
+    """Return the function that writes a name as a CSV record that reads back as the same name."""
     separator, quote = settings.field_separator, settings.quote_character
     escape = settings.escape_character
     special = ("\n", "\r", *filter(None, (separator, quote)))

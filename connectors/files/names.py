@@ -48,7 +48,7 @@ _F = TypeVar("_F", bound=FoundFile)
 class Listed:
     """A file as a server lists it; ``version`` distinguishes its content from earlier content.
 
-    ``leads_to`` is the path of the file that a link leads to, empty for a file that is no link.
+    If the file is a link, ``leads_to`` is the path of its target; else it is empty.
     """
 
     path: str
@@ -58,12 +58,12 @@ class Listed:
 
 
 def filled(template: str, variables: Mapping[str, JsonValue]) -> str:
-    """Return ``ms.source.uri``, or a part of it, with its variables replaced unchanged.
+    """Return ``ms.source.uri``, or a part of it, with its variables replaced by unchanged values.
 
     See docs/files.md.
 
     Raises:
-        ConfigError: a variable has no value, or the name would lead out of its folder.
+        ConfigError: a variable has no value.
     """
     result = substitute(template, variables)
     if result.missing:
@@ -82,10 +82,10 @@ def reads_one_file(properties: Properties) -> bool:
 
 
 def matching(items: Iterable[_F], properties: Properties) -> Iterator[_F]:
-    """Yield the files whose whole path matches ``ms.source.files.pattern``, in their order."""
+    """Yield the items whose whole path matches ``ms.source.files.pattern``, in the same order."""
     pattern = properties.section(FilesSection).pattern
     if pattern == ".*":
-        # A dot does not match a line break in a name, which no job intends.
+        # The dot would not match names with a line break; no job intends to drop them.
         yield from items
         return
     matches = compile_java(pattern).fullmatch
@@ -95,9 +95,9 @@ def matching(items: Iterable[_F], properties: Properties) -> Iterator[_F]:
 
 
 def without_doubles(items: Iterable[Listed], location: str) -> list[Listed]:
-    """Return items without the links to a file that is listed itself, or by an earlier link.
+    """Return the items, but leave out a link if its target or an earlier link to it is listed.
 
-    Otherwise the rows of the file would be read twice.
+    Otherwise the rows of the target would be read twice.
     """
     found = list(items)
     seen = {each.path for each in found if not each.leads_to}
@@ -154,7 +154,7 @@ def require_all_stable(
 def chosen(
     items: Iterable[Listed], asked: str, properties: Properties, location: str, now_ms: int
 ) -> Listed:
-    """Return the file to read: the file named ``asked``, else the first; log if there are more.
+    """Return the file to read: the file named ``asked``, else the first; warn if there are more.
 
     Args:
         items: The files that exist and match the pattern, sorted; consumed as far as needed.
@@ -164,8 +164,8 @@ def chosen(
         now_ms: The real time, epoch ms UTC.
 
     Raises:
-        SourceError: there is no file. As a success this would move the watermark past a file that
-            was never read.
+        SourceError: there is no file. If the run counted as a success, the watermark would move
+            past a file that was never read.
         TransientSourceError: the file was written to just now (``ms.source.files.settle``).
     """
     found = iter(items)
@@ -194,6 +194,6 @@ def _is_young(item: FoundFile, settle_ms: int | None, now_ms: int) -> bool:
 
 
 def media_type(name: str) -> str:
-    """Return the media type by the ending of a name, empty if it is not known."""
+    """Return the media type for the ending of a name, empty if the ending is not known."""
     lower = name.lower()
     return next((kind for ending, kind in _KINDS.items() if lower.endswith(ending)), "")

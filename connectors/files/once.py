@@ -1,4 +1,4 @@
-"""Files as units: each file is a work unit, which is read once (``ms.source.files.once``)."""
+"""Makes each file a work unit that is read once (``ms.source.files.once``)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class UnitFile:
     version: str = ""
 
     def check(self, version: str) -> None:
-        """Compare the listed version with the present one.
+        """Compare the listed version with ``version``, the present version.
 
         Raises:
             SourceContractError: the file has another version now.

@@ -59,7 +59,7 @@ class OpenPayload:
         self.digest = hashlib.md5(usedforsecurity=False)
 
     def blocks(self, size: int) -> Iterator[bytes]:
-        """Yield the content in blocks of ``size`` bytes, the last one shorter.
+        """Yield the content in blocks of ``size`` bytes; the last block may be shorter.
 
         Raises:
             SourceContractError: the file changed meanwhile; the receiver must not keep the part
@@ -105,7 +105,7 @@ def payload_file(properties: Properties, values: RequestValues) -> PayloadFile |
     """Return the file that a request sends, None if the job sends no file.
 
     Raises:
-        SourceContractError: a variable of its path has no value.
+        SourceContractError: a variable in the file's path has no value.
     """
     payload = properties.section(SecondarySection).payload
     entries = [each for each in payload if each.format == "binary"]
@@ -142,6 +142,6 @@ def payload_problems(properties: Properties) -> Iterator[Problem]:
 
 
 def sent_response(facts: JsonObject, location: str) -> Response:
-    """Return an answer with one row, which describes the file that was sent."""
+    """Return an answer with one row, ``facts``, that describes the sent file."""
     body = io.BytesIO(json.dumps(facts).encode())
     return Response(body, content_type="application/json", location=location, status=200)

@@ -1,4 +1,4 @@
-"""Describes the requests of a session of files."""
+"""Describes, for people, the requests of a session that reads or sends files."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dil.spi.request_view import RequestView
 def file_view(
     place: str, unit: UnitFile | None, properties: Properties, *, lists: bool | None = None
 ) -> RequestView:
-    """Return a session's request for people: it lists files, reads one, or writes one.
+    """Return the description of a session's request: to list files, read one, or write one.
 
     Args:
         place: Address of the folder, prefix or file, without a password.
         unit: The file of the work unit, None if work units are no files.
         properties: The properties of the job.
-        lists: Whether the names of the files are the rows. If it is None, they are, unless
+        lists: Whether the names of the files are the rows; None means the opposite of
             ``reads_one_file``.
     """
     if sends_file(properties):

@@ -1,4 +1,4 @@
-"""Reads files of HDFS by libhdfs, and of other file systems that Arrow has a client for."""
+"""Reads HDFS by libhdfs, and the other file systems for which Arrow has a client."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dil.errors import SourceError
 
 
 class ArrowStore(FileStore):
-    """One of Arrow's file systems; ``root`` begins all its paths, and our paths lack it."""
+    """One of Arrow's file systems; it puts ``root`` before each path that a caller gives."""
 
     def __init__(self, filesystem: fs.FileSystem, prefix: str, root: str = "") -> None:
         self._filesystem = filesystem
@@ -28,7 +28,7 @@ class ArrowStore(FileStore):
         return self._status(found)
 
     def entries(self, path: str) -> list[FileStatus]:
-        """Return files and folders."""
+        """Return the files and folders in a folder."""
         found = self._filesystem.get_file_info(fs.FileSelector(f"{self._root}{path}"))
         kinds = (fs.FileType.File, fs.FileType.Directory)
         return [self._status(each) for each in found if each.type in kinds]

@@ -34,7 +34,7 @@ class HdfsConnector(FileConnector):
 
     @classmethod
     def session(cls, job: Job, file: UnitFile | None) -> FilesSession:
-        """Return a session, which opens nothing before the first request."""
+        """Return a session; it opens nothing before the first request."""
         from connectors.hdfs.session import FileSettings, FilesSession
 
         return FilesSession(FileSettings.of(job), file)

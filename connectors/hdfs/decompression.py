@@ -34,9 +34,9 @@ def plain_name(name: str) -> str:
 
 
 def decompressed(stream: BinaryIO, name: str, shown: str, limit: ExpansionSpec) -> BinaryIO:
-    """Return a stream of a file's unpacked bytes, which owns ``stream``.
+    """Return a stream of a file's unpacked bytes; closing it closes ``stream``.
 
-    Incomplete data raises an error, and so do more unpacked bytes than the limit allows.
+    Reading raises an error if the data is incomplete or unpacks to more than ``limit`` allows.
     """
     ending = name[len(plain_name(name)) :].lower()
     if not ending:

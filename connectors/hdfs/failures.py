@@ -1,4 +1,4 @@
-"""Translates errors of file systems into our errors; no other module does."""
+"""Translates errors of file systems into our errors; only this module does so."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def translated_errors(shown: str, *, listed: bool = False) -> Iterator[None]:
 
 
 def _missing_fix(shown: str) -> str:
-    """Return the advice for a missing path, also for one that is a pattern of a shell."""
+    """Return the advice for a missing path, also for a path with wildcards."""
     folder, _, name = shown.rpartition("/")
     if not set("*?") & set(name):
         return _MISSING_FIX

@@ -18,10 +18,10 @@ class LocalStore(FileStore):
         return _status(path, os.stat(path), "")
 
     def entries(self, path: str) -> list[FileStatus]:
-        """Return files and folders, without pipes, sockets and devices."""
+        """Return the files and folders in a folder, without pipes, sockets and devices."""
         folder = os.path.realpath(path).rstrip("/")
         with os.scandir(path) as found:
-            # Hidden entries are skipped first: the link of an editor's lock leads nowhere.
+            # Hidden entries are skipped before ``stat``: an editor's lock is a link to nothing.
             wanted = [entry for entry in found if not entry.name.startswith(HIDDEN)]
             states = [(entry, entry.stat()) for entry in wanted]
         return [

@@ -16,7 +16,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def open_store(source_path: HdfsSourcePath, user: str = "") -> FileStore:
-    """Return the store of a file system; its client is loaded now.
+    """Return the store of a file system, and load its client.
 
     HDFS is read by libhdfs if Hadoop's native library and Java are installed, else by WebHDFS.
 

@@ -1,4 +1,4 @@
-"""Reads ``ms.source.uri`` of a job for files: the file system, the path, the pattern."""
+"""Reads the file system, the path and the pattern from ``ms.source.uri`` of a job for files."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _WRITTEN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)(?://([^/]*))?(.*)", re.D
 class HdfsSourcePath:
     """A path of a file system.
 
-    ``scheme`` is ``file`` for this machine. ``prefix`` is the text before paths that are
-    listed: scheme and host if the job's URI has them. ``pattern`` is the regular expression that
-    whole paths of a listing must match, None if files are read.
+    ``scheme`` is ``file`` for this machine. ``prefix`` is the text before the paths in a list:
+    scheme and host, or empty if the job's URI has neither. ``pattern`` is the regular expression
+    that whole paths of a list must match, None if files are read.
     """
 
     scheme: str
@@ -62,18 +62,18 @@ def place_of(
     """Return the path that one work unit reads.
 
     Args:
-        template: ``ms.source.uri``. The template's own part of a ``file:`` address may hold escapes
-            such as ``%20``. Values enter the path unchanged, and a pattern as text that matches
-            itself.
+        template: ``ms.source.uri``. In a ``file:`` address, escapes such as ``%20`` are decoded in
+            the template, but not in values. A value enters the path unchanged; in the pattern it
+            matches only itself.
         variables: The values for ``{{name}}``.
         folder: The folder from which relative paths of this machine start.
-        base: ``source.filebased.fs.uri``, for paths without a scheme; if it has a path, values must
-            not lead out of that folder.
-        hosts: Other systems that values may name.
+        base: ``source.filebased.fs.uri``, for paths without a scheme. If it has a path, values must
+            not lead out of this folder.
+        hosts: Other file systems that values may name.
 
     Raises:
-        ConfigError: a value is missing or leads out of its folder or to another
-            system, or the system is not known.
+        ConfigError: a value is missing, or leads out of its folder or to another file system; or
+            the file system is not known.
     """
     written, is_list, expression = template.partition(_LIST)
     written = _unescaped(written)
@@ -133,7 +133,7 @@ def place_problems(properties: Properties) -> Iterator[Problem]:
 
 
 def base_of(properties: Properties) -> str:
-    """Return the file system of paths that name none, empty for this machine."""
+    """Return the file system for paths that name no file system, empty for this machine."""
     here, every = properties.section(HdfsSection), properties.section(FileSystemsSection).every
     return here.file_system or ("" if is_this_machine(every) else every)
 

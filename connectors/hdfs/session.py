@@ -1,4 +1,4 @@
-"""Lists the files of one attempt, then reads one after the other (docs/files.md)."""
+"""Lists the files of one attempt, then reads them one after the other (docs/files.md)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class FileSettings:
 
 
 class FilesSession(FileSession):
-    """Answers the first request with a list or the first file, each later one with the next file.
+    """Answers the first request with a list or the first file, later requests with the next file.
 
     If ``file`` is given, only this file is read.
     """
@@ -101,7 +101,7 @@ class FilesSession(FileSession):
         return file_view(shown, self._only, self._settings.job.properties, lists=lists)
 
     def fetch(self, values: RequestValues) -> Response:
-        """Return the list, or the next file; without a body if there is no file left.
+        """Return the list, or the next file; the response has no body if no file is left.
 
         Raises:
             SourceError: the path is missing.

@@ -19,10 +19,10 @@ class FileStatus:
     """One state of a file or folder.
 
     ``modified_ns`` is epoch nanoseconds UTC. ``identity`` distinguishes a file from another file
-    that took its name; empty if the store has no identities. ``changed_ns`` is the time of the last
-    change of content or metadata in epoch nanoseconds, which users cannot change; 0 if the store
-    does not give it. ``real_path`` is the path without links, empty if the store has no links or
-    the status is no entry of a folder.
+    that took its name; it is empty if the store has no identities. ``changed_ns`` is the time, in
+    epoch nanoseconds, of the last change of content or metadata. Users cannot set it; it is 0 if
+    the store does not give it. ``real_path`` is the path without links. It is empty if the store
+    has no links, or if the status does not come from ``FileStore.entries``.
     """
 
     path: str
@@ -52,7 +52,8 @@ class FileStatus:
 class FileStore(ABC):
     """Reads files by absolute paths with slashes; raises OSError or errors of dil.errors.
 
-    ``prefix``, the job's scheme and host if it has them, precedes paths in messages and lists.
+    In messages and lists, paths begin with ``prefix``: the scheme and host of the job's URI, or
+    nothing if the URI has neither.
     """
 
     prefix: str = ""
@@ -71,7 +72,7 @@ class FileStore(ABC):
 
     @abstractmethod
     def entries(self, path: str) -> list[FileStatus]:
-        """Return the files and folders directly in a folder; hidden ones may be left out."""
+        """Return the files and folders directly in a folder; hidden entries may be left out."""
 
     @abstractmethod
     def open(self, path: str, position: int) -> FileStream:
@@ -119,7 +120,7 @@ def _below(store: FileStore, folder: FileStatus, above: frozenset[str]) -> Itera
 
 
 def each_once(store: FileStore, files: Iterable[FileStatus]) -> Iterator[FileStatus]:
-    """Yield the files; raise if links show a file under two paths. Hard links are two files.
+    """Yield the files; raise if links show a file under two paths. Hard links count as two files.
 
     Raises:
         SourceContractError: links show a file twice, so its rows would be read twice.

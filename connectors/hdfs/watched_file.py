@@ -18,7 +18,7 @@ class WatchedFile(RemoteFile):
         self.shown = store.shown(status.path)
 
     def open_at(self, position: int) -> FileStream:
-        """Return a stream from a position on; behind the start only if the file has not changed."""
+        """Return a stream from a position on; if it is not 0, check that the file is unchanged."""
         if position:
             self._compare()
         with translated_errors(self.shown, listed=True):
@@ -37,7 +37,7 @@ class WatchedFile(RemoteFile):
 
         Raises:
             SourceContractError: the file changed.
-                TransientSourceError: the file no longer exists.
+            TransientSourceError: the file no longer exists.
         """
         if self._part is not None and self._part.read(1):
             raise changed(self.shown, f"it has more than the {self.size} bytes that were listed")

@@ -35,8 +35,9 @@ _REFUSED = frozenset({"AccessControlException", "SecurityException", "Authorizat
 class WebHdfsStore(FileStore):
     """The REST interface of a cluster's name nodes, which redirect to data nodes.
 
-    ``servers`` are ``http://host:port``; one of them is active. ``user`` is sent as ``user.name``,
-    unless the cluster requires a Kerberos ticket, which names the user itself.
+    ``servers`` are addresses such as ``http://host:port``; one of the servers is active. Requests
+    send ``user`` as ``user.name``, unless the cluster requires a Kerberos ticket: the ticket names
+    the user.
 
     Raises:
         SourceError: the servers use https, and REQUESTS_CA_BUNDLE names no readable file.
@@ -69,7 +70,7 @@ class WebHdfsStore(FileStore):
             return _status(path, self._json(path, "GETFILESTATUS")["FileStatus"])
 
     def entries(self, path: str) -> list[FileStatus]:
-        """Return files and folders; a symbolic link raises an error: its target is unknown."""
+        """Return the files and folders in a folder; raise for a link, whose target is unknown."""
         folder = path.rstrip("/")
         with self._spoken(path):
             found = self._json(path, "LISTSTATUS")["FileStatuses"]["FileStatus"]

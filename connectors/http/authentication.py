@@ -1,4 +1,4 @@
-"""The header, or the member of the query, that ``ms.authentication`` adds (docs/http.md)."""
+"""Makes the header, or the query member, that ``ms.authentication`` adds (docs/http.md)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def authentication_header(
     Args:
         settings: The settings of the job.
         variables: Values for ``{{name}}``.
-        token: The token of method oauth2 from the coordinator; sent unchanged.
+        token: The token that the coordinator gives for method oauth2; it is sent unchanged.
     """
     authentication = settings.authentication
     if authentication is None:
@@ -48,7 +48,7 @@ def authentication_header(
 def authentication_query(
     settings: HttpSettings, variables: Mapping[str, JsonValue]
 ) -> Mapping[str, str]:
-    """Return the members to add to the query of every request; never shown in messages."""
+    """Return the members to add to the query of every request; messages must not show them."""
     authentication = settings.authentication
     if authentication is None or authentication.method != "apikey":
         return {}

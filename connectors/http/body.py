@@ -1,9 +1,9 @@
 """Reads the body of an answer as a stream: decoded and complete, or refused.
 
 A compressed body marks its own end (RFC 1952 section 2.3.1, RFC 1951 section 3.2.3). The client
-library does not check that mark: a body that broke off where the compressor had flushed would pass
-as a shorter, valid one. So this module decodes the bytes, and refuses a body without its end mark,
-whatever the transfer says about its length.
+library does not check this mark: if a body broke off where the compressor had flushed, the library
+would accept it as a shorter, valid body. So this module decodes the bytes itself. It refuses a body
+that lacks the mark, whatever length the transfer stated for the body.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _USUAL_LIMIT = ExpansionSpec()
 class BodyStream(ReadStream):
     """Reads an answer's body, decoding gzip and deflate on the way; closing frees the connection.
 
-    A body that ends early, a broken chunk, a reset, a time-out, and a compressed body that is
-    damaged or lacks its end raise TransientSourceError: the work unit starts again. A body that
-    trickles does too: ``wait_s`` are the seconds to wait for each MiB before decoding, 0 for no
-    limit. If ``is_repeatable`` is false, these errors are UnknownOutcomeError: the source did the
-    request, so it is not repeated. A body whose decoded size exceeds ``limit`` raises
-    SourceContractError.
+    ``read`` raises TransientSourceError for a body that ends early, a broken chunk, a reset, a
+    time-out, and for compressed data that is damaged or lacks its end; the work unit then starts
+    again. ``read`` raises the same error for a body that trickles: ``wait_s`` is the longest wait
+    in seconds for each MiB before decoding, 0 for no limit. If ``is_repeatable`` is false, ``read``
+    raises UnknownOutcomeError instead: the source did the request, so the request is not repeated.
+    ``read`` raises SourceContractError if the decoded size exceeds ``limit``.
 
     Raises:
         SourceContractError: (when made) the body has a coding that cannot be decoded.

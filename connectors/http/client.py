@@ -43,7 +43,7 @@ class _ExactHttpPool(urllib3.HTTPConnectionPool):
     _target = ""
 
     def urlopen(self, method: str, url: str, *args: Any, **options: Any) -> Any:
-        """Send a request after keeping its exact target; one thread uses a session."""
+        """Keep the exact target of a request, then send it; only one thread uses a session."""
         self._target = url
         return super().urlopen(method, url, *args, **options)
 
@@ -53,14 +53,14 @@ class _ExactHttpPool(urllib3.HTTPConnectionPool):
 
 
 class _ExactHttpsPool(_ExactHttpPool, urllib3.HTTPSConnectionPool):
-    """The same over TLS."""
+    """Sends the target exactly as written, over TLS."""
 
 
 _EXACT_POOLS = {"http": _ExactHttpPool, "https": _ExactHttpsPool}
 
 
 class _Adapter(HTTPAdapter):
-    """Sends over our pools; with ``trusts_only_context`` certifi's authorities are not trusted."""
+    """Sends over our pools; ``trusts_only_context`` means not to trust certifi's authorities."""
 
     def __init__(
         self, pool_size: int, context: ssl.SSLContext | None, *, trusts_only_context: bool
@@ -83,7 +83,7 @@ class _Adapter(HTTPAdapter):
         return manager
 
     def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
-        """Verify certificates always, without certifi's authorities, which requests would add."""
+        """Verify certificates always; drop certifi's authorities if only the context is trusted."""
         super().cert_verify(conn, url, verify, cert)  # type: ignore[no-untyped-call]
         if self._trusts_only_context and url.lower().startswith("https"):
             conn.ca_certs = conn.ca_cert_dir = None
@@ -92,11 +92,12 @@ class _Adapter(HTTPAdapter):
 class Client(requests.Session):
     """A pool of connections for one attempt.
 
-    A redirect to another origin gets only DIL's own headers about formats (and the job's ``Accept``
-    if it names well-known formats). It gets no credentials, no cookies, no headers of the job and
-    no client certificate. The client ignores proxies, certificates and passwords of the
-    environment: the job file names all of them. It checks certificates against the authorities of
-    the system and of certifi, or against the trust store of ``ms.ssl`` alone.
+    A request that is redirected to another origin has only DIL's own headers about formats (and the
+    job's ``Accept`` if that names well-known formats). Such a request has no credentials, no
+    cookies, no other headers of the job and no client certificate. The client ignores proxies,
+    certificates and passwords of the environment: the job file names all of them. The client checks
+    certificates against the authorities of the system and of certifi, or against the trust store of
+    ``ms.ssl`` alone.
 
     Raises:
         ConfigError: (when made) a store of ``ms.ssl`` cannot be read.
@@ -121,13 +122,13 @@ class Client(requests.Session):
             self._stranger = _Adapter(settings.pool_size, unnamed, trusts_only_context=own_trust)
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
-        """Return the answer after all redirects; only the first origin sees the certificate."""
+        """Return the answer after all redirects; only the first origin gets our certificate."""
         if options.get("allow_redirects"):
             self._asked = request.url or ""
         return super().send(request, **options)
 
     def get_adapter(self, url: Any) -> Any:  # as requests has it
-        """Return the adapter for an address; other origins get one without client certificate."""
+        """Return the adapter for an address; for other origins it has no client certificate."""
         if self._stranger is not None and self._asked and not is_same_origin(self._asked, url):
             return self._stranger
         return super().get_adapter(url)
@@ -168,7 +169,7 @@ def _bare(settings: HttpSettings) -> dict[str, str]:
 def _context(uri: str, tls: TlsSettings) -> ssl.SSLContext | None:
     """Return the TLS context for https, None for the library's own.
 
-    Loading the system's authorities takes time, which a plain http source saves.
+    Loading the system's authorities takes time; a plain http source saves this time.
     """
     is_plain = uri.lower().startswith("http:")
     if is_plain and not tls.trust_store_path and not tls.key_store_path:

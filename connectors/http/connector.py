@@ -28,7 +28,7 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110 section 5.
 
 
 class HttpConnector(Connector):
-    """Reads and sends over HTTP; each thread of a task has a pool of connections."""
+    """Reads and sends rows over HTTP; each thread of a task has a pool of connections."""
 
     reads_window = False
     overlaps = True
@@ -64,7 +64,7 @@ class HttpConnector(Connector):
 
     @classmethod
     def may_repeat_rows(cls, job: Job) -> bool:
-        """Return whether rows may be sent again: by the method, a key for each row, or the job."""
+        """Return whether the method, a key for each row, or the job allows sending rows again."""
         return repeats_rows(HttpSettings.of(job))
 
     @classmethod

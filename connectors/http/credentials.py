@@ -15,11 +15,11 @@ _UNAUTHORIZED = 401
 
 
 class Credentials:
-    """The credentials of a session's requests that are not in the job file.
+    """The credentials that a session's requests need and that are not in the job file.
 
     Fields of a renewed authentication input apply to all later requests. The session keeps only the
-    last token; the coordinator hands out the valid one. ``has_grant`` is true if a grant fetches
-    tokens.
+    last token; the coordinator hands out the valid token. ``has_grant`` is true if the job fetches
+    tokens by a grant.
     """
 
     def __init__(self, settings: HttpSettings, environment: SessionEnvironment) -> None:

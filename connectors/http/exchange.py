@@ -25,8 +25,8 @@ _LOG = logging.getLogger(__name__)
 class Exchange:
     """Sends one request until its answer is final; each request of a session needs a new object.
 
-    ``retries`` is the number of repetitions. ``seconds_waited`` is the time waited before them and
-    for the job's rate limit. ``outgoing`` is the request sent last.
+    ``retries`` is the number of repetitions. ``seconds_waited`` is the time spent waiting, before
+    repetitions and for the job's rate limit. ``outgoing`` is the request sent last.
     """
 
     outgoing: OutgoingRequest
@@ -57,8 +57,8 @@ class Exchange:
             build: Makes the request; called before each sending, so that it is signed anew.
 
         Raises:
-            TransientSourceError: no answer came, however often the request was sent.
-            UnknownOutcomeError: the source may have done the request, which must not be sent again.
+            TransientSourceError: no answer came, although the request was repeated.
+            UnknownOutcomeError: the source may have done the request, so it must not be repeated.
             QuotaError: the source wants a longer wait than the budget allows, or the job's own
                 budget of requests is spent.
         """
@@ -159,7 +159,7 @@ class Exchange:
         return True
 
     def _wait_after(self, failure: TransientSourceError) -> None:
-        """Wait before sending a request again that got no answer.
+        """Wait before a request that got no answer is sent again.
 
         Raises:
             TransientSourceError: the budget is spent.

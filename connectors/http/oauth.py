@@ -1,6 +1,7 @@
-"""Fetches tokens inside the job on the driver: the grants of ``ms.authentication``'s oauth2.
+"""Fetches tokens by the grants of method oauth2 of ``ms.authentication``; runs on the driver.
 
-Client credentials (RFC 6749 section 4.4), refresh token (section 6) and password (section 4.3).
+The grants are client credentials (RFC 6749 section 4.4), refresh token (section 6) and password
+(section 4.3).
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class OAuthSource(CredentialSource):
         return cls(HttpSettings.of(job), job.keys)
 
     def fetch(self) -> Credential:
-        """Return a new token; a new refresh token is stored durably before.
+        """Return a new token; if the server sends a new refresh token too, store it durably first.
 
         Raises:
             AuthenticationError: the server refused the grant, or a file cannot be used.

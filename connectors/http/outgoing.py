@@ -39,9 +39,9 @@ _WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 class OutgoingRequest:
     """A request to send; ``shown`` names it in messages, without secrets.
 
-    ``body`` is None for methods that have none. ``is_repeatable`` is true if it may be sent again
-    although the source may have done it. ``unknown`` are the placeholders without a value, by the
-    place that contains them. ``has_row`` is true if it sends a row.
+    ``body`` is None for methods without a body. ``is_repeatable`` is true if the request may be
+    sent again although the source may have done it. ``unknown`` are the placeholders without a
+    value, by the place that contains them. ``has_row`` is true if the request sends a row.
     """
 
     method: str
@@ -68,7 +68,7 @@ def build_outgoing(
     Raises:
         ConfigError: the URI needs a value that the request lacks, or a header has a line break.
         SourceContractError: the next page is at another origin.
-        ConfigError: values lead to another origin than that of the job.
+        ConfigError: values lead to another origin than that of the job's URI.
     """
     headers, used, missing = _headers(settings, values, token)
     has_body = settings.method in _WITH_BODY

@@ -27,7 +27,7 @@ _FIX = "Allow the job to read and write the file, and to create files beside it.
 
 
 class RefreshTokenFile:
-    """``refreshTokenFile``: one line, the token; ``ENC(...)`` if the job has a master key."""
+    """The file ``refreshTokenFile``: a line with the token, ``ENC(...)`` if a master key is set."""
 
     def __init__(self, path: str, keys: KeySpec) -> None:
         self._path = Path(path)

@@ -53,7 +53,7 @@ class Refusal:
     login_fix: str
 
     def error(self) -> DilError:
-        """Return the error to raise; log the answer's body, in which the log masks secrets.
+        """Return the error to raise, and log the answer's body; the log masks secrets in it.
 
         The caller logs the failure itself, with the words of the answer. The body is logged at
         WARNING if the error lacks those words and no retry can help.

@@ -21,7 +21,7 @@ class RetryWaits:
         self.done = 0
 
     def forgive(self, seconds: float) -> None:
-        """Do not count a wait that was not for a retry against the budget."""
+        """Leave a wait that was not for a retry out of the budget."""
         self._begun += seconds
 
     def next(self, asked_s: float | None, chance: float) -> float | None:
@@ -37,7 +37,7 @@ class RetryWaits:
 
 
 def after_retries(number: int) -> str:
-    """Return the end of a sentence about a request that was sent again; empty without a retry."""
+    """Return the end of a sentence about a request that was sent again; empty for no retry."""
     if not number:
         return ""
     return " after 1 retry" if number == 1 else f" after {number} retries"

@@ -154,7 +154,7 @@ class HttpSection(Section):
     )
 
     def templates(self) -> Iterator[tuple[str, str]]:
-        """Yield the values of headers, and the token, which may contain variables."""
+        """Yield the texts that may contain variables: the values of headers, and the token."""
         for text in self.headers.values():
             yield HEADERS, text.reveal() if isinstance(text, Secret) else text
         if self.authentication is not None and self.authentication.token is not None:

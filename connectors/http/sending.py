@@ -25,7 +25,7 @@ _PASSING = (
 
 
 class Sender:
-    """Sends requests over one pool of connections, each once; used by one thread at a time.
+    """Sends each request once, over one pool of connections; one thread uses it at a time.
 
     Errors contain no message of the client library, because it may hold the whole address.
     """

@@ -33,8 +33,8 @@ class HttpSession(ByteSession):
     The pool serves the next session of this thread as well. After a failure the pool is closed, so
     that another attempt may find another way to the source.
 
-    ``retries`` counts requests that were sent again. ``seconds_waited`` is the time waited before
-    them and for the job's rate limit.
+    ``retries`` counts requests that were sent again. ``seconds_waited`` is the time spent waiting,
+    before retries and for the job's rate limit.
     """
 
     audits = True

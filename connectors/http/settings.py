@@ -35,10 +35,10 @@ class RetryBudget:
 
     @property
     def longest_wait_s(self) -> float:
-        """Return the longest wait in seconds that a source may ask for without a spent quota.
+        """Return the longest wait in seconds that a source may ask for; longer is a spent quota.
 
-        Without a number of seconds no request is sent again; then the default distinguishes a pause
-        from a spent quota.
+        If the budget has 0 seconds, no request is sent again. The default then distinguishes a
+        pause from a spent quota.
         """
         return self.seconds or _DEFAULT_SECONDS
 
@@ -50,7 +50,7 @@ class HttpSettings:
     ``method`` is the verb as sent. ``encodes`` is False for GET_XE, which puts values into the URI
     unencoded. ``declared`` are the names of all parameters; a parameter without a value is absent,
     not unknown. ``idempotency_header`` names the header by which the receiver recognises the row of
-    a request; if ``repeats_unsafe`` is true, POST and PATCH may be sent again without it.
+    a request; if ``repeats_unsafe`` is true, POST and PATCH may be sent again without this header.
     ``renewal`` says how often to read a new authentication row, and how long to wait before.
     ``body_wait_s`` is the longest wait for the next MiB of a body, 0 for none. ``hosts`` are other
     origins that values and answers may lead to. ``expansion`` limits the decoded size of compressed

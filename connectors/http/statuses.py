@@ -7,8 +7,8 @@ from enum import Enum
 from dil.model.settings import HttpStatuses, HttpStatusReasons
 
 RETRIED = frozenset({429, 502, 503, 504})
-# With these statuses the source says that it did nothing. After 408 or another 5xx it may have done
-# the request before it failed, or behind a gateway.
+# These statuses say that the source did nothing. After 408 or another 5xx, the source may have done
+# the request before it failed, or a server behind a gateway may have done it.
 NOT_DONE = frozenset({425, 429, 503})
 _PASSING = frozenset({408, 425, *RETRIED})
 _REFUSED = frozenset({401, 403})

@@ -58,12 +58,13 @@ def build_target(
         template: ``ms.source.uri``, which may hold placeholders.
         values: The evaluated variables and parameters of this request.
         encodes: Whether to form-encode values in the URI.
-        declared: Names of parameters; a query member with a parameter without value is removed.
+        declared: Names of all parameters. If one has no value, the query member that uses it is
+            removed.
         consumed: Names that the headers use.
         appends: Whether to append the unused parameters to the query; else they are for the body.
 
     Raises:
-        ConfigError: a declared parameter without value is outside the query.
+        ConfigError: the URI uses a declared parameter without value outside its query.
     """
     absent = {n for n in placeholders(template) if n in declared and n not in values.variables}
     written, query = _without_absent(template.partition("#")[0], absent)
@@ -103,7 +104,7 @@ def form_body(members: Mapping[str, JsonValue]) -> str:
 
 
 def shown_uri(uri: str) -> str:
-    """Return a URI that the source wrote in a form for messages: without user and values.
+    """Return a URI that the source wrote, shortened for messages: without user and values.
 
     >>> shown_uri("https://u:p@h/x?cursor=abc&key=s3cret#top")
     'https://h/x (cursor, key)'
@@ -119,8 +120,7 @@ def header_texts(
 ) -> tuple[dict[str, str], frozenset[str], frozenset[str]]:
     """Return the headers with values, the names used, and the names without a value.
 
-    ``giver`` returns the property that gives these variables their values, else the property of the
-    headers.
+    For an error, ``giver`` returns the property that gave some variables their values.
 
     Raises:
         ConfigError: a value would break out of its header line.

@@ -50,7 +50,7 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """The server's refusal; ``reason`` is its word of RFC 6749 section 5.2, or empty."""
+    """The server's refusal; ``reason`` is its error code of RFC 6749 section 5.2, or empty."""
 
     message: str
     reason: str = ""
@@ -64,7 +64,7 @@ class _Answer:
 
 
 class TokenEndpoint:
-    """``tokenUri`` of one job; time-outs, proxy and authorities are the same as for its source."""
+    """The server at a job's ``tokenUri``; requests use the time-outs, proxy and TLS of the job."""
 
     def __init__(
         self, settings: HttpSettings, environment: SessionEnvironment | None = None
@@ -79,7 +79,7 @@ class TokenEndpoint:
     def ask(self, form: Mapping[str, str | Secret]) -> Granted | Denied:
         """Send a form with the client's credentials, and return the server's answer.
 
-        After 429, 5xx or a broken connection it tries again, three times in a minute.
+        After 429, 5xx or a broken connection, this method retries, up to three times in a minute.
 
         Raises:
             TransientSourceError: the server neither granted nor refused the token.

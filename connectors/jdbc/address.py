@@ -1,7 +1,7 @@
-"""Reads the address of a database from a ``jdbc:`` URL, as Java job files write it; pure.
+"""Reads the address of a database from a ``jdbc:`` URL as Java job files write it, without I/O.
 
-No error shows the URL, because it may hold a password. DIL obeys an option of the URL or refuses it
-by name; it ignores options that only tune the Java driver and change no row.
+No error shows the URL, because it may hold a password. DIL ignores options of the URL that only
+tune the Java driver and change no row. It obeys any other option, or refuses it by name.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class JdbcAddress:
     ``path`` is the path of a database file, empty for a database in memory; ``server`` is the
     address of a server. ``timeout_s`` is the longest silence of a server in seconds, 0 if the URL
     gives none. If ``nulls_dates`` is true, impossible dates become null; if ``has_flags`` is true,
-    a tinyint(1) is a boolean. ``options`` are for drivers of other servers. ``ignored`` are the
-    names of options that have no meaning here.
+    a tinyint(1) is a boolean. ``options`` are for the drivers of SQL Server and Oracle. ``ignored``
+    are the names of options that have no meaning here.
     """
 
     kind: Kind
@@ -95,10 +95,10 @@ class JdbcAddress:
 
 
 def filled_address(template: str, known: Mapping[str, JsonValue], hosts: Iterable[str] = ()) -> str:
-    """Return ``ms.source.uri`` with values for its variables, which may name a database or a file.
+    """Return ``ms.source.uri`` with values for its variables; they may name a database or a file.
 
     Args:
-        template: The address; values in it are encoded if its reader decodes them.
+        template: The address. Values are encoded if its form is one that ``read_address`` decodes.
         known: Values for ``{{name}}``.
         hosts: ``ms.source.uri.hosts``.
 
@@ -154,7 +154,7 @@ def read_address(text: str) -> JdbcAddress:
     """Return the database that a ``jdbc:`` URL names.
 
     Raises:
-        AddressError: the URL names no database, or has an option that cannot be kept.
+        AddressError: the URL names no database, or has an option that DIL cannot obey.
     """
     match = re.fullmatch(r"jdbc:([A-Za-z0-9]+):(.*)", text.strip(), re.DOTALL)
     if match is None:

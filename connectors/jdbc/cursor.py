@@ -30,7 +30,7 @@ class KeyText(str):
 
 
 def key_part(value: JsonValue) -> JsonValue:
-    """Return a part of a key in the form that is bound: a text as ``KeyText``, others unchanged."""
+    """Return a part of a key as it is bound: a text as ``KeyText``, any other value unchanged."""
     return KeyText(value) if isinstance(value, str) else value
 
 
@@ -38,8 +38,8 @@ class KeyWatch:
     """Checks the keys of the last rows of a page, so that no row is lost between two pages.
 
     A null key leads to no next page. Rows that share the key of the last row may lie on both sides
-    of the page's edge; the rows behind the edge would be skipped. A page that begins with the key
-    ``before``, that of the last row of the previous page, repeats that row.
+    of the page's edge; the rows behind the edge would be skipped. ``before`` is the key of the last
+    row of the previous page; a page that begins with this key repeats that row.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class KeyWatch:
 
     @property
     def kind(self) -> type | None:
-        """Return the type of a key of one column, such as bool, int, float; None without a row."""
+        """Return the type of a key of one column, such as bool or int; None if there was no row."""
         import pyarrow as pa
 
         if not self._last:
@@ -95,7 +95,7 @@ class KeyWatch:
 
     @property
     def last(self) -> JsonObject | None:
-        """Return the key of the last row, by column name; None without a row."""
+        """Return the key of the last row, by column name; None if there was no row."""
         if not self._last:
             return None
         found: JsonObject = self._last[-1].slice(self._last[-1].num_rows - 1).to_pylist()[0]
@@ -107,7 +107,7 @@ class KeyWatch:
         return bool(self._rows) and (self._page_size is None or self._rows >= self._page_size)
 
     def check(self) -> None:
-        """Refuse a page if the next page cannot be requested by its last key.
+        """Refuse a page whose last key cannot be the cursor of the next page.
 
         Raises:
             SourceContractError: the last key is null, or equals the key of the row before.
@@ -127,7 +127,7 @@ class KeyWatch:
 
 
 def not_unique(columns: Iterable[str], who: str) -> SourceContractError:
-    """Return the error for a page's last key that other rows share; ``who`` begins its sentence."""
+    """Return the error for a page's last key that other rows share; ``who`` begins its message."""
     names = ", ".join(columns)
     return SourceContractError(
         f"{who} the same {names}: others with that key may lie behind the edge of the page, and"
@@ -187,7 +187,7 @@ def may_be_no_text(text: JsonValue) -> bool:
 
 
 def as_texts(keys: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the keys with times as texts, because Python's calendar ends with the year 9999."""
+    """Return the keys; times become texts, because Python's calendar ends with the year 9999."""
     import pyarrow as pa
 
     columns = [

@@ -50,7 +50,7 @@ class Login:
 
 
 class SourceConnection(ABC):
-    """One connection; the queries of a transaction see one state of the data if the database can.
+    """One connection; queries of a transaction see one state of the data if the database can do so.
 
     The attempts of a task may use the connection one after the other, each in a transaction of its
     own. Implementations translate the errors of drivers into errors of ``dil.errors``.
@@ -65,7 +65,7 @@ class SourceConnection(ABC):
     def run(
         self, statement: Statement, variables: Mapping[str, JsonValue]
     ) -> Iterator[pa.RecordBatch]:
-        """Run a statement and yield its rows in batches; a statement without rows is committed.
+        """Run a statement and yield its rows in batches; commit it if it is not a query.
 
         Raises:
             TransientSourceError: the server is gone, or was too slow.

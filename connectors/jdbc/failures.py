@@ -65,7 +65,7 @@ def unopened(address: JdbcAddress, reason: str, fix: str) -> RefusedError:
 
 
 def failed(address: JdbcAddress, reason: str, fix: str = "") -> SourceError:
-    """Return the error for a failed statement; the reason may or may not pass by itself."""
+    """Return the error for a failed statement; its cause may pass by itself, or may last."""
     return SourceError(
         f"{address} did not run the statement: {_line(reason)}",
         fix or "Read the server's log, and check ms.jdbc.statement.",

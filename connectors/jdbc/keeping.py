@@ -1,4 +1,4 @@
-"""Keeps connections for the work units of one task, which use them one after the other."""
+"""Keeps a connection for the work units of one task; they use it one after the other."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _IDLE_S = 10.0
 
 
 class KeptConnection:
-    """The connection of one thread of a task, which its sessions take one after the other.
+    """The connection of one thread of a task; the thread's sessions take it one after the other.
 
-    Only one is kept: if each work unit has a database of its own, the next one closes it.
+    Only one connection is kept: if the next work unit has another database, ``take`` closes the
+    kept connection.
     """
 
     def __init__(self) -> None:
@@ -29,9 +30,9 @@ class KeptConnection:
         self._free_since = 0.0
 
     def take(self, login: Login) -> SourceConnection | None:
-        """Return the previous session's connection, or a new one; None if it is in use.
+        """Return the previous session's connection, or a new connection; None if it is in use.
 
-        In use means that another session of this thread has it.
+        A connection is in use while another session of this thread has it.
 
         Raises:
             TransientSourceError: the server does not answer.
@@ -67,7 +68,7 @@ class KeptConnection:
 
 
 def _file_of(login: Login) -> tuple[int, int] | None:
-    """Return device and inode of a database's file, which may be replaced; None for a server."""
+    """Return device and inode of a database's file, to notice a new file; None for a server."""
     if not login.address.path:
         return None
     with suppress(OSError):

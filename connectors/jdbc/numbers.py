@@ -16,10 +16,11 @@ _USUAL_SCALE = 18
 class DecimalColumn:
     """Turns the texts of one column into decimals, batch after batch.
 
-    With a declared precision of up to 38 digits the column has the declared type. Otherwise it is
-    decimal(38, ``scale``), with scale 18 if none is known. If the values of a batch do not fit that
-    type, the batch gets decimal(38, s) with the scale s that they need; more digits, ``NaN`` and
-    ``Infinity`` make it text. Writers then widen the column, so nothing is lost.
+    If the declared precision is at most 38 digits, the column has the declared type. Otherwise it
+    is decimal(38, ``scale``); ``scale`` is 18 if it is not known. If the values of a batch do not
+    fit this type, the batch gets decimal(38, s) with the scale s that they need. If they do not fit
+    this either (more digits, ``NaN``, ``Infinity``), the batch and all later batches become text.
+    Writers then widen the column, so nothing is lost.
     """
 
     def __init__(self, precision: int | None = None, scale: int | None = None) -> None:

@@ -33,8 +33,8 @@ def batches_of(
         parts: Rows as tuples, at least one in each part.
 
     Raises:
-        SourceContractError: two columns have the same name, or a column has values of no common
-            type.
+        SourceContractError: two columns have the same name, or the values of a column have no
+            common type.
     """
     import pyarrow as pa
 
@@ -50,8 +50,9 @@ def batches_of(
 def column_of(name: str, values: Sequence[Any]) -> pa.Array:
     """Return the values of one column as an Arrow array that keeps each of them.
 
-    An int becomes long, or decimal beyond 64 bits; an int among floats becomes double if it fits
-    exactly. Values of different kinds become text, and so do values for which Arrow has no type.
+    Ints become long, or decimal if one needs more than 64 bits. Ints among floats become double if
+    double holds all of them exactly. Other mixed kinds become text, and so do values for which
+    Arrow has no type.
 
     Raises:
         SourceContractError: the column holds bytes and other values.

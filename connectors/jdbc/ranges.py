@@ -1,7 +1,8 @@
 """Cuts a key column into half-open ranges without gap or overlap; nulls get their own range.
 
-The functions are pure. The first range has no lower end and the last one no upper end. So rows that
-arrive during reading, and keys outside the bounds seen at planning, are in exactly one range.
+The functions do no I/O. The first range has no lower end, and the last range has no upper end. So
+rows that arrive during reading, and keys outside the bounds that planning found, are in exactly one
+range.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ Key = int | float | str
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """The keys from ``low`` to before ``high``; None is no end. With ``is_null`` only the nulls."""
+    """The keys from ``low`` to before ``high``; None is no end. If ``is_null``, only the nulls."""
 
     low: Key | None = None
     high: Key | None = None

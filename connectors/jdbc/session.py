@@ -60,11 +60,11 @@ class JdbcSession(RowSession):
         self._asked: list[tuple[str, str]] | None = None
 
     def close(self) -> None:
-        """Close the connection and an unfinished result of the last page.
+        """Close the connection, and the last page's result if it was not read to its end.
 
-        A caller must always close: DuckDB waits for ever for a file that an earlier reader of this
-        process still has open. If all rows were read, the next session of this thread gets the
-        connection.
+        A caller must always call ``close``: DuckDB waits for ever for a file that an earlier reader
+        of this process still has open. If all rows were read, the connection may stay open for the
+        next session of this thread.
         """
         if isinstance(self._rows, Generator):
             self._rows.close()
@@ -94,9 +94,9 @@ class JdbcSession(RowSession):
     def read(self, values: RequestValues) -> Iterator[pa.RecordBatch]:
         """Run the statement with the values of a request and yield its rows in batches.
 
-        A statement with the same values as on the page before would return the same rows. It is not
-        run again: the page is empty, which ends the walk (rule G24). A job that waits for a
-        condition does run it again.
+        If the statement has the same values as on the page before, it would return the same rows.
+        This method then does not run it again: the page is empty, and this ends the walk (rule
+        G24). For a job that waits for a condition, it does run the statement again.
 
         Raises:
             TransientSourceError: the server is gone, or was too slow.
@@ -139,9 +139,9 @@ class JdbcSession(RowSession):
     def _with_keys(self, values: RequestValues) -> dict[str, JsonValue]:
         """Return the variables; cursors get the type of the previous page's keys.
 
-        If this attempt continues an earlier one, the type is not known. PostgreSQL and DuckDB
-        convert a text to the type that it is compared with; the other databases would compare it as
-        text.
+        If this attempt continues an earlier attempt, the type is not known. PostgreSQL and DuckDB
+        convert a text to the type of the value that they compare it with; the other databases would
+        compare both as texts.
 
         Raises:
             SourceError: the type matters and is not known, so the walk starts over.
@@ -187,7 +187,7 @@ class JdbcSession(RowSession):
         return self._connection, self._statement
 
     def _connected(self, login: Login) -> SourceConnection:
-        """Return a connection, shared with other sessions if it keeps no trace of this one.
+        """Return a connection; share it with later sessions if this session leaves no trace in it.
 
         Pools of connections do the same: they end the transaction and reuse the session.
         """
@@ -272,7 +272,7 @@ def _literal(value: JsonValue) -> str:
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield a batch in parts of bounded size, which share its memory."""
+    """Yield a batch in parts of bounded size; the parts share the memory of the batch."""
     rows = BATCH_ROWS
     if batch.num_rows and batch.nbytes > 4 * BATCH_BYTES:
         rows = min(rows, max(1, batch.num_rows * 4 * BATCH_BYTES // batch.nbytes))

@@ -23,12 +23,13 @@ class JdbcSettings:
     """The connector's view of a job.
 
     ``folder`` is the job file's folder, the start of relative paths of database files. ``cursors``
-    are the parameters that hold the session key, ``sizes`` those that hold the page size.
+    are the parameters that hold the session key, ``sizes`` the parameters that hold the page size.
     If ``is_polling`` is true, the same statement runs until the key meets a condition.
-    ``letters`` is the letter case of column names: none, toupper, tolower. ``columns`` are those of
-    ``ms.output.schema``, empty without it; ``drops_others`` drops all other columns.
-    ``part`` is the range of ``split_column`` to read, None for all rows. ``hosts`` are other
-    servers that values may name. ``memory_bytes`` is the memory that the extraction may use.
+    ``letters`` is the letter case of column names: none, toupper, tolower. ``columns`` are the
+    columns of ``ms.output.schema``, empty if it is not set. If ``drops_others`` is true, all other
+    columns are dropped. ``part`` is the range of ``split_column`` to read, None for all rows.
+    ``hosts`` are other servers that values may name. ``memory_bytes`` is the memory that the
+    extraction may use.
     """
 
     uri: str
@@ -53,11 +54,11 @@ class JdbcSettings:
 
     @classmethod
     def of(cls, job: Job, unit: JsonObject | None = None) -> JdbcSettings:
-        """Return the settings of a parsed job; an encrypted address is decrypted.
+        """Return the settings of a parsed job; decrypt the address if it is encrypted.
 
         Args:
             job: The job.
-            unit: The unit of the work unit, which may be a range of keys.
+            unit: The unit of the work unit; it may be a range of keys.
         """
         properties, extraction = job.properties, job.extraction
         parameters = list(flat_parameters(extraction.parameters))

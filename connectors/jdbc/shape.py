@@ -1,4 +1,4 @@
-"""Gives the columns of a result the names, order and selection that the job defines.
+"""Selects, orders and names the columns of a result as the job defines.
 
 See docs/formats.md, docs/databases.md.
 """
@@ -24,8 +24,8 @@ _LETTERS = {"toupper": str.upper, "tolower": str.lower}
 class ResultShape:
     """Gives batches of one result the job's columns.
 
-    ``origins`` are the database's names of the columns of the last batch; ``left_out`` are the
-    names of its columns that ms.output.schema drops.
+    ``origins`` maps the job's names of the last batch's columns to the database's names.
+    ``left_out`` are the names of the columns that ms.output.schema drops.
     """
 
     def __init__(self, settings: JdbcSettings) -> None:
@@ -75,7 +75,7 @@ class ResultShape:
 
 
 def _in_calendar(name: str, column: pa.Array, *, nulls: bool) -> pa.Array:
-    """Return the column without infinities, as null or an error; refuse the time 24:00."""
+    """Return the column; infinity becomes null or an error, and the time 24:00 is an error."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

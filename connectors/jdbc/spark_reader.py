@@ -1,8 +1,8 @@
-"""``ms.jdbc.reader=spark``: Spark reads the rows, with a JDBC driver in the user's jar.
+"""Lets Spark read the rows by a JDBC driver in the user's jar (``ms.jdbc.reader=spark``).
 
-Values become literals of the statement, because Spark binds no values. DIL knows nothing about such
-a database, so it allows only characters that all databases read alike: a value can never become
-SQL.
+Values become literals of the statement, because Spark binds no values. The database may be one that
+DIL does not know, so DIL allows only characters that all databases read alike: a value can never
+become SQL.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def is_chosen(properties: Properties) -> bool:
 
 
 def problems(properties: Properties) -> Iterator[Problem]:
-    """Yield problems of properties that this reader does not support."""
+    """Yield problems of the address, the statement, and properties that Spark does not support."""
     uri = properties.section(SourceSection).uri
     if uri and not uri.startswith(("jdbc:", "ENC(", "{{")):
         yield Problem(
@@ -131,7 +131,7 @@ def needless(properties: Properties) -> Iterator[Problem]:
 
 
 def reader_of(job: Job) -> SparkReader:
-    """Return the reader that Spark uses for a job; runs on the driver.
+    """Return the reader that Spark uses for a job; runs on Spark's driver.
 
     Raises:
         ConfigError: a jar does not exist.
@@ -197,7 +197,7 @@ def _statement_problems(properties: Properties) -> Iterator[Problem]:
 
 
 def _doubt(cut: tuple[SqlPiece, ...], *, is_known: bool) -> str:
-    """Return the part of a statement that another mode or database may split differently, or ""."""
+    """Return the part of a statement that another mode or database may cut differently, or ""."""
     for piece in cut:
         if piece.part in {SqlPart.TEXT, SqlPart.NAME} and "\\" in piece.text:
             return "a backslash"

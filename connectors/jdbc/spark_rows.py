@@ -1,4 +1,4 @@
-"""The session of a work unit whose rows Spark reads."""
+"""The session of a work unit if Spark reads its rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SparkRows(RowSession):
-    """Yields the rows that Spark reads as one page, with the job's names and columns."""
+    """Yields, as one page, the rows that Spark reads, with the job's columns and names."""
 
     def __init__(self, settings: JdbcSettings, rows: Iterator[pa.RecordBatch] | None) -> None:
         if rows is None:
@@ -30,7 +30,7 @@ class SparkRows(RowSession):
         self._rows = rows
 
     def read(self, values: RequestValues) -> Iterator[pa.RecordBatch]:
-        """Yield the rows in batches; their statement already has the values of the request.
+        """Yield the rows in batches; Spark's statement already contains the request's values.
 
         Raises:
             SourceContractError: the columns contradict the job.

@@ -1,8 +1,8 @@
 """Queries that find the ranges of a key column, and queries that read one range.
 
-The bounds come from the rows at planning time. ``quantile`` bounds hold equal numbers of
-rows, at the price of one pass over the column; ``range`` bounds need only its least and greatest
-key, which an index gives.
+The bounds come from the rows at planning time. Between ``quantile`` bounds there are equal numbers
+of rows; finding them takes one pass over the column. ``range`` bounds need only the least and the
+greatest key of the column, and an index gives these.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def ranges_of(
 
 
 def narrowed(syntax: SqlSyntax, sql: str, column: str, unit: JsonObject) -> str:
-    """Return a query for the rows of one range; ``{{range.low}}`` and ``{{range.high}}`` bound it.
+    """Return a query for one range: from ``{{range.low}}`` to before ``{{range.high}}``, or nulls.
 
     Args:
         syntax: The SQL syntax of the database.
@@ -79,7 +79,7 @@ def narrowed(syntax: SqlSyntax, sql: str, column: str, unit: JsonObject) -> str:
 
 
 def refuse_unknown(connection: SourceConnection, sql: str, column: str) -> None:
-    """Raise ConfigError if a query lacks a column by which the database did not cut its rows.
+    """Raise ConfigError if a query lacks the column, after the database refused to cut by it.
 
     Args:
         connection: A new connection.
@@ -90,7 +90,7 @@ def refuse_unknown(connection: SourceConnection, sql: str, column: str) -> None:
         ConfigError: the query has no such column.
         SourceError: the database refuses the query itself.
     """
-    # The result is one row of nulls, whatever the query holds, and the query need not run for it.
+    # The result is one row of nulls, whatever rows the query has, and the query need not run.
     asked = f"SELECT q.* FROM (SELECT 1 AS one) o LEFT JOIN (\n{sql}\n) q ON 1 = 0"  # noqa: S608
     names = list(_rows(connection, asked)[0])
     if column in names:
@@ -119,7 +119,7 @@ def unit_of(part: KeyRange) -> JsonObject:
 
 
 def _quantiles(connection: SourceConnection, source: str, name: str, count: int) -> list[Key]:
-    """Return the first key of each part but the first; the parts have about equal rows.
+    """Return the first key of each part except the first; all parts have about as many rows.
 
     A key that fills more than one part is returned once.
     """
@@ -133,7 +133,7 @@ def _quantiles(connection: SourceConnection, source: str, name: str, count: int)
 
 
 def _check_order(connection: SourceConnection, source: str, column: str, bounds: list[Key]) -> None:
-    """Raise if the database sorts the keys in another order than it compares them, as for an enum.
+    """Raise if the database sorts keys in another order than it compares them, as for an enum.
 
     Raises:
         SourceContractError: a row would be in two ranges, or in none.
@@ -165,7 +165,7 @@ def _rows(connection: SourceConnection, sql: str) -> list[dict[str, Any]]:
 
 
 def _pylist(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Return rows as Python values; times after the year 9999, which Python lacks, as texts."""
+    """Return rows as Python values; if one is a time after the year 9999, times become texts."""
     try:
         rows: list[dict[str, Any]] = batch.to_pylist()
     except OverflowError:

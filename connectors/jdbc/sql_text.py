@@ -1,6 +1,6 @@
-"""Cuts a statement into code, texts, quoted names, comments and placeholders; pure.
+"""Cuts a statement into code, texts, quoted names, comments and placeholders; does no I/O.
 
-It understands only enough of SQL to see in which kind of piece a placeholder is (rule S9).
+This module knows only enough of SQL to see in which kind of piece a placeholder is (rule S9).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LINE = re.compile(r"[^\n]*")
 
 
 class SqlTextError(ValueError):
-    """A statement cannot be cut into pieces; the message continues a sentence about it."""
+    """A statement cannot be cut into pieces; the message begins with a verb, such as "has"."""
 
 
 class SqlPart(Enum):
@@ -35,8 +35,8 @@ class SqlPiece:
     """A piece of a statement in its original text, including its quotes.
 
     ``opening`` is the mark at its beginning, such as a quote or a dollar quote. If ``escapes`` is
-    true, a backslash in it escapes. In code a placeholder is a piece of its own
-    (``is_placeholder``); in texts, names and comments it stays a part of them.
+    true, a backslash in the piece escapes. A placeholder in code is a piece of its own
+    (``is_placeholder``); a placeholder in a text, name or comment stays a part of that piece.
     """
 
     part: SqlPart

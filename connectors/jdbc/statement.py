@@ -1,7 +1,7 @@
-"""``ms.jdbc.statement`` with the values of one request (rule S9); pure.
+"""Puts the values of one request into ``ms.jdbc.statement`` (rule S9); does no I/O.
 
-A value can never become SQL. Inside a text its quotes are doubled; in a name it must consist of
-letters, digits, _, $ and dots; anywhere else it is bound.
+A value can never become SQL. If its place is inside a text, its quotes are doubled. If its place is
+in a name, it must consist of letters, digits, _, $ and dots. Anywhere else it is bound.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Statement:
 
     @cached_property
     def reads(self) -> bool:
-        """Return whether the statement is a query, judged by its words."""
+        """Return whether the words of the statement show that it is a query."""
         found = words(self._pieces)
         if not found or found[0] not in _READING:
             return False
@@ -84,23 +84,23 @@ class Statement:
 
     @cached_property
     def ends_with_transaction(self) -> bool:
-        """Return whether all effects end with the transaction, judged by the statement's words."""
+        """Return whether the statement's words show that its effects end with the transaction."""
         code = (each.text for each in self._pieces if each.part is SqlPart.CODE)
         return self.is_query and not any(map(_OUTLIVING.search, code))
 
     @property
     def groups(self) -> bool:
-        """Return whether one row of the result may combine several rows, judged by its words.
+        """Return whether the words show that one row of the result may combine several rows.
 
-        A database may then have to read all rows to find one.
+        If so, a database may have to read all rows to find one row of the result.
         """
         return bool(_GROUPING & set(words(self._pieces)))
 
     @property
     def unlimited(self) -> str | None:
-        """Return the query without the ORDER BY and LIMIT at its end, or its TOP, as a table.
+        """Return the query without its last ORDER BY and LIMIT, and without its TOP.
 
-        None if it has neither, or if its limit cannot be removed alone.
+        Return None if the query has none of them, or if its limit cannot be removed alone.
         """
         if not self.is_query:
             return None
@@ -232,7 +232,7 @@ def _outer_code(cut: Sequence[SqlPiece]) -> str:
 
 
 def _touches(piece: SqlPiece, end: int) -> bool:
-    """Return whether a neighbour continues a name: with a letter, a dot, or as a quoted name."""
+    """Return whether a neighbour continues a name: by a letter, a dot, or as a quoted name."""
     if piece.is_placeholder or piece.part is SqlPart.NAME:
         return True
     return piece.part is SqlPart.CODE and bool(_NAME_CHARACTER.match(piece.text[end]))
@@ -292,7 +292,7 @@ def _as_name(name: str, value: JsonValue) -> str:
 
 
 def _bound_list(name: str, values: Sequence[JsonValue], bind: Bind) -> str:
-    """Return a list of values as SQL writes it in parentheses."""
+    """Return a list of values in the form that SQL has between parentheses."""
     if not values:
         raise _wrong(f"{name} is an empty list, for which SQL has no form")
     if any(isinstance(value, list | tuple | Mapping) for value in values):

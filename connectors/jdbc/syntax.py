@@ -1,4 +1,4 @@
-"""The syntax of texts, names and comments for each kind of database; pure."""
+"""The syntax of texts, names and comments for each kind of database; does no I/O."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class SqlSyntax:
 
     If ``backslashes`` is true, a backslash escapes inside texts; if ``double_quoted_texts`` is
     true, ``"..."`` is a text and no name. ``names`` maps the opening mark of a quoted name to its
-    closing mark; ``quoted`` uses the first pair. ``dollars`` allows PostgreSQL's dollar quotes.
-    Texts with a letter of ``prefixed`` before them have escapes of their own (``E'..'``); DIL does
-    not understand texts with a letter of ``refused``. If ``hashes`` is true, ``#`` begins a
-    comment; if ``dashes_need_blank`` is true, ``--`` begins a comment only before a blank. If
-    ``nested`` is true, comments may hold comments; if ``executable`` is true, ``/*! */`` holds SQL.
-    If ``tops`` is true, TOP behind SELECT limits the rows, and only whole statements have a WITH.
-    If ``capitals`` is true, the driver returns names in small letters that the database has in
-    capitals.
+    closing mark; ``quoted`` uses the first pair. If ``dollars`` is true, there are PostgreSQL's
+    dollar quotes. A letter of ``prefixed`` before a text means that backslashes escape in it
+    (``E'..'``). A letter of ``refused`` before a text means that DIL does not understand the text.
+    If ``hashes`` is true, ``#`` begins a comment; if ``dashes_need_blank`` is true, ``--`` begins a
+    comment only before a blank. If ``nested`` is true, comments may hold comments; if
+    ``executable`` is true, ``/*! */`` holds SQL. If ``tops`` is true, TOP behind SELECT limits the
+    rows, and only whole statements have a WITH. If ``capitals`` is true, the database has unquoted
+    names in capitals, and the driver returns them in small letters.
     """
 
     backslashes: bool = False
@@ -95,7 +95,7 @@ _SYNTAXES = {
 
 
 def syntax_of(kind: Kind, *, sql_mode: str = "") -> SqlSyntax:
-    """Return the SQL syntax of a kind of database; ``sql_mode`` is that of a MySQL session."""
+    """Return the SQL syntax of a kind of database; ``sql_mode`` is the mode of a MySQL session."""
     syntax = _SYNTAXES[kind]
     modes = sql_mode.upper().split(",")
     if "NO_BACKSLASH_ESCAPES" in modes:
@@ -107,6 +107,6 @@ def syntax_of(kind: Kind, *, sql_mode: str = "") -> SqlSyntax:
 
 
 def kind_of(uri: str) -> Kind | None:
-    """Return the kind of database; None if it is unknown, encrypted, or a variable."""
+    """Return the kind of database in an address; None if the address shows no known kind."""
     word = uri.split(":")[1].lower() if uri.count(":") > 1 else ""
     return Kind(word) if word in set(Kind) else None

@@ -1,6 +1,6 @@
 """Asks the database for rows after the edge of a page that share the key of its last row.
 
-Only the database knows which keys are equal to it: a collation may ignore case, accents, or blanks
+Only the database knows which keys equal that key: a collation may ignore case, accents, or blanks
 at the end. The cursor would skip all rows with an equal key.
 """
 
@@ -18,15 +18,16 @@ from connectors.jdbc.syntax import Kind
 from dil.model.json import JsonObject, JsonValue, as_text
 
 _LOG = logging.getLogger(__name__)
-# No test runs against these databases; a query that they refuse is no reason to fail.
+# No test runs against these databases. If they refuse the query, the page does not fail.
 _UNTRIED = {Kind.SQLSERVER, Kind.ORACLE}
 
 
 class TieWatch:
     """Checks at the edges of one walk's pages whether later rows share the key of the last row.
 
-    A statement that groups runs as a whole for each such check. So one check looks whether any two
-    rows share a key, which holds for the transaction; only if some do, each page is checked.
+    If the statement groups rows, the database runs all of it for each check. So one check, which
+    holds for the transaction, asks first whether any two rows share a key. Only if some do, each
+    page is checked.
 
     Args:
         connection: The connection that reads the pages.
@@ -46,8 +47,8 @@ class TieWatch:
     ) -> None:
         """Raise if other rows of the statement share the key of a page's last row.
 
-        It counts the rows with that key in the statement without its order and limit. It does not
-        check statements whose limit cannot be removed.
+        This method counts the rows with that key, after removing the statement's order and limit.
+        It does not check a statement whose limit cannot be removed.
 
         Args:
             statement: The statement of the page.

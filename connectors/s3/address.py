@@ -46,7 +46,7 @@ class S3Address:
 
 
 def address_of(uri: str, settings: S3Settings) -> S3Address:
-    """Return the address in a text; the path is the key's prefix and is not decoded.
+    """Return the address in a text; the path is the prefix of keys, and is not decoded.
 
     Raises:
         AddressError: the text is no S3 address.

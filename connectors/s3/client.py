@@ -23,9 +23,9 @@ _SECONDS = 60  # A request without a time-out could block a task for ever.
 def make_client(settings: JobSettings, service: S3Service) -> Any:  # no types
     """Return a client of a service; it sends nothing yet.
 
-    The client tries a request three times. It ignores the environment's proxies. If the job names
-    no endpoint, it uses the environment's, with the bucket in the path unless the job says
-    otherwise.
+    The client tries a request up to three times. It ignores the environment's proxies. If the job
+    names no endpoint but the environment does, the client uses that endpoint; the bucket is then in
+    the path unless the job says otherwise.
     """
     client = _client(settings, service, by_path=service.path_style)
     if service.path_style or settings.s3.path_style is not None:
@@ -60,12 +60,12 @@ def _client(settings: JobSettings, service: S3Service, *, by_path: bool) -> Any:
 
 @cache
 def _models() -> Any:
-    """Return the loader of the library's description of S3, kept because loading takes 0.1 s."""
+    """Return the loader of the library's description of S3; it is kept: loading takes 0.1 s."""
     return create_loader()
 
 
 def _connect_timeout(s3: S3Settings) -> int:
-    """Return the seconds to wait for a connection; the library bounds each send by them too."""
+    """Return the seconds to wait for a connection; the library limits each send to them too."""
     asked = s3.connect_timeout_s or s3.connect_timeout_old_s or _SECONDS
     return max(asked, s3.write_timeout_s or 0)
 

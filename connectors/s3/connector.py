@@ -27,7 +27,7 @@ class S3Connector(FileConnector):
 
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
-        """Return problems of the address, the credentials, and what is listed or sent."""
+        """Return problems of the address, the credentials, the listing, and the files to send."""
         return [
             *_uri_problems(properties),
             *_credential_problems(properties),

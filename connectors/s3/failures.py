@@ -1,4 +1,4 @@
-"""Translates errors of S3 and its client library into our errors; no other module does."""
+"""Translates errors of S3 and its client library into our errors; only this module does so."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CREDENTIALS = frozenset(
 )  # fmt: skip
 _RIGHTS = frozenset({"AccessDenied", "AllAccessDisabled", "AccountProblem", "Forbidden", "403"})
 _GONE = frozenset({"NoSuchKey", "NoSuchVersion", "NotFound", "404"})
-# The last two codes: the object became shorter, and the service does not obey If-Match.
+# The last two codes mean: the object became shorter, and the service does not obey If-Match.
 _CHANGED = frozenset({"PreconditionFailed", "412", "InvalidRange", "416"})
 _PASSING = frozenset(
     {"SlowDown", "RequestTimeout", "RequestTimeoutException", "Throttling", "ThrottlingException",
@@ -56,7 +56,7 @@ class ObjectGoneError(SourceError):
 
 
 class ObjectChangedError(SourceError):
-    """The object is not the requested one, or is that one no longer."""
+    """The object is not the requested version, or no longer is."""
 
 
 @contextmanager
@@ -107,7 +107,7 @@ def _fix(code: str, headers: Mapping[str, str]) -> str:
 
 
 def _failure(error: Exception, shown: str, at: str) -> SourceError:
-    """Return our error for a request without an answer, or with one that broke off."""
+    """Return our error for a request without an answer, or for an answer that broke off."""
     if isinstance(error, aws.NoCredentialsError | aws.PartialCredentialsError):
         return AuthenticationError(f"{shown}: no credentials were found", _KEYS_FIX)
     if isinstance(error, aws.CredentialRetrievalError | aws.TokenRetrievalError):

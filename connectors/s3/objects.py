@@ -33,7 +33,7 @@ def listed_objects(
 
     Raises:
         SourceError: the service refuses the listing.
-        SourceContractError: the service announces more keys, but not where they begin.
+        SourceContractError: the service says that more keys follow, but not where they begin.
     """
     token = ""
     while True:
@@ -76,9 +76,9 @@ def _epoch_ms(instant: datetime | None) -> int | None:
 
 
 class S3Object(RemoteFile):
-    """One version of one object: later reads return the version found first, or raise.
+    """One version of one object; later reads return the version of the first read, or raise.
 
-    ``first`` is the open stream from its beginning.
+    ``first`` is the open stream from the object's beginning.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class S3Object(RemoteFile):
         self._digest = hashlib.md5(usedforsecurity=False) if self._md5 and verifies_md5 else None
 
     def open_at(self, position: int) -> FileStream:
-        """Return a stream over the rest of the object, if it is still the same version."""
+        """Return a stream over the rest of the same version of the object; raise if it is gone."""
         options: dict[str, str] = {"Range": f"bytes={position}-"} if position else {}
         if self.etag:
             options["IfMatch"] = self.etag

@@ -30,9 +30,9 @@ from dil.text.origins import refuse_other_origin
 
 
 class S3Session(FileSession):
-    """Lists the keys of a prefix, reads one object, or writes one.
+    """Lists the keys of a prefix, reads one object, or writes one object.
 
-    ``seconds_waited`` is the time waited before requests for the rest of a broken body.
+    ``seconds_waited`` is the time spent waiting before requests for the rest of a broken body.
     """
 
     def __init__(

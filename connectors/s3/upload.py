@@ -32,8 +32,9 @@ class S3Upload:
     def put(self, payload: PayloadFile, key: str) -> JsonObject:
         """Upload one file; return the service's answer with ``md5Valid``, bucket and key.
 
-        Every request carries the MD5 of its bytes, which the service compares. Below 8 MiB a file
-        is one request, and its eTag is its MD5; ``md5Valid`` is null if the eTag is no MD5.
+        Every request carries the MD5 of its bytes, and the service compares it. A file of less than
+        8 MiB is one request, and the object's eTag is usually the file's MD5; ``md5Valid`` is null
+        if the eTag is no MD5.
 
         Raises:
             SourceError: the file does not exist, or the service refuses it.

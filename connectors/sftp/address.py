@@ -38,7 +38,7 @@ class SftpHost:
 
 @dataclass(frozen=True, slots=True)
 class SftpAddress:
-    """A path on a server; without a leading slash it starts at the user's folder."""
+    """A path on a server; a path without a leading slash starts at the user's folder."""
 
     server: SftpHost
     path: str
@@ -54,13 +54,13 @@ def address_of(
 ) -> SftpAddress:
     """Return the address in a template.
 
-    In an ``sftp://`` address the template's own text may hold escapes such as ``%20``; values of
-    variables are not decoded. Without ``sftp://`` the whole text is the path.
+    In an ``sftp://`` address, escapes such as ``%20`` are decoded in the template, but not in
+    values of variables. Without ``sftp://`` the whole text is the path.
 
     Args:
         template: ``ms.source.uri``.
         variables: Values for ``{{name}}``.
-        default: The server if the template names none; also the port if it names none.
+        default: The host, port and user to use if the template does not name them.
         hosts: Other servers that values may name.
 
     Raises:

@@ -1,4 +1,4 @@
-"""One connection to an SFTP server, opened again after it broke."""
+"""Keeps one connection to an SFTP server, and opens it again after it broke."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PROXY_FIX = (
 class _UnbufferedResponse(http.client.HTTPResponse):
     """Leaves everything behind the head of the proxy's answer in the socket.
 
-    An SSH server sends first: its first line may arrive together with that head.
+    An SSH server sends before the client does: its first line may arrive together with that head.
     """
 
     def __init__(self, sock: socket.socket, debuglevel: int = 0, method: str | None = None) -> None:

@@ -24,7 +24,7 @@ class KnownHost:
     """The known keys of one server.
 
     Raises:
-        ConfigError: the named file cannot be read.
+        ConfigError: the file of known hosts cannot be read.
     """
 
     def __init__(self, rules: HostKeyRules, server: SftpHost) -> None:
@@ -47,7 +47,7 @@ class KnownHost:
                 *(kind for kind in offered if kind not in known)]  # fmt: skip
 
     def check(self, key: paramiko.PKey) -> None:
-        """Raise if a server's host key is not a known key.
+        """Raise if a server's host key is not a known key, unless the rules turn the check off.
 
         Raises:
             AuthenticationError: the server's key is unknown, or differs from the known key.

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 def listed_files(
     client: paramiko.SFTPClient, path: str, shown: str, *, wildcards: bool
 ) -> list[Listed]:
-    """Return the files that a path selects, with full paths and sorted; never folders.
+    """Return the files that a path selects, but no folders; they have full paths and are sorted.
 
-    The path of a folder selects the files in it, the path of a file that file. In the last part of
-    any other path, ``*`` and ``?`` are wildcards if ``wildcards`` is true; only a pattern with a
-    leading dot matches names with a leading dot.
+    The path of a folder selects the files in it; the path of a file selects this file. In the last
+    part of any other path, ``*`` and ``?`` are wildcards if ``wildcards`` is true. Only a pattern
+    with a leading dot matches names with a leading dot.
 
     Raises:
         SourceError: the file or folder does not exist, or the user may not read it.
@@ -60,7 +60,7 @@ def _absolute(client: paramiko.SFTPClient, path: str) -> str:
 
 
 def _files(client: paramiko.SFTPClient, folder: str) -> list[Listed]:
-    """Return the files in a folder, sorted; links count as their targets. No final slash."""
+    """Return the sorted files in a folder without a final slash; links count as their targets."""
     files: list[Listed] = []
     unsure: list[str] = []
     links: list[str] = []
@@ -86,9 +86,9 @@ def _files(client: paramiko.SFTPClient, folder: str) -> list[Listed]:
 def _linked(client: paramiko.SFTPClient, folder: str, links: list[str]) -> Iterator[Listed]:
     """Yield the files that links of a folder lead to.
 
-    The server resolves the links. A target in the folder itself keeps the path by which the folder
-    was requested, which may be a link too. A server that resolves no links returns the link's own
-    path, which belongs to no other file.
+    The server resolves the links. If a target is in the folder itself, its path begins with the
+    requested path of the folder, which may be a link too. If the server resolves no links, it
+    returns the path of the link; no other file has this path.
     """
     if not links:
         return
@@ -103,7 +103,7 @@ def _linked(client: paramiko.SFTPClient, folder: str, links: list[str]) -> Itera
 
 
 def _real(client: paramiko.SFTPClient, path: str) -> str:
-    """Return a path without links; unchanged if the server does not resolve it, or it vanished."""
+    """Return a path without links; unchanged if the server cannot resolve the path."""
     try:
         return client.normalize(path) or path
     except FileNotFoundError:

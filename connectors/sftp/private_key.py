@@ -1,4 +1,4 @@
-"""Reads the private key of an SFTP user, from a file or from the key's own text."""
+"""Reads the private key of an SFTP user, from a file or from the text of the key."""
 
 from __future__ import annotations
 

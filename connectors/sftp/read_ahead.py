@@ -1,8 +1,8 @@
 """Reads a file with many open requests, so that the network's delay does not matter.
 
 The client library's own ``prefetch`` starts threads that outlive a broken connection, and keeps a
-list of all requests of the file. Its requests of 32 KiB take six times the processor time of the
-largest that OpenSSH answers. So this module sends the messages itself.
+list of all requests of the file. Its requests of 32 KiB take six times as much processor time as
+the largest requests that OpenSSH answers. So this module sends the messages itself.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class ReadAhead:
     def _first_block(self) -> bytes:
         """Return the bytes that answer the oldest request.
 
-        A server may send fewer bytes than requested: then the rest is requested, and later requests
-        are smaller.
+        If the server sends fewer bytes than requested, this method requests the rest, and later
+        requests are smaller.
         """
         number, position, length = self._asked.popleft()
         while number not in self._answers:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class SftpFile(RemoteFile):
     """One state of one file: its size and time of change at the first opening.
 
-    The protocol gives times in whole seconds. ``first`` is the open stream from its beginning.
+    The protocol gives times in whole seconds. ``first`` is the open stream from the file's
+    beginning.
     """
 
     def __init__(self, connection: SftpConnection, path: str) -> None:
@@ -33,7 +34,7 @@ class SftpFile(RemoteFile):
         self.first = self.open_at(0)
 
     def open_at(self, position: int) -> FileStream:
-        """Return a stream from a position on, if the file is still in the same state."""
+        """Return a stream from a position on; raise if the file is in another state now."""
         try:
             with translated_errors(self.shown):
                 handle = self._connection.client().open(self._path, "rb")
@@ -113,7 +114,7 @@ class _SftpStream(FileStream):
             raise
 
     def close(self) -> None:
-        """Close the file, or drop the connection if it is gone."""
+        """Close the file, or drop the connection if it broke."""
         if self._is_broken:
             self._file.drop()
             return

@@ -39,9 +39,9 @@ _LOG = logging.getLogger(__name__)
 
 
 class SftpSession(FileSession):
-    """Lists the files of a folder, reads one, or writes one.
+    """Lists the files of a folder, reads one file, or writes one file.
 
-    ``seconds_waited`` is the time waited before broken transfers were continued.
+    ``seconds_waited`` is the time spent waiting before broken transfers were continued.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ _BLOCK = 1024 * 1024
 def put(connection: SftpConnection, payload: PayloadFile, folder: str) -> JsonObject:
     """Send one file into a folder; return its path, size in bytes, and MD5.
 
-    Under the file's name, readers of the folder see the whole new file or the previous file.
+    Readers of the folder see either the whole new file or the previous file under the file's name.
 
     Raises:
         SourceError: the file does not exist, or the server refuses it.

@@ -1,1 +1,1 @@
-"""Bytes to Arrow record batches."""
+"""Turns bytes into Arrow record batches."""

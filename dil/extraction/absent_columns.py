@@ -1,8 +1,9 @@
-"""Columns that rows or ``ms.output.schema`` do not have: new, left out, or misspelled.
+"""Finds columns that the rows or ``ms.output.schema`` lack: new, left out, or misspelled.
 
-A source may leave a column out (docs/formats.md): its values are null then. A misspelled column
-looks the same, and its values are lost. A column that the source has and the schema lacks is left
-out, and the run reports it. Only the first rows of an attempt are compared.
+A source may leave a column out (docs/formats.md): then the values of the column are null. A
+misspelled column looks the same, and the values of the source's column are lost. If the source has
+a column that the schema lacks, the column is left out, and the run reports it. Only the first rows
+of an attempt are compared.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ WRONG_NAMES = "Correct the names in ms.output.schema, or ms.data.field, which le
 class AbsentColumns:
     """Compares the given columns with the columns of the first rows, once in an attempt.
 
-    ``is_settled`` is true when there is nothing (more) to compare. ``notes`` are sentences for the
-    run's report about columns that the rows do not have. ``left_out`` are the names of columns that
-    the rows have and the schema lacks. ``made_up`` are the names, in lower case, of columns that
+    ``is_settled`` is true if nothing is left to compare. ``notes`` are sentences for the run's
+    report about columns that the rows do not have. ``left_out`` are the names of columns that the
+    rows have and the schema lacks. ``made_up`` are the names, in lower case, of columns that
     derived fields make: the rows need not have these columns.
     """
 
@@ -52,7 +53,7 @@ class AbsentColumns:
         Args:
             known: Columns that the rows certainly have.
             names: Returns all names in the rows.
-            fix: The advice of the error when the rows have none of the columns.
+            fix: The advice for the error that the rows have none of the columns.
             below: Returns the paths of the members of records that the schema leaves out.
 
         Raises:
@@ -83,7 +84,7 @@ def left_out_below(
 ) -> list[str]:
     """Return the paths of members of records, at any depth, that a schema leaves out.
 
-    ``clean`` returns the column name of a member's name.
+    ``clean`` returns the column name for a member's name.
 
     >>> a = pa.schema([("rec", pa.list_(pa.struct([("a", pa.int64())])))])
     >>> left_out_below([{"rec": [{"a": 1, "b": 2}], "c": 3}], a)

@@ -1,7 +1,7 @@
-"""Bytes and streams for readers of Arrow that work in threads of their own.
+"""Turns bytes and streams into files for Arrow's readers that work in threads of their own.
 
-Such a thread may hold its buffers a moment longer than the reader is used. If the stream is an
-object of Python and the interpreter is already shutting down, Python ends the thread and thereby
+Such a thread may hold its buffers a moment longer than our code uses the reader. If the stream is
+an object of Python and the interpreter is already shutting down, Python ends the thread and thereby
 the process: "terminate called without an active exception", exit code 134, after all work was done.
 So this module gives such threads no Python objects. Source: github.com/apache/arrow/issues/34314,
 read 2026-11-24.

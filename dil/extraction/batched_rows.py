@@ -1,4 +1,4 @@
-"""Combines payload rows into batches: several rows in one request (DIL sends one per request)."""
+"""Combines payload rows into batches: several rows in one request (LinkedIn's DIL sends one)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dil.model.json import JsonObject
 def batched_rows(rows: Iterable[JsonObject], size: int, field: str) -> Iterator[JsonObject]:
     """Yield objects whose single member ``field`` is an array of up to ``size`` rows, in order.
 
-    Without a ``field`` the rows stay unchanged. One batch is in memory.
+    If ``field`` is empty, the rows stay unchanged. Memory holds one batch at a time.
 
     >>> list(batched_rows([{"a": 1}, {"a": 2}, {"a": 3}], 2, "rows"))
     [{'rows': [{'a': 1}, {'a': 2}]}, {'rows': [{'a': 3}]}]

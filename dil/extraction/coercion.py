@@ -1,7 +1,7 @@
 """Converts JSON values one by one into declared column types, if Arrow's reader refused them.
 
-See docs/rows.md. Fractions arrive as their text (NumberText), so that nothing is
-rounded on the way.
+See docs/rows.md. Fractions arrive as their text (NumberText), so that nothing is rounded on the
+way.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Coerce: TypeAlias = Callable[[object], object]
 class RowPosition:
     """The position of consecutive values: their page and first row, both counted from 1.
 
-    ``path`` is empty, or leads to the record that holds the values and ends with a point.
+    ``path`` is empty, or it is the path of the record that holds the values, plus a point.
     """
 
     page: int

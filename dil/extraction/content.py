@@ -22,10 +22,10 @@ _CSV = ("text/csv", "application/csv")
 def refuse_other_types(response: Response, accepted: Collection[str], *, suffix: str = "") -> None:
     """Refuse a response whose media type is not accepted; a missing type is accepted.
 
-    ``suffix`` accepts structured types such as ``application/vnd.api+json`` (``+json``).
+    If ``suffix`` is ``+json``, for example, ``application/vnd.api+json`` is accepted too.
 
     Raises:
-        SourceContractError: the type is not accepted; the body is closed.
+        SourceContractError: the type is not accepted; the body was closed.
     """
     kind = response.content_type
     if not response.checks_content_type or not kind or kind in accepted:

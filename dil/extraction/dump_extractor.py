@@ -19,10 +19,10 @@ ENOUGH_BYTES = 1024 * 1024
 
 
 class FileDumpExtractor(Extractor):
-    """Makes one page of each response, whose batches are pieces of the body; it counts as one row.
+    """Makes one page of each response; its batches, pieces of the body, count as one row.
 
-    An empty response is one empty piece; with ``ms.pagination`` it counts as no row and is the
-    end of the pages. Content types are not checked, look-ups find nothing.
+    An empty response is one empty piece. If ``ms.pagination`` is set, this piece counts as no row
+    and ends the pages. Content types are not checked, and look-ups find nothing.
     """
 
     def __init__(self, spec: ExtractionSpec) -> None:
@@ -31,11 +31,11 @@ class FileDumpExtractor(Extractor):
 
     @property
     def schema(self) -> pa.Schema:
-        """Return the schema with its one column, at any time."""
+        """Return the schema; it has one column and is known from the start."""
         return self._schema
 
     def extract(self, response: Response) -> Page:
-        """Return the page of one response, which is read while the batches are consumed."""
+        """Return the page of one response; consuming its batches reads the response."""
         page = Page(iter(()), nothing_found, is_whole=True)
         if response.body is not None:
             page.batches = self._batches(response.body, page)

@@ -29,8 +29,8 @@ _TELLING = re.compile(
 def excerpt(body: bytes, *, is_refusal: bool = False) -> str:
     """Return the beginning of a body, at most 200 characters of one line.
 
-    Values of JSON members are masked, and words of 20 and more characters, which may be tokens.
-    In the body of a refusal the members that explain the error are shown.
+    The values of JSON members are masked, and so are words of 20 or more characters, which may be
+    tokens. In the body of a refusal, the members that explain the error are shown.
     """
     # Known secrets come first: the masks below, or the cut, could leave a part of one that no mask
     # recognizes.

@@ -1,4 +1,4 @@
-"""The source of a job that reads datasets: Spark runs its query and passes the rows."""
+"""The source of a job that reads datasets: Spark runs the job's query and passes the rows."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class NameCleansing:
         return changes
 
     def register_levels(self, levels: Iterable[tuple[str, list[str]]]) -> bool:
-        """Record the names of many levels, each with its path; return the same as ``register``."""
+        """Record the names of many levels by path; return whether cleansing changes any of them."""
         changes = [self.register(names, path) for path, names in levels]
         return any(changes)
 

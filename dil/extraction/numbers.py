@@ -15,7 +15,7 @@ class NumberText(str):
 
 
 def exact_number(text: str) -> float | Decimal:
-    """Return a fraction as a float if that keeps its value, else as a Decimal.
+    """Return a fraction as a float if a float keeps its value, else as a Decimal.
 
     >>> exact_number("0.10"), exact_number("0.12345678901234567890")
     (0.1, Decimal('0.12345678901234567890'))

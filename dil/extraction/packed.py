@@ -24,7 +24,7 @@ def refuse_packed(begin: bytes, place: str) -> None:
     """Refuse a body by its first ``LONGEST`` bytes; ``place`` begins the message.
 
     Raises:
-        SourceContractError: the first bytes are those of a packed file.
+        SourceContractError: the body begins like a packed file.
     """
     for beginning, what, preprocessor in _BEGINNINGS:
         if beginning.match(begin):
@@ -39,7 +39,7 @@ def as_text(response: Response) -> Response:
     """Return an equal response after a check that its body is not packed.
 
     Raises:
-        SourceContractError: the first bytes are those of a packed file; the body is closed.
+        SourceContractError: the body begins like a packed file; the body was closed.
     """
     body = response.body
     if body is None:
@@ -59,14 +59,14 @@ def stream_of(begin: bytes, rest: BinaryIO) -> BinaryIO:
 
 
 class _Joined(ReadStream):
-    """Some bytes and the stream behind them, which it owns."""
+    """Some bytes, and the stream with the bytes behind them; closing this closes that stream."""
 
     def __init__(self, begin: bytes, rest: BinaryIO) -> None:
         self._begin = begin
         self._rest = rest
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return up to ``size`` bytes, empty at the end; all that is left with -1."""
+        """Return up to ``size`` bytes, empty at the end; -1 means all the rest."""
         if not self._begin:
             return self._rest.read(size)
         end = len(self._begin) if size < 0 else size

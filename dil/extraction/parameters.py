@@ -38,8 +38,8 @@ class PageValues:
 class ParameterScope:
     """The values for parameters of one work unit; ``low`` and ``high`` are epoch ms UTC.
 
-    ``variables`` are the unit's members and authentication fields, which replace members of the
-    same name (rule G31); secrets are in plain text.
+    ``variables`` are the unit's members and the authentication fields; a field replaces a member of
+    the same name (rule G31). Secrets in them are plain text.
     """
 
     low: int
@@ -69,15 +69,15 @@ def evaluate(
 ) -> RequestValues:
     """Return the values of one request: all parameters, evaluated.
 
-    Variables in each text of the job file, at any depth, are replaced once; variables in a replaced
-    value stay. Values from elsewhere are no templates: units, activation rows, authentication
-    fields, session keys, watermarks. Temporaries (names that begin with ``tmp``) can be used, also
-    in the URI and in headers, and are never sent (rule G32). Secrets are revealed here: the result
-    must not be printed.
+    Variables in each text of the job file, at any depth, are replaced once; variables inside an
+    inserted value stay. Values from elsewhere are no templates: units, activation rows,
+    authentication fields, session keys, watermarks. Temporaries (names that begin with ``tmp``) can
+    be used, also in the URI and in headers, but are never sent (rule G32). Secrets are revealed
+    here: the result must not be printed.
 
     Raises:
-        ConfigError: a primitive without a value, a datetime without pattern, or a parameter that
-            refers to itself.
+        ConfigError: a primitive has no value, a datetime has no pattern, or a parameter refers to
+            itself.
     """
     declared = {
         name: value

@@ -12,10 +12,11 @@ Seen: TypeAlias = Callable[[int, JsonObject, str], None]
 
 
 class PayloadRows:
-    """Rows in order, read one ahead, each with a key that is the same in every attempt and run.
+    """Gives rows in order, each with a key that is the same in every attempt and run.
 
     The key is the SHA-256 of job name, signature, the row as JSON with sorted members, and the
-    number of equal rows before it. Sixteen bytes of each different row are remembered.
+    number of equal rows before it. One row is read ahead. A hash of sixteen bytes is kept for each
+    different row.
     """
 
     def __init__(self, rows: Iterable[JsonObject], job: str, signature: str) -> None:
@@ -51,7 +52,7 @@ class PayloadRows:
     def skip(self, count: int, sent: str, seen: Seen | None = None) -> bool:
         """Skip ``count`` rows that were sent before; return whether they are the same, in order.
 
-        ``seen`` is called for each row, with the number of its request, from 1, and its key.
+        ``seen`` gets, for each row, the number of its request (from 1), the row, and its key.
         """
         for number in range(1, count + 1):
             if not self.left:

@@ -122,7 +122,7 @@ class FoundShape:
     width: Width = field(default_factory=lambda: Width(most=0), compare=False, repr=False)
 
     def observe(self, values: Sequence[Any]) -> None:
-        """Add all values of the column to the facts; fractions are as ``exact_number`` has them.
+        """Add all values of the column to the facts; fractions come from ``exact_number``.
 
         Raises:
             SourceContractError: there are too many columns.
@@ -157,8 +157,8 @@ class FoundShape:
     def holds_decimals(self) -> bool:
         """Return whether a column, here or below, needs decimals, so that doubles must be measured.
 
-        Then a page whose facts ``widen`` added must be observed again, because its doubles were
-        not measured.
+        If so, a page whose facts ``widen`` added must be observed again, because the doubles of
+        this page were not measured.
         """
         inner = [*self.members.values(), *([self.items] if self.items else [])]
         return self.numbers.needs_decimal or any(shape.holds_decimals() for shape in inner)
@@ -201,7 +201,7 @@ class FoundShape:
         return (*first, *found)
 
     def completed(self, given: DataType, defaults: Mapping[str, str], path: str) -> DataType:
-        """Return a given type, completed by the members that it lacks and the rows have."""
+        """Return a given type, plus the members that the rows have and the type lacks."""
         if isinstance(given, RecordType):
             return replace(given, columns=self.columns(defaults, f"{path}.", given.columns))
         if isinstance(given, ArrayType) and self.items is not None:

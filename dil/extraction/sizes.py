@@ -72,7 +72,7 @@ def too_long(what: str) -> SourceContractError:
 
 @dataclass(slots=True)
 class Width:
-    """Counts the columns found in rows, including members of records; 0 is no limit."""
+    """Counts the columns found in rows, including members of records; ``most`` 0 is no limit."""
 
     most: int = MOST_COLUMNS
     count: int = 0

@@ -27,7 +27,7 @@ class ReadStream(io.RawIOBase):
 
     @abstractmethod
     def read(self, size: int = -1, /) -> bytes:
-        """Return up to ``size`` bytes, empty at the end; all that is left with -1."""
+        """Return up to ``size`` bytes, empty at the end; -1 means all the rest."""
 
     def readall(self) -> bytes:
         """Return the rest; ``read`` may call it for -1."""
@@ -55,7 +55,7 @@ def read_up_to(stream: BinaryIO, size: int) -> bytes:
 
 @contextmanager
 def located_errors(where: str) -> Iterator[None]:
-    """Put ``where``, the origin of an answer, before the messages of errors about it."""
+    """Put ``where``, the origin of an answer, before the messages of errors about the answer."""
     try:
         yield
     except SourceContractError as error:
@@ -82,7 +82,7 @@ def temporary_file_errors(what: str) -> Iterator[None]:
 
 
 class MeasuredBody(ReadStream):
-    """Passes on a stream that it owns; ``count`` gets the number of bytes of every read."""
+    """Passes on a stream and closes it; ``count`` gets the number of bytes of every read."""
 
     def __init__(self, stream: BinaryIO, count: Callable[[int], None], *, hashes: bool) -> None:
         self._stream = stream
@@ -90,7 +90,7 @@ class MeasuredBody(ReadStream):
         self._hash = hashlib.sha256() if hashes else None
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return up to ``size`` bytes; if ``size`` is -1, return all that is left."""
+        """Return up to ``size`` bytes; -1 means all the rest."""
         data = self._stream.read(size)
         self._count(len(data))
         if self._hash is not None:
@@ -104,5 +104,5 @@ class MeasuredBody(ReadStream):
 
     @property
     def content(self) -> bytes | None:
-        """Return the hash of the bytes read so far, None if no hash was asked for."""
+        """Return the hash of the bytes read so far, None if ``hashes`` is false."""
         return None if self._hash is None else self._hash.digest()

@@ -26,7 +26,7 @@ _CHUNK = 64 * 1024
 
 
 class TextExtractor(Extractor):
-    """One row with one column, ``output``, for each work unit: the first response's text.
+    """Makes one row for each work unit; its one column, ``output``, is the first response's text.
 
     The text is cut at 1,048,576 characters, with a note in the report; an empty response gives no
     row. Content types are not checked, look-ups find nothing, and there is no second page.
@@ -39,11 +39,11 @@ class TextExtractor(Extractor):
 
     @property
     def schema(self) -> pa.Schema:
-        """Return the schema with its one column, at any time."""
+        """Return the schema; it has one column and is known from the start."""
         return self._schema
 
     def extract(self, response: Response) -> Page:
-        """Return the page of one response, which is read as far as its text is kept.
+        """Return the page of one response; read the response only as far as its text is kept.
 
         Raises:
             SourceContractError: the body is not text in ms.source.data.character.set.
@@ -63,7 +63,7 @@ class TextExtractor(Extractor):
         return page
 
     def _text(self, response: Response) -> str:
-        """Return the text; if it is longer than allowed, with one character too many."""
+        """Return the text; if it is too long, return only enough of it to show that."""
         charset = "utf-8" if is_utf8(self.spec.charset) else self.spec.charset
         decoder = codecs.getincrementaldecoder(charset)()
         text, position = "", 0

@@ -134,7 +134,7 @@ class _Plan:
         }
 
     def rewritten(self, sql: str) -> str:
-        """Return the query with the casts that its columns need; mostly the query itself."""
+        """Return the query with the casts that its columns need; unchanged if they need none."""
         if not self._texts:
             return sql
         quoted = [(_SYNTAX.quoted(name), name in self._texts) for name in self._names]

@@ -1,6 +1,6 @@
 """MySQL and MariaDB through PyMySQL, unbuffered: rows come as the server sends them.
 
-The server writes each value as text; columns of texts are cast by Arrow, not value by value.
+The server writes each value as text; Arrow casts whole columns of texts, not single values.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The type of each column of a MySQL or MariaDB result; values come as text or bytes."""
+"""Chooses the type of each column of a MySQL or MariaDB result; values come as text or bytes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class MysqlColumn:
 
     Args:
         field: The protocol's description of the column: name, type_code, flags, length, scale.
-        login: The settings of the connection; ``nulls_dates`` makes impossible dates null.
+        login: The settings of the connection. If its ``nulls_dates`` is true, impossible dates
+            become null.
     """
 
     def __init__(self, field: Any, login: Login) -> None:  # PyMySQL's
@@ -102,7 +103,7 @@ class MysqlColumn:
         return local.cast(pa.timestamp("us", tz="UTC"))
 
     def _known(self, texts: pa.Array) -> pa.Array:
-        """Return texts of dates with null for impossible ones such as 0000-00-00, or raise."""
+        """Return texts of dates; impossible dates such as 0000-00-00 become null or an error."""
         import pyarrow.compute as pc
 
         bad = pc.match_substring_regex(texts, _NO_DATE)

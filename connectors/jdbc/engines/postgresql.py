@@ -1,7 +1,8 @@
 """PostgreSQL through ADBC: COPY in binary form, straight into Arrow.
 
-COPY takes no bound values, so values become quoted literals with doubled quotes, which is safe
-because the session sets ``standard_conforming_strings``. Their place gives them their type.
+COPY takes no bound values, so values become literals in quotes, and quotes in values are doubled.
+This is safe because the session sets ``standard_conforming_strings``. PostgreSQL gives a literal
+the type that its place in the statement needs.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class PostgresqlConnection(SourceConnection):
         self._is_begun = False
 
     def close(self) -> None:
-        """Close the connection, which also ends a transaction that only read."""
+        """Close the connection; this also ends a transaction that only read."""
         with suppress(Exception):
             self._cursor.close()
         with suppress(Exception):
@@ -119,7 +120,7 @@ class PostgresqlConnection(SourceConnection):
 
 
 def literal(value: JsonValue) -> str:
-    """Return a value as a literal of PostgreSQL, which takes the type that its place needs."""
+    """Return a value as a literal; PostgreSQL gives it the type that its place needs."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):
@@ -159,7 +160,7 @@ _FIXES = {
 
 
 def _refusal(login: Login, text: str) -> DilError:
-    """Return the error for a refused connection by its text, because it has no error code."""
+    """Return the error for a refused connection; only its text tells the fault: it has no code."""
     reason = text.partition("failed: ")[2] or text
     fault = postgresql.fault_of_connecting(text)
     return failures.failure_for(fault, login.address, reason, _FIXES)
@@ -172,7 +173,7 @@ def _failure(login: Login, error: Exception) -> DilError:
 
 
 def _reason(error: Exception) -> str:
-    """Return the server's message without the statement, and so without its values."""
+    """Return the server's message without the statement, because the statement holds values."""
     # Names of details are texts or bytes, depending on the driver's version.
     facts = {_decoded(name): _decoded(text) for name, text in getattr(error, "details", None) or ()}
     words = [facts.get(f"PG_DIAG_MESSAGE_{name}", "") for name in ("PRIMARY", "HINT")]

@@ -1,7 +1,7 @@
-"""The type of each column of a PostgreSQL result.
+"""Chooses the type of each column of a PostgreSQL result.
 
-Columns whose types Arrow has stay as they are. The server casts all other columns to text, so that
-DIL need not know the wire form of a range or a point.
+If Arrow has the type of a column, the column stays unchanged. The server casts all other columns to
+text, so that DIL need not know the wire form of a range or a point.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ResultPlan:
         return [column.name for column in self._columns]
 
     def rewritten(self, sql: str) -> str:
-        """Return the query with the casts that its columns need; mostly the query itself."""
+        """Return the query with the casts that its columns need; unchanged if they need none."""
         if not any(column.cast or column.is_array for column in self._columns):
             return sql
         wanted = [
@@ -68,7 +68,7 @@ class ResultPlan:
         return f"SELECT {', '.join(wanted)} FROM (\n{sql}\n) AS q\n"  # noqa: S608
 
     def read(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return a batch of the result in types that keep its values.
+        """Return a batch of the result; the types of its columns keep the values exactly.
 
         Raises:
             SourceContractError: an array has several dimensions, or a date is infinite.
@@ -102,7 +102,7 @@ class ResultPlan:
         ending = "[]" if is_array else ""
         if element == "numeric":
             modifier = int(facts.get(b"POSTGRESQL:typmod", b"-1"))
-            # The driver makes texts of such columns anyhow, and takes longer for it than the
+            # The driver would turn such columns into texts too, but it takes longer than the
             # server.
             decimals = _nested(_decimals(modifier), is_array)
             return _Column(field.name, f"text{ending}", decimals, is_array)

@@ -38,7 +38,7 @@ _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,15})?")
 
 
 class SqliteConnection(SourceConnection):
-    """One connection; its queries run in one read transaction, which sees one state of the file."""
+    """One connection; its queries run in one read transaction and see one state of the file."""
 
     def __init__(self, login: Login) -> None:
         self._login = login
@@ -111,8 +111,8 @@ class SqliteConnection(SourceConnection):
 def _bindable(value: JsonValue) -> object:
     """Return a value in the form that SQLite compares; a text that is a number becomes a number.
 
-    Compared with a column, the value takes the column's kind anyway. Compared with an expression, a
-    text is greater than every number, whatever it contains.
+    If a statement compares the value with a column, SQLite converts the value to the column's kind
+    anyway. If it compares the value with an expression, any text is greater than every number.
     """
     if type(value) is str and _NUMBER.fullmatch(value):
         value = Decimal(value) if "." in value else int(value)

@@ -1,4 +1,4 @@
-"""Checks the blocks of a container file before their records are made: few bytes can hold many."""
+"""Checks blocks of a container file before records are made: few bytes can hold many records."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class CheckedBlocks:
     """The blocks of a file as fastavro reads them, none longer than ``longest`` bytes.
 
     Raises:
-        SourceContractError: a block is too long, its codec is not known, or the block has far more
-        rows, or items of arrays, than bytes.
+        SourceContractError: a block is too long, its codec is not known, or it has far more rows or
+        array items than bytes.
         Exception: any error of fastavro about bytes that it does not understand.
     """
 

@@ -30,8 +30,8 @@ _MORE = 0x80
 class PlainBlocks:
     """Reads a container file as if it were not packed; a block has at most ``longest`` bytes.
 
-    It has the methods of a file that fastavro needs. Bytes that are no container file are passed on
-    unchanged, so that fastavro refuses them. The stream beneath is not closed.
+    This class has the methods of a file that fastavro needs. If the bytes are no container file, it
+    passes them on unchanged, so that fastavro refuses them. It does not close the stream.
     """
 
     def __init__(self, stream: BinaryIO, longest: int = AVRO_BLOCK_BYTES) -> None:
@@ -60,7 +60,7 @@ class PlainBlocks:
         return self._position
 
     def _header(self) -> bytes:
-        """Read the header, and return it with the codec ``null`` in place of its own."""
+        """Read the header, and return it with the codec ``null`` in place of the file's codec."""
         source = self._source
         magic = source.up_to(len(_MAGIC))
         if magic != _MAGIC:
@@ -177,7 +177,8 @@ def _unpacker(codec: str, longest: int) -> Callable[[bytes], bytes]:
     """Return the function that unpacks a block of a codec.
 
     Raises:
-        SourceContractError: the codec is not known; from the function: a block is too long.
+        SourceContractError: the codec is not known. The returned function raises it for a block
+            that is too long.
     """
 
     def whole(found: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Items of arrays that take no byte: a few bytes can hold any number of them.
+"""Counts array items that take no byte: a few bytes can declare any number of such items.
 
 Such items are nulls, records without fields or with nulls only, and fixed values of length 0. A
 library would make an object for each of them, which takes minutes. Source: Apache Avro 1.12
@@ -21,7 +21,7 @@ _MOST_BITS = 70
 
 
 class EmptyItems:
-    """Counts such items in blocks of one schema in fastavro's parsed form."""
+    """Counts array items that take no byte; ``schema`` has fastavro's parsed form."""
 
     def __init__(self, schema: AvroType) -> None:
         self._schema = schema
@@ -33,15 +33,15 @@ class EmptyItems:
 
     @property
     def may_be(self) -> bool:
-        """Return whether the schema has arrays of such items; else ``check`` is not needed."""
+        """Return whether array items may take no byte; if not, ``check`` is not needed."""
         return any(self._is_empty(each["items"]) for each in self._arrays)
 
     def check(self, data: memoryview, rows: int) -> None:
-        """Count the items without bytes in a block of ``rows`` rows.
+        """Count the array items that take no byte in a block of ``rows`` rows.
 
         Raises:
-            SourceContractError: the block has more than a million such items, and more of them than
-                it has bytes.
+            SourceContractError: the block has more than a million such items, and more such items
+                than bytes.
             IndexError, ValueError: the block is cut off or damaged.
         """
         self._data, self._at, self._found = data, 0, 0

@@ -35,13 +35,14 @@ _DAMAGED = (
 
 
 class AvroExtractor(Extractor):
-    """One container file for each response; its records are the rows, read block by block.
+    """Reads one container file for each response; its records are the rows, read block by block.
 
-    Columns and types are those of the file, in native Arrow types: dates, times, timestamps and
-    decimals are exact, UUIDs and enums are text. With ``ms.data.field`` a row is the one value at
-    that path, in a column named by its last segment. With ``ms.output.schema`` rows have exactly
-    its columns; columns and members that the file lacks are null. A union of null and one type
-    becomes that type, a union of numbers the widest of them, a union of other plain types text.
+    The file's schema gives the columns, in native Arrow types: dates, times, timestamps and
+    decimals are exact, UUIDs and enums are text. If ``ms.data.field`` is set, a row is the one
+    value at this path, in a column that the path's last segment names. If ``ms.output.schema`` is
+    set, rows have exactly its columns; columns and members that the file lacks are null. A union of
+    null and one type becomes this type. A union of number types becomes the widest of them, a union
+    of other plain types becomes text.
     """
 
     def __init__(self, spec: ExtractionSpec) -> None:
@@ -57,14 +58,14 @@ class AvroExtractor(Extractor):
         return self._schema
 
     def extract(self, response: Response) -> Page:
-        """Return the page of one file, which is read while its batches are consumed.
+        """Return the page of one file; consuming its batches reads the file.
 
         An empty body has no rows.
 
         Raises:
-            SourceContractError: (from the batches) the body is no container file of records, it
-                is cut off or damaged, a block is too long, its codec is not known, or the schema
-                has nothing at ms.data.field.
+            SourceContractError: (from the batches) the body is no container file of records, or is
+                cut off or damaged; a block is too long; the codec is not known; or the schema has
+                nothing at ms.data.field.
         """
         self._pages += 1
         page = Page(iter(()), nothing_found)
@@ -128,7 +129,7 @@ class AvroExtractor(Extractor):
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Makes batches of records; with a ``path`` a row is the value at that path, in one column.
+    """Makes batches of records; if there is a ``path``, a row is the value there, in one column.
 
     ``left_out`` are the paths of columns of the file that are not read.
     """
@@ -221,7 +222,7 @@ def _value_at(record: dict[str, Any], path: Steps) -> object:
 
 
 def _schema_errors() -> tuple[type[Exception], ...]:
-    """Return the errors for an invalid schema; called only after an error, as imports are slow."""
+    """Return the errors for an invalid schema; call only after an error: the import is slow."""
     from fastavro.schema import SchemaParseException, UnknownType
 
     return SchemaParseException, UnknownType
@@ -242,7 +243,7 @@ def _translated_errors() -> Iterator[None]:
 
 
 class _Body(ReadStream):
-    """The body, which its owner closes."""
+    """The body of a response; closing this stream does not close the body."""
 
     def __init__(self, body: BinaryIO) -> None:
         self._body = body

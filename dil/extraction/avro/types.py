@@ -52,7 +52,7 @@ _DECIMAL256_DIGITS = 76
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """An Arrow type, and the function that converts values into it; None if values fit already."""
+    """An Arrow type; ``fit`` converts values into this type, None if they fit already."""
 
     type: pa.DataType
     fit: Fit | None = None
@@ -82,7 +82,7 @@ class AvroTypes:
         return avro
 
     def count(self, avro: AvroType, width: Width, inside: frozenset[str] = frozenset()) -> None:
-        """Add the columns of a type to a width, again for each use of a named type.
+        """Add the columns of a type to a width; each use of a named type adds its columns again.
 
         Raises:
             SourceContractError: there are too many columns.
@@ -99,7 +99,7 @@ class AvroTypes:
             self.count(inner, width, inside)
 
     def form(self, avro: AvroType, path: str, declared: DataType | None = None) -> Form:
-        """Return the Arrow form of a type; a record has exactly the ``declared`` members, if any.
+        """Return the Arrow form of a type; if ``declared`` is a record, it gives the members.
 
         Raises:
             SourceContractError: a record contains itself, a union has nested branches, or a column
@@ -166,7 +166,7 @@ class AvroTypes:
         return Form(pa.map_(pa.string(), form.type), _optional(_fit_entries(form.fit)))
 
     def _union(self, branches: list[AvroType], path: str) -> Form:
-        """Return the form of a union: the widest type of numbers, else text; null for null only."""
+        """Return the form of a union: the widest type if all are numbers, else text."""
         others = [self.resolved(branch) for branch in branches if branch != "null"]
         if not others:
             return Form(pa.string())

@@ -1,4 +1,4 @@
-"""The bytes of a columnar file, in memory or a temporary file, because its reader has to seek."""
+"""Keeps the bytes of a columnar file in memory or a temporary file, because its reader seeks."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _IN_MEMORY = 16 * _CHUNK
 def seekable_body(body: BinaryIO) -> tuple[pa.NativeFile, int]:
     """Read a body to its end and close it; return a file of its bytes, and their number.
 
-    The source notices a body that was cut off only when it is read to its end. A long body is
-    kept in the folder of temporary files, which TMPDIR names, until the file is closed.
+    Only reading a body to its end shows whether the body was cut off. A long body is kept in the
+    folder of temporary files, which TMPDIR names, until the file is closed.
 
     Raises:
         WriteError: the folder of temporary files is full.

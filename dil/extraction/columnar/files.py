@@ -1,4 +1,4 @@
-"""One columnar file for each response; the common part of Parquet and ORC.
+"""Reads one columnar file for each response; the common part of Parquet and ORC.
 
 See docs/formats.md, rule F19.
 """
@@ -47,7 +47,7 @@ class OpenFile(Protocol):
 class ColumnarFormat(Protocol):
     """A columnar format: its name, and the bytes that each file begins with.
 
-    ``may_be_empty`` says that a file of no bytes is valid and has no rows.
+    If ``may_be_empty`` is true, a file of no bytes is valid and has no rows.
     """
 
     name: str
@@ -55,11 +55,11 @@ class ColumnarFormat(Protocol):
     may_be_empty: bool
 
     def open(self, file: pa.NativeFile, size: int) -> OpenFile:
-        """Return the file after reading its metadata; it has ``size`` bytes."""
+        """Return the file after reading its metadata; the file has ``size`` bytes."""
 
 
 def batch_rows(size: int, rows: int, columns: int = 1) -> int:
-    """Return how many rows to read at once of a file that has ``size`` bytes when decoded.
+    """Return how many rows to read at once from a file of ``rows`` rows and ``size`` decoded bytes.
 
     >>> batch_rows(1000, 10), batch_rows(32 << 30, 32), batch_rows(0, 0)
     (65536, 1, 65536)
@@ -82,7 +82,7 @@ class ColumnarFiles:
         self._pages = 0
 
     def page(self, response: Response) -> Page:
-        """Return the page of one file, which is read while its batches are consumed.
+        """Return the page of one file; consuming its batches reads the file.
 
         Raises:
             SourceContractError: (from the batches) the body is no whole file of the format, or
@@ -162,7 +162,7 @@ def _type_at(schema: pa.Schema, path: Sequence[str]) -> pa.DataType:
 
 
 def _picked(batch: pa.RecordBatch, path: Sequence[str]) -> pa.RecordBatch:
-    """Return rows of one column, which holds each row's value at the path."""
+    """Return rows of one column; it holds each row's value at the path."""
     if path[0] not in batch.schema.names:
         return batch
     found = batch.column(path[0])

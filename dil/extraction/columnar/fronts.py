@@ -1,7 +1,7 @@
-"""Finds a second file before a file, whose rows would be lost or read in place of the others.
+"""Finds a file in front of another file; without this check the rows of one would be lost.
 
-Offsets in a columnar file count from its beginning, and its reader starts at its end. So a second
-file in front shows as bytes that the metadata at the end does not describe.
+Offsets in a columnar file count from its beginning, and its reader starts at its end. So a file in
+front shows as bytes that the metadata at the end does not describe.
 """
 
 from __future__ import annotations

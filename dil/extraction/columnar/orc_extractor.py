@@ -15,20 +15,21 @@ from dil.model.job import ExtractionSpec
 from dil.spi.connector import Response
 from dil.spi.extractor import Extractor, Page
 
-# If the longest row of a stripe is unknown, the stripe may take one part in this many of a worker's
-# memory.
+# If the longest row of a stripe is unknown, the stripe may take a worker's memory divided by this
+# number.
 _STRIPE_SHARE = 4
 _MAGIC = b"ORC"
-# The end of a postscript, field 8000 of its message; the file's last byte is its length.
+# The end of a postscript, field 8000 of its message; the last byte of the file is its length.
 _POSTSCRIPT_END = b"\x82\xf4\x03\x03" + _MAGIC
 
 
 class OrcExtractor(Extractor):
     """Reads the rows of one ORC file for each response, in native Arrow types.
 
-    With ``ms.output.schema`` only its columns are read; columns and members that the file lacks
-    are null. With ``ms.data.field`` a row is the one value at that path. Memory holds a part of a
-    stripe, however long the stripe is; a body of more than 16 MiB is kept in a temporary file.
+    If ``ms.output.schema`` is set, only its columns are read; columns and members that the file
+    lacks are null. If ``ms.data.field`` is set, a row is the one value at this path. Memory holds a
+    part of a stripe, however long the stripe is. A body of more than 16 MiB is kept in a temporary
+    file.
     """
 
     def __init__(self, spec: ExtractionSpec) -> None:
@@ -46,7 +47,7 @@ class OrcExtractor(Extractor):
 
 
 class OrcFormat:
-    """Opens ORC files, which are then read a part of a stripe at a time.
+    """Opens ORC files; their rows are then read a part of a stripe at a time.
 
     ``memory_bytes`` is how much memory the reading process may take, 0 or None for no limit.
     """
@@ -59,7 +60,7 @@ class OrcFormat:
         self._memory_bytes = memory_bytes
 
     def open(self, file: pa.NativeFile, size: int) -> OrcRows:
-        """Return the rows after reading the metadata, which is behind the rows.
+        """Read the metadata behind the rows, and return the rows unread.
 
         Raises:
             SourceContractError: the metadata is too long, or another file is in front of the file.

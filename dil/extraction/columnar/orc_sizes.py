@@ -1,7 +1,7 @@
 """Estimates the sizes of rows from the statistics of an ORC file, before any row is read.
 
 The library's reader ends its process if it gets no memory, so it must read few rows at a time if
-they are long. Source: ORC specification v1, "File Tail" and "Compression"
+rows are long. Source: ORC specification v1, "File Tail" and "Compression"
 (orc.apache.org/specification/ORCv1, read 2026-11-24).
 """
 
@@ -18,7 +18,7 @@ from dil.errors import SourceContractError
 
 _PLAIN, _ZLIB, _SNAPPY, _ZSTD = 0, 1, 2, 5
 _USUAL_CHUNK = 256 * 1024
-# No other codec unpacks to more times its bytes, except those above.
+# Except the codecs above, no codec unpacks to more than this many times its bytes.
 _MOST_EXPANSION = 256
 # The length of a chunk has 23 bits (Apache ORC specification, "Compression").
 _MOST_CHUNK = 1 << 23
@@ -43,7 +43,7 @@ class StripeSize:
 
 
 class OrcTail:
-    """The metadata behind the rows of a file, with the statistics of its columns.
+    """The metadata behind the rows of a file; it contains the statistics of the columns.
 
     Raises:
         ValueError: the metadata is damaged.
@@ -71,7 +71,7 @@ class OrcTail:
             self._footer = _message(texts[1])
 
     def parts(self, columns: Sequence[str]) -> list[StripeSize]:
-        """Return the sizes of some columns by stripe, or of the whole file if stripes have none."""
+        """Return the sizes of columns by stripe; one size for the file if stripes state none."""
         if not self._footer:
             return [StripeSize(1, self._size * _MOST_EXPANSION)]
         wanted = self._places(columns)

@@ -22,9 +22,10 @@ _TRAILER = 8
 class ParquetExtractor(Extractor):
     """Reads the rows of one Parquet file for each response, in native Arrow types.
 
-    With ``ms.output.schema`` only its columns are read; columns and members that the file lacks
-    are null. With ``ms.data.field`` a row is the one value at that path. Memory holds a part of a
-    row group, however long it is; a body of more than 16 MiB is kept in a temporary file.
+    If ``ms.output.schema`` is set, only its columns are read; columns and members that the file
+    lacks are null. If ``ms.data.field`` is set, a row is the one value at this path. Memory holds a
+    part of a row group, however long the group is. A body of more than 16 MiB is kept in a
+    temporary file.
     """
 
     def __init__(self, spec: ExtractionSpec) -> None:
@@ -42,7 +43,7 @@ class ParquetExtractor(Extractor):
 
 
 class ParquetFormat:
-    """Opens Parquet files, which are then read a part of a row group at a time."""
+    """Opens Parquet files; their rows are then read a part of a row group at a time."""
 
     name = "Parquet"
     magic = _MAGIC
@@ -97,8 +98,9 @@ def _row_bytes(group: parquet.RowGroupMetaData) -> int:
 def _check_is_one(file: pa.NativeFile, size: int, metadata: parquet.FileMetaData) -> None:
     """Raise if another file is in front of the file.
 
-    Between the last column chunk and the footer there are no bytes, or indexes and filters of
-    unknown length. A file in front is no longer than these bytes.
+    Between its last column chunk and its footer a file has no bytes, or indexes and filters of
+    unknown length. So a file in front is at most as long as all bytes that the footer does not
+    describe.
     """
     longest = size - _TRAILER - metadata.serialized_size - _data_end(metadata)
     for place in places(_MAGIC + _MAGIC, file, longest + len(_MAGIC)):

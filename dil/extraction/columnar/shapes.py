@@ -18,7 +18,7 @@ _NESTED = (RecordType, ArrayType, MapType)
 
 @dataclass(frozen=True, slots=True)
 class FileColumnShape:
-    """The output type of a column; ``inside`` are the shapes of a record's members or of items.
+    """The output type of a column; ``inside`` are the shapes of its members or of its items.
 
     ``places`` has the index of each member in the file's record, None if the file lacks the member.
     """
@@ -30,10 +30,10 @@ class FileColumnShape:
 
 @dataclass(frozen=True, slots=True)
 class RowShape:
-    """The rows of one file: their schema, and for each of its columns the column of the file.
+    """The rows of one file: their schema, and the file's column for each column of the schema.
 
-    ``columns`` are the names in the file of the columns to read. ``left_out`` are the clean names
-    of all other columns, and the paths of members of records that are left out.
+    ``columns`` are the columns to read, by their names in the file. ``left_out`` are the clean
+    names of all other columns, and the paths of members that are left out of records.
     """
 
     schema: pa.Schema
@@ -60,7 +60,7 @@ class Shaping:
         self._left_out: list[str] = []
 
     def rows(self, schema: pa.Schema, given: Sequence[Column] | None) -> RowShape:
-        """Return the output columns of a file: all its columns, or exactly the ``given`` ones.
+        """Return the output columns of a file: all its columns, or exactly those in ``given``.
 
         Raises:
             SourceContractError: two names are equal or become equal, or plain values are declared
@@ -82,7 +82,7 @@ class Shaping:
         return RowShape(pa.schema(fields), columns, shapes, (*others, *self._left_out))
 
     def of(self, kind: pa.DataType, declared: DataType | None, path: str) -> FileColumnShape:
-        """Return the shape of a column; a record has exactly the ``declared`` members, if any."""
+        """Return the shape of a column; if ``declared`` is a record, it gives the members."""
         if pa.types.is_struct(kind):
             return self._record(kind, declared, path)
         if pa.types.is_map(kind):

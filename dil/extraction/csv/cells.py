@@ -26,7 +26,7 @@ _BLANK_LINES = (b"\n\n", b"\r\r", b"\n\r")
 _BOM = b"\xef\xbb\xbf"
 _LIMIT = 2**31 - 1
 
-# A failed try costs as much as a few good tries save; after this many failures tries end.
+# A failed try costs as much as ``_DOUBT`` good tries save; at ``_MOST_DOUBTS`` the tries end.
 _DOUBT = 4
 _MOST_DOUBTS = 32
 
@@ -35,9 +35,10 @@ Pick = Callable[[int], Sequence[int]]
 
 
 class CellReader:
-    """Reads blocks of one dialect; empty cells are null, and ``null`` unless ``keeps_null_text``.
+    """Reads blocks of one dialect; empty cells become null.
 
-    A record of more than ``most_columns`` cells raises a SourceContractError; 0 means no limit.
+    Cells with the text ``null`` become null too, unless ``keeps_null_text`` is true. A record of
+    more than ``most_columns`` cells raises a SourceContractError; 0 means no limit.
     """
 
     def __init__(
@@ -52,12 +53,12 @@ class CellReader:
         self._doubts = 0
 
     def texts(self, block: CsvBlock, width: int, pick: Pick) -> dict[int, pa.Array] | None:
-        """Return the texts of each wanted position; None if the block has to be read by rows.
+        """Return the texts at each wanted position; None if the block has to be read by rows.
 
-        If texts are returned, every record has ``width`` cells; 0 means as many as the first
-        record. ``pick`` gives the wanted positions for a width; no positions mean that records of
-        this width have to be read by rows. Reading a block mostly proves that its likely end is its
-        real end.
+        Texts are returned only if every record has ``width`` cells; if ``width`` is 0, the first
+        record gives the number. ``pick`` returns the wanted positions for a number of cells; no
+        positions mean that such records have to be read by rows. In most blocks the reading proves
+        that the likely end of the block is its real end.
         """
         if not block.is_settled and self._doubts < _MOST_DOUBTS:
             found = self._texts(block.likely, width, pick, proves_end=True)
@@ -84,7 +85,7 @@ class CellReader:
     ) -> list[pa.Array] | None:
         """Return the columns at the wanted positions, None if the text has to be read by rows.
 
-        With ``proves_end`` the result is None, too, if the text may end within quotes.
+        If ``proves_end`` is true, the result is also None if the text may end within quotes.
         """
         if not self._can_vectorise or not wanted:
             return None
@@ -136,13 +137,13 @@ class CellReader:
     def _end_record(self, width: int) -> bytes:
         """Return a record to append to a text, to test whether the text ends outside of quotes.
 
-        If the text does, the cells of this record are read unchanged; else they become part of the
-        cell whose quote is open.
+        If it does, the cells of the appended record are read unchanged; else they become part of
+        the cell whose quote is open.
         """
         return self._dialect.separator_byte.join([self._end_mark] * width) + b"\n"
 
     def rows(self, block: bytes) -> list[Row]:
-        """Return the cells of each record, which may differ in number; a blank line has one cell.
+        """Return the cells of each record; their number may differ. A blank line has one cell.
 
         Raises:
             UnicodeDecodeError: the text is not UTF-8.
@@ -189,7 +190,7 @@ class CellReader:
 
 
 def _has_empty_row(columns: Sequence[pa.Array]) -> bool:
-    """Return whether all cells of a row are null, as those of a blank line are."""
+    """Return whether any row has only null cells, as a blank line has."""
     if not all(column.null_count for column in columns):
         return False
     return bool(pc.any(reduce(pc.and_, map(pc.is_null, columns))).as_py())

@@ -46,9 +46,9 @@ _HEADER = (
 
 @dataclass(slots=True)
 class ReadBlock:
-    """One block as columns: all its rows, and the bad ones among them, in order.
+    """One block as columns: all its rows, and the bad rows among them, in order.
 
-    ``left_out`` are the names of the header that are no columns of the output.
+    ``left_out`` are the names in the header that are no columns of the output.
     """
 
     batch: pa.RecordBatch
@@ -82,14 +82,14 @@ class CsvColumns(ABC):
 
 
 class GivenCsvColumns(CsvColumns):
-    """Exactly the columns of ``ms.output.schema``; docs/formats.md says which cell each takes.
+    """Exactly the columns of ``ms.output.schema``; each takes its cell by one of three rules.
 
     1. ``columnProjection``: the cells of these positions, in this order.
-    2. With a header: the cell under the column's name, in any letter case.
-    3. Else the first cells, in order.
+    2. If there is a header: the cell under the column's name, in any letter case.
+    3. Else the first cells, in order (docs/formats.md).
 
     Rules 1 and 3 skip columns of derived fields. A column without a cell is null. If
-    ``ms.enable.schema.based.filtering`` is false, cells are not picked: each column has one.
+    ``ms.enable.schema.based.filtering`` is false, cells are not picked: each column needs a cell.
     """
 
     def __init__(
@@ -231,8 +231,9 @@ _QUOTES = "The source must put a cell that holds the separator in quotes."
 class FoundCsvColumns(CsvColumns):
     """Columns found in the rows; every block may widen them and append new ones (rule F17).
 
-    If a record has as many cells as the header, each cell's column is named by the header, else
-    ``col<i>``, with i from 0. A column whose header cell is blank is named ``col<i>``, too.
+    If a record has as many cells as the header, the header names the column of each cell. If not,
+    the columns are named ``col<i>``, with i from 0. A column whose header cell is blank is named
+    ``col<i>``, too.
     """
 
     def __init__(
@@ -252,7 +253,7 @@ class FoundCsvColumns(CsvColumns):
         self._header: tuple[str, ...] | None = None
 
     def schema(self, *, has_pages: bool) -> pa.Schema | None:
-        """Return the schema of the rows so far; without rows, keys and delta fields as columns."""
+        """Return the schema of the rows so far; of keys and delta fields if there were no rows."""
         return self._made_up if self._schema is None and has_pages else self._schema
 
     def begin(self, header: Sequence[str] | None) -> None:
@@ -280,7 +281,7 @@ class FoundCsvColumns(CsvColumns):
         self._header = tuple(names)
 
     def read(self, block: CsvBlock) -> ReadBlock:
-        """Return the rows of a block, in the schema after this block."""
+        """Return the rows of a block, in the schema that is known after this block."""
         texts, notes = self._texts(block)
         if not texts:
             return ReadBlock(pa.RecordBatch.from_arrays([], names=[]))

@@ -20,7 +20,7 @@ NO_TEXT = (LITERAL_QUOTE, _WIDE_SEPARATOR, _WIDE_QUOTE, _LITERAL_ESCAPE)
 
 @dataclass(frozen=True, slots=True)
 class CsvDialect:
-    """Separator, quote and escape character; empty text means that there is none.
+    """Separator, quote and escape character; an empty text means that there is no such character.
 
     A cell is quoted if its first character is a quote. A quote inside a cell that is not quoted,
     or behind the closing quote, is an ordinary character.
@@ -52,7 +52,7 @@ class CsvDialect:
         return self.quote.encode() if self.quote.isascii() else _WIDE_QUOTE
 
     def plain(self, text: bytes) -> bytes:
-        """Return UTF-8 text in plain form: no escapes, ``separator_byte`` and ``quote_byte`` in it.
+        """Return UTF-8 text in plain form: unescaped, with ``separator_byte`` and ``quote_byte``.
 
         A quote that an escape makes literal becomes LITERAL_QUOTE. Before any character but a quote
         or another escape, the escape is dropped, and the next character keeps its meaning.
@@ -77,7 +77,7 @@ class CsvDialect:
 
 @dataclass(frozen=True, slots=True)
 class RecordPatterns:
-    """Regular expressions over plain text: for one record, for many records, and for the last."""
+    """Regular expressions over plain text: for one record, many records, and the last record."""
 
     record: re.Pattern[bytes]
     records: re.Pattern[bytes]
@@ -106,7 +106,7 @@ def record_patterns(dialect: CsvDialect) -> RecordPatterns:
 
 
 def _records(separator: bytes, quote: bytes, quoted: bytes) -> bytes:
-    """Return the pattern for many records, which matches quotes and line breaks, not each cell.
+    """Return the pattern for many records; it looks for quotes and line breaks, not for cells.
 
     A quote opens a cell if it is first in the text, or behind a separator or a line break. All
     matched text is outside of quotes or ends a quoted cell, so its separators are real ones.

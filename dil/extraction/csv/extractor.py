@@ -36,12 +36,12 @@ class CsvExtractor(Extractor):
     """Reads delimited text, each record as one row, by the settings of ``ms.csv``.
 
     The body is read in pieces of 2 MiB while the batches are consumed, so it may be larger than
-    memory; a record may have 64 MiB. A body of the type application/gzip is unpacked. Cells that
-    are empty are null, and so are cells with the text ``null`` except with ``keepNullString``.
+    memory; a record may have 64 MiB. A body of the type application/gzip is unpacked. Empty cells
+    become null, and so do cells with the text ``null`` unless ``keepNullString`` is true.
 
-    With ``ms.output.schema`` rows have exactly its columns; see ``GivenCsvColumns``. Without,
-    columns and types are found by looking at all cells; see ``FoundCsvColumns``. Batches hold at
-    most 65,536 rows. Look-ups find nothing in the body: session keys come from response headers.
+    If ``ms.output.schema`` is set, rows have exactly its columns; see ``GivenCsvColumns``. If not,
+    all cells together decide the columns and types; see ``FoundCsvColumns``. Batches hold at most
+    65,536 rows. Look-ups find nothing in the body: session keys come from response headers.
     """
 
     content_types: ClassVar[tuple[str, ...]] = ("text/csv", "application/csv", _GZIP)
@@ -72,9 +72,9 @@ class CsvExtractor(Extractor):
         return self._columns.schema(has_pages=self._pages > 0)
 
     def extract(self, response: Response) -> Page:
-        """Return the page of one response, which is read while its batches are consumed.
+        """Return the page of one response; consuming its batches reads the response.
 
-        Rows that ``maxFailures`` lets pass are counted in ``Page.rows`` and are in no batch.
+        Rows that ``maxFailures`` allows to drop count in ``Page.rows``, but are in no batch.
 
         Raises:
             SourceContractError: the content type is not accepted. From the batches: the text is

@@ -22,7 +22,7 @@ _MORE = "To drop such rows instead, raise maxFailures of ms.csv."
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A bad row of a block, counted from 0: its column if a cell is bad, the error, the advice."""
+    """A bad row of a block: its number from 0, the column of a bad cell, the error, the advice."""
 
     row: int
     column: str
@@ -57,10 +57,11 @@ class CsvFailures:
     def without(
         self, batch: pa.RecordBatch, bad: Iterable[BadRow], position: RowPosition
     ) -> pa.RecordBatch:
-        """Return a batch, whose first row is at ``position``, without its bad rows.
+        """Return a batch without its bad rows; the batch's first row is at ``position``.
 
         Raises:
-            ConversionError: more rows are bad than the limit; names the first row beyond it.
+            ConversionError: more rows are bad than the limit allows; the message names the first
+                row beyond the limit.
         """
         first: dict[int, BadRow] = {}
         for each in bad:

@@ -46,7 +46,7 @@ class CsvBlock:
 
     @property
     def end(self) -> int:
-        """Return the offset of the end of the last whole record, 0 without one."""
+        """Return the offset of the end of the last whole record, 0 if there is none."""
         if self._careful_end is not None:
             self._end = self._careful_end()
             self.settle()
@@ -109,7 +109,7 @@ class RecordBlocks:
         while not self._is_at_end:
             self._fill()
             yield from self._block()
-        # The text that was read together with the skipped lines, if that was all of the rest.
+        # All the rest may have been read already, together with the skipped lines.
         yield from self._block()
         if self._rest:
             last = self._last()

@@ -1,7 +1,7 @@
 """Converts cells to a type: all at once if Arrow is exact, else each distinct text by itself.
 
-See docs/formats.md, rule F19. Only sign, digits, point and exponent make a
-number, and nothing is rounded but into float and double columns.
+See docs/formats.md, rule F19. Only sign, digits, point and exponent make a number, and nothing is
+rounded except in float and double columns.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ Read = Callable[[str], object]
 
 
 def observed(cells: pa.Array) -> tuple[FoundShape, pa.Array | None]:
-    """Return the shape that the cells of a column show, nulls ignored, and their numbers or None.
+    """Return the shape of a column's cells that are not null, and the cells as numbers or None.
 
-    The numbers were read to find the shape; they are as ``values_of`` returns them.
+    If finding the shape required reading the numbers, they come in the form of ``values_of``.
     """
     sample = cells.slice(0, _SAMPLE).drop_null() or cells.drop_null().slice(0, _SAMPLE)
     texts = sample.to_pylist()
@@ -57,9 +57,10 @@ def measured(cells: pa.Array) -> list[object]:
 
 
 def are_own_texts(cells: pa.Array, shape: FoundShape, numbers: pa.Array | None) -> bool:
-    """Return whether each of the ``observed`` cells equals the text in which its value is written.
+    """Return whether each cell equals the text in which its value would be written.
 
-    For the cells of a key this must hold: else rows with ``7`` and ``007`` would become one row.
+    ``shape`` and ``numbers`` are the results of ``observed``. The cells of a key must pass this
+    check: else rows with ``7`` and ``007`` would become one row.
     """
     if numbers is not None:
         return bool(pc.all(pc.equal(texts_of_numbers(numbers), cells), min_count=0).as_py())
@@ -72,8 +73,8 @@ def are_own_texts(cells: pa.Array, shape: FoundShape, numbers: pa.Array | None) 
 def values_of(cells: pa.Array, kind: pa.DataType, *, cuts: bool) -> pa.Array:
     """Return text cells converted to a raw type; a cell that does not fit the type becomes null.
 
-    With ``cuts``, numbers lose their fraction in integer types: ``5.9`` becomes 5. A boolean is
-    true if the text is ``true`` in any letter case.
+    If ``cuts`` is true, numbers lose their fraction in integer types: ``5.9`` becomes 5. A boolean
+    is true if the text is ``true`` in any letter case.
     """
     if kind == pa.string():
         return cells

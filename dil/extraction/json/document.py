@@ -1,4 +1,4 @@
-"""One JSON response, of which only the needed parts are decoded.
+"""Decodes only the needed parts of one JSON response.
 
 Rows stay raw text until Arrow reads them; look-ups decode only the value that they find. Numbers
 are exact: see ``exact_number``.
@@ -39,9 +39,9 @@ def collector_paused() -> Iterator[None]:
     """Switch the cycle collector off inside the block: decoding makes many objects and no cycles.
 
     Measured: decoding takes 1.7 times as long with the collector. Threads may overlap: the first
-    thread that ends switches the collector on again, which only costs the other threads time.
-    Then the new objects move to the oldest generation, else the next collection would check each of
-    them.
+    thread that ends switches the collector on again, which only costs the other threads time. At
+    the end the new objects move to the oldest generation; otherwise the next collection would check
+    each of them.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -95,7 +95,7 @@ class Document:
         return self.rows_at(compiled.steps, compiled)
 
     def rows_at(self, steps: Steps, path: Path) -> Sequence[msgspec.Raw] | msgspec.Raw | Missing:
-        """Return the payload at ``steps``: all steps of the path, or the steps from this value."""
+        """Return the payload at ``steps``: all steps of the path, or the rest from this root on."""
         found = self._found(steps)
         if isinstance(found, Missing):
             return found
@@ -222,7 +222,7 @@ def decode_exact(text: bytes | msgspec.Raw) -> JsonValue:
 
 
 def decode_rows(rows: Sequence[msgspec.Raw], *, texts: bool = False) -> list[dict[str, Any]]:
-    """Return raw rows, decoded; with ``texts`` fractions stay text (NumberText)."""
+    """Return raw rows, decoded; if ``texts`` is true, fractions stay text (NumberText)."""
     decoder = _TEXTS if texts else _EXACT
     decoded: list[dict[str, Any]] = decoder.decode(b"[" + b",".join(rows) + b"]")
     return decoded

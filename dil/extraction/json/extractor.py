@@ -37,15 +37,15 @@ _LINES = ("application/x-ndjson", "application/jsonlines", "application/jsonl")
 
 
 class JsonExtractor(Extractor):
-    """Reads one JSON value in each response, or one a line if the type is new-line separated.
+    """Reads one JSON value in each response, or one in each line if the content type says lines.
 
-    With ``ms.output.schema`` rows have exactly its columns, all of them. Without it, or when
-    ``ms.enable.schema.based.filtering`` is false, columns are found in all rows of a page; later
-    pages can widen types and append columns, and ``schema`` returns the newest form. Batches hold
-    at most 65,536 rows.
+    If ``ms.output.schema`` is set, rows have exactly its columns. If it is not set, or if
+    ``ms.enable.schema.based.filtering`` is false, columns are found in all rows of a page. Later
+    pages can widen types and append columns; ``schema`` returns the newest form. Batches hold at
+    most 65,536 rows.
 
-    A long response is kept in a temporary file and read in windows (see ``SpoolLimits``), so memory
-    is bounded whatever its size. For columns that are found, each window counts as a page.
+    A long response is kept in a temporary file and read in windows (see ``SpoolLimits``), so its
+    size does not matter for memory. If columns are found in the rows, each window counts as a page.
     """
 
     limits: SpoolLimits = SpoolLimits()
@@ -76,9 +76,9 @@ class JsonExtractor(Extractor):
         """Return the page of one response; its rows become Arrow while the batches are consumed.
 
         Raises:
-            SourceContractError: the body is packed, its content type is not accepted, it is not
-                JSON, or the first page has no ms.data.field. From the batches: a row is not an
-                object, or the first rows have none of the given columns.
+            SourceContractError: the body is packed or no JSON, its content type is not accepted,
+                or the first page has no ms.data.field. From the batches: a row is not an object,
+                or the first rows have none of the given columns.
             ConversionError: (from the batches) a value does not fit its declared column.
         """
         plain = as_text(response)

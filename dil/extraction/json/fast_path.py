@@ -26,7 +26,7 @@ class ArrowFastPath:
     """Reads pages whose values all fit the known columns, several times faster than value by value.
 
     If a value would change a column's type, or lose a digit, ``read`` returns None: the page has to
-    be read value by value. A page that this class reads leaves the same shape as the slow way.
+    be read value by value. Both ways of reading a page leave the same shape.
 
     The class does not try a page of fewer than ``few_rows`` rows: starting the reader costs more.
     After a refusal it skips the next pages, twice as many each time, up to ``most_patience``.

@@ -130,7 +130,7 @@ class LargeDocument:
         return node, steps
 
     def _node(self, cursor: Cursor, wanted: Steps | None) -> _Node:
-        """Return the next value; ``wanted`` are the steps from it to the rows, None without rows.
+        """Return the next value; ``wanted`` leads from it to the rows, None if it has no rows.
 
         A value shorter than a window is not decoded yet.
         """
@@ -197,7 +197,7 @@ class LargeLines:
         return Document(bytes(line)).rows_at(compiled.steps[1:], compiled)
 
     def lookup(self, path: str) -> JsonValue | Missing:
-        """Return the value at a path, whose first step is a line's number; else MISSING."""
+        """Return the value at a path that begins with a line's number, MISSING if there is none."""
         compiled = compile_path(path)
         if not compiled.is_place:
             return whole_document(self._text, is_lines=True).lookup(path)

@@ -19,7 +19,7 @@ def missing_field(path: Path, lookup: Callable[[Steps], JsonValue | Missing]) ->
 
     Args:
         path: The path; if it is a search, its steps lead to the searched value.
-        lookup: Returns the value at steps; without steps the whole response.
+        lookup: Returns the value at steps; for no steps, the whole response.
     """
     steps = path.steps
     what = f'there is no "{path.text if path.is_place else path.shown(steps)}" in the response'

@@ -1,4 +1,4 @@
-"""Arrow's own JSON reader, with guards against texts that it reads wrongly."""
+"""Calls Arrow's own JSON reader, but keeps texts from it that it would read wrongly."""
 
 from __future__ import annotations
 

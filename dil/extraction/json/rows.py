@@ -91,7 +91,7 @@ class GivenJsonColumns(RowColumns):
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Return the names that the first rows had and the schema lacks."""
+        """Return the names of columns that the first rows had and the schema lacks."""
         return self._absent.left_out
 
     def schema(self, *, has_pages: bool) -> pa.Schema:
@@ -144,7 +144,7 @@ class GivenJsonColumns(RowColumns):
     def _has_other_names(
         self, batch: pa.RecordBatch, rows: Sequence[msgspec.Raw], names: NameCleansing
     ) -> bool:
-        """Return whether rows have values under names that are columns only after cleansing."""
+        """Return whether rows have values under names that cleansing turns into columns."""
         first = range(min(_SAMPLE_ROWS, len(rows)))  # Rows with two names for one column are rare.
         looked_at = dict.fromkeys([*first, *suspicious_rows(batch, names)])
         objects = decode_rows([rows[position] for position in looked_at])
@@ -163,8 +163,8 @@ class GivenJsonColumns(RowColumns):
 class InferredColumns(RowColumns):
     """Columns found in the rows; every page may widen them (rule F17).
 
-    With ``ms.output.schema`` but without filtering by it, its columns come first and keep their
-    types; other columns and members of the rows, at any depth, are found.
+    If ``ms.output.schema`` is set but does not filter, its columns come first and keep their types.
+    Other columns, and members of records at any depth, are found in the rows.
     """
 
     def __init__(self, spec: ExtractionSpec, names: NameCleansing | None) -> None:
@@ -181,7 +181,7 @@ class InferredColumns(RowColumns):
         self._is_renaming = False
 
     def schema(self, *, has_pages: bool) -> pa.Schema | None:
-        """Return the schema of the rows so far; without rows, keys and delta fields as columns."""
+        """Return the schema of the rows so far; of keys and delta fields if there were no rows."""
         if self._schema is None and has_pages:
             return raw_schema(self._made_up)
         return self._schema
@@ -189,7 +189,7 @@ class InferredColumns(RowColumns):
     def batches(
         self, rows: Sequence[msgspec.Raw], position: RowPosition
     ) -> Iterator[pa.RecordBatch]:
-        """Yield batches in the schema after this whole page."""
+        """Yield batches in the schema that is known after this whole page."""
         if not rows:
             return
         familiar = self._familiar.read([part for _, part in _parts(rows, self._schema)])

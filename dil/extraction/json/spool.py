@@ -28,7 +28,7 @@ _CHUNK = 1024 * 1024
 class SpoolLimits:
     """The most bytes of a body that may be in memory at once.
 
-    A body of up to ``body`` bytes is read whole. A longer one is read in windows of ``window``
+    A body of up to ``body`` bytes is read whole. A longer body is read in windows of ``window``
     bytes; a window grows, up to ``value`` bytes, for a row or another value that is needed whole.
     If an object or array is longer than a window, ``members`` is how many of its members or
     elements are kept for look-ups.
@@ -51,8 +51,8 @@ class Span:
 class Spool:
     """UTF-8 text without byte order mark, in a temporary file without a name.
 
-    The file is in the folder of temporary files, which TMPDIR names; it exists as long as this
-    object.
+    The file is in the folder of temporary files, which TMPDIR names; the file exists as long as
+    this object.
     """
 
     def __init__(self) -> None:

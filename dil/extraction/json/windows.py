@@ -17,7 +17,7 @@ from dil.extraction.json.spool import Span, Spool, SpoolLimits
 _OPEN, _CLOSE, _COMMA = b"[],"
 _BLANKS = b" \t\r\n"
 _TRIES = 8
-# The beginning of an element; of an object up to its first name, because other objects begin alike.
+# The beginning of an element; for an object, up to its first name: other objects begin alike.
 _HEAD = re.compile(rb'\{[ \t\r\n]*"[^"\\]{1,100}"[ \t\r\n]*:|[{\[]|')
 
 
@@ -124,7 +124,7 @@ def _last_comma(view: memoryview, offset: int) -> int | None:
 
 
 class RowWindows:
-    """The rows of a spooled text, read window by window, or one by its number."""
+    """The rows of a spooled text, read window by window, or one row by its number."""
 
     def __init__(
         self,

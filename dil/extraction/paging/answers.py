@@ -1,6 +1,6 @@
 """Reads the parts of an answer that steer paging: next page, flag, session key, total, page.
 
-The members of ``ms.pagination`` for address and flag are additions to DIL's: see
+The members of ``ms.pagination`` for address and flag are additions to LinkedIn's DIL: see
 ``dil.model.settings.Pagination``. Source: RFC 8288. See rules G26 to G29.
 """
 
@@ -73,8 +73,8 @@ class EchoedPage:
 def next_address(place: str, response: Response, lookup: Lookup) -> str:
     """Return the absolute address of the next page, empty if the answer names none.
 
-    Relative references are resolved against the address that answered (RFC 3986, 5.2); an
-    absolute one is returned byte for byte. Absent, null, false and empty text mean the end.
+    A relative reference is resolved against the address that answered (RFC 3986, 5.2); an absolute
+    address is returned byte for byte. A value that is absent, null, false or empty means the end.
 
     Raises:
         SourceContractError: the value is no text, or it is a relative reference in an answer
@@ -102,8 +102,8 @@ def next_address(place: str, response: Response, lookup: Lookup) -> str:
 def more_flag(place: str, response: Response, lookup: Lookup) -> bool | None:
     """Return whether the flag says that there are more pages, None if the answer lacks the flag.
 
-    false, 0, null and the texts ``false``, ``0``, ``no``, ``null`` and the empty one mean no, in
-    any letter case; other texts and numbers mean yes.
+    false, 0, null, the empty text, and the texts ``false``, ``0``, ``no`` and ``null`` in any
+    letter case mean no; other texts and numbers mean yes.
 
     Raises:
         SourceContractError: the flag is an array or an object.
@@ -205,10 +205,10 @@ def _element_keys(name: str, lookup: Callable[[str], JsonValue | Missing]) -> It
 
 
 def next_link(header: str) -> str | None:
-    """Return the address of the first link whose relation is ``next``, None without such a link.
+    """Return the address of the first link whose relation is ``next``, None if there is none.
 
     A link may have several relations, in any letter case. Links about something else than the
-    answer (``anchor``) do not count. Links after a malformed one are not read.
+    answer (``anchor``) do not count. Links after a malformed link are not read.
 
     >>> next_link('<?page=3>; rel="prev next", </>; rel=first')
     '?page=3'

@@ -18,8 +18,8 @@ _BY_CURSOR, _BY_ADDRESS = 12, 17
 class PagingGuard:
     """Remembers the pages of one walk, and checks each further request.
 
-    It remembers eight bytes of each of the newest 100,000 cursors and addresses. Polling for a
-    session condition and sending payload rows may repeat requests; the guard does not refuse these.
+    It remembers a hash of eight bytes for each of the newest 100,000 cursors and addresses. Polling
+    for a session condition and sending payload rows may repeat requests; the guard allows this.
     ``content`` is the hash of the page before the first page of this walk.
     """
 

@@ -1,4 +1,4 @@
-"""Notes about oddities of a walk through pages that are no failure; pure.
+"""Finds oddities, not failures, of a walk through pages, for the run's report; does no I/O.
 
 The decision table (rules G1 to G20) ends a walk quietly if the source contradicts itself or the
 job file. Each such end adds a sentence to the run's report. The sentences are fixed, so that the
@@ -87,8 +87,8 @@ SHORT_PAGE = (
 )
 SAME_ROWS = "two pages in a row had the same rows; they may be doubled, and others may be missing"
 
-# Notes that cast doubt on whether each row came exactly once; with `strict` they fail the work
-# unit.
+# Notes that cast doubt on whether each row came exactly once; if paging is strict, they fail the
+# work unit.
 DOUBTS = frozenset(
     {
         TOTAL_NOT_REACHED, TOTAL_EXCEEDED, CURSOR_LEFT, MORE_LEFT, NEXT_LEFT, NO_CONTENT,
@@ -136,8 +136,8 @@ def end_notes(
     Args:
         rules: The configured rules.
         state: The state after the last page.
-        decision: The row of the table that stopped it.
-        has_body: Whether the last answer had a body, which could have held fields.
+        decision: The row of the table that stopped the walk.
+        has_body: Whether the last answer had a body, in which fields could have been.
         asked: How many rows the last request asked for, None if unknown.
     """
     found = {
@@ -238,14 +238,14 @@ class PageNotes:
         """Record the reason for another page.
 
         Args:
-            decision: The row of the table that asks for it.
+            decision: The row of the table that asks for another page.
             is_short: Whether this page had fewer rows than the start of the next page assumes.
         """
         self._is_named = decision.row in _NAMING
         self._was_short = is_short and decision.row in _BY_VALUES
 
     def last_page(self, content: bytes | None) -> LastPage:
-        """Return the facts about the last page for a later attempt; ``content`` is its hash."""
+        """Return the facts about the last page for a later attempt; ``content`` hashes the body."""
         return LastPage(
             content=(content or b"").hex(),
             rows=self._rows,

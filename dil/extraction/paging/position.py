@@ -39,7 +39,7 @@ class PagingPosition:
     ``number`` counts the requests so far. ``values`` and ``next_uri`` are the page values and the
     address of the next request. The other fields come from earlier pages: the numbers of
     ``processed`` and ``dropped`` rows, the last session key, the total as text. ``sent_rows`` is a
-    hash of all payload rows that were sent, in order, empty without payload.
+    hash of all payload rows that were sent, in order; it is empty if there is no payload.
     """
 
     number: int = 0
@@ -73,7 +73,7 @@ class PagingPosition:
 
     @property
     def state(self) -> PageState:
-        """Return the state before the next page, without rows of a page."""
+        """Return the state before the next page; the number of the page's rows is 0 in it."""
         return PageState(
             processed=self.processed,
             key=self.key,
@@ -98,7 +98,7 @@ class PagingPosition:
 
 
 def next_values(previous: PageValues, echoed: EchoedPage, rows: int, cursor: str) -> PageValues:
-    """Return the page values of the next request (rule G29); an empty cursor is left out."""
+    """Return the page values of the next request (rule G29); an empty cursor becomes None."""
     size = previous.size if echoed.size is None else echoed.size
     if echoed.start is not None and echoed.size is not None:
         start = echoed.start + echoed.size
@@ -117,7 +117,7 @@ def next_values(previous: PageValues, echoed: EchoedPage, rows: int, cursor: str
 def skips_rows(spec: ExtractionSpec, size: int | None, echoed: EchoedPage, rows: int) -> bool:
     """Return whether the next start skips rows, because the page had fewer rows than the step.
 
-    The start steps by the requested ``size`` (rule G29), and a source that caps its pages gives
+    The start moves on by the requested ``size`` (rule G29), but a source that caps its pages gives
     fewer rows. A page value in the answer would correct the start.
     """
     is_echoed = echoed.start is not None or echoed.size is not None

@@ -1,7 +1,7 @@
 """Decides whether to ask for another page; no side effects (docs/semantics/paging.md).
 
-Row n of the table is rule Gn. Rows 16 to 20 decide by members of ``ms.pagination`` that DIL does
-not have. The order of all rows is::
+Row n of the table is rule Gn. Rows 16 to 20 decide by members of ``ms.pagination`` that LinkedIn's
+DIL does not have. The order of all rows is::
 
     1 2 3    the session condition, its opposite, its time-out
     4 5      payload rows
@@ -52,7 +52,7 @@ class Action(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PagingDecision:
-    """An action and the number of the table's row that chose it (see above); 0 is the guard."""
+    """An action, and the number of the table's row that chose it; 0 means the guard chose it."""
 
     action: Action
     row: int
@@ -131,9 +131,9 @@ class PageState:
     ``elapsed_s`` counts from the first request of the attempt. ``payload_left`` is None if the job
     has no payload. ``asked`` counts requests so far. ``page_size`` is how many rows a full page
     has, None if the job does not say it. ``files_left`` is true if the session has another answer
-    of its own, ``had_files`` if it had one before. ``next_uri`` and ``more`` are this answer's
-    address of the next page and its flag; ``next_was_there`` and ``more_was_there`` are true if
-    this answer or an earlier one had the place of the address, or the flag.
+    of its own, ``had_files`` if it had such answers before. ``next_uri`` and ``more`` are the
+    address of the next page and the flag in this answer. ``next_was_there`` is true if this answer
+    or an earlier one had the place of the address, ``more_was_there`` if one of them had the flag.
     """
 
     rows: int = 0
@@ -257,7 +257,7 @@ def total_reached(rules: PagingRules, state: PageState) -> bool | None:
 
 
 def total_exceeded(state: PageState) -> bool:
-    """Return whether more rows came than the total count of the source."""
+    """Return whether more rows came than the source's total count says."""
     return isinstance(state.total, int | float | Decimal) and state.processed > state.total
 
 
@@ -266,7 +266,7 @@ def failure(
 ) -> str:
     """Return the sentence that explains a FAIL decision.
 
-    It shows the session key only if the key matched ``failCondition``, because it is a status then.
+    It shows the session key only if the key matched ``failCondition``: then the key is a status.
     """
     name = session.name if session else ""
     if decision.row == GUARD_ROW:

@@ -70,10 +70,10 @@ class WalkCounters:
     ``bytes`` counts the bytes that the extractor read, after transfer decoding. ``pages`` counts
     answers that were no warnings. ``asked`` counts the requests that the walk made, ``resent`` the
     further requests by which the session repeated them. ``by_status`` counts answers by the
-    hundreds of their status (2 for 2xx), if the protocol has one, ``warned`` the answers whose
-    status counts as a warning. ``notes`` are fixed sentences for the run's report, each once:
-    oddities of the answers and of the end of the walk that are no failure. If ``is_void`` is true,
-    a later attempt must not continue after these pages, because it would fail in the same way.
+    hundreds of their status (2 for 2xx) if the protocol has statuses. ``warned`` counts, by status,
+    the answers whose status is a warning. ``notes`` are fixed sentences for the run's report, each
+    once: oddities of the answers and of the walk's end that are no failures. If ``is_void`` is
+    true, a later attempt must not continue after these pages: it would fail in the same way.
     ``left_out`` are the paths of columns that rows had and ``ms.output.schema`` leaves out.
     """
 
@@ -135,8 +135,8 @@ class Walk:
 
     ``start`` is the position that an earlier attempt reached. ``payload`` are the rows to send, one
     in each request; without a row there is no request. ``refused`` gets the rows that the receiver
-    refuses; if it is None, such a row ends the walk. ``refused_before`` are the rows that an
-    earlier attempt put aside, by the number of their request: they are put aside again.
+    refuses; if ``refused`` is None, a refused row ends the walk. ``refused_before`` are the rows
+    that an earlier attempt put aside, by the number of their request: they are put aside again.
     ``on_page`` is called with the position of the walk between two pages, after all rows of the
     earlier page were read. ``log_request`` is called with each request before it is sent.
     """
@@ -189,7 +189,7 @@ def walk_pages(
 def walk_rows(session: RowSession, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
     """Yield one page for each request of a row protocol, otherwise like ``walk_pages``.
 
-    Look-ups, such as the one of the session key, find the columns of a page's last row.
+    Look-ups, for example of the session key, find the columns of a page's last row.
     """
 
     def ask(values: RequestValues) -> tuple[Page, Response]:
@@ -350,7 +350,7 @@ def _skips(walk: Walk, rows: PayloadRows, start: PagingPosition) -> bool:
 
 
 def _sent(ask: _Ask, request: RequestValues, walk: Walk, number: int) -> tuple[Page, Response]:
-    """Send a payload row and return its page; put a refused row aside if the job keeps such.
+    """Send a payload row and return its page; if the job keeps refused rows, put such a row aside.
 
     The rows before a refused row were sent.
     """
@@ -379,7 +379,8 @@ def _count(response: Response, counters: WalkCounters) -> None:
 def _note(walk: Walk, *notes: str) -> None:
     """Add notes for the run's report.
 
-    No page of a doubtful walk is kept for a later attempt, which would not notice the doubt.
+    If paging is strict, no page of a doubtful walk is kept for a later attempt: that attempt would
+    not notice the doubt.
 
     Raises:
         SourceContractError: one of the notes is a doubt, and paging is strict.

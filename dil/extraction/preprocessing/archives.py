@@ -1,6 +1,6 @@
 """Reads the only data file inside a zip or tar archive.
 
-A response is one file, so an archive has to hold exactly one file, or exactly one whose path
+A response is one file, so an archive has to hold exactly one file, or exactly one file whose path
 matches the parameter ``member``. No file is written to disk under a name from the archive.
 """
 
@@ -77,8 +77,8 @@ class Zip(Preprocessor):
 class Tar(Preprocessor):
     """Turns a tar archive into the bytes of its one file; links and folders do not count as files.
 
-    The archive is read as a stream, so a second file is noticed only after the first one was read.
-    Then the task fails.
+    The archive is read as a stream, so a second file is noticed only after the first file was read.
+    The task then fails.
     """
 
     parameters: ClassVar[Mapping[str, str]] = _PARAMETERS
@@ -319,7 +319,7 @@ def _long_headers() -> SourceContractError:
 
 
 def _check_tail(watched: _WatchedStream, end: int) -> None:
-    """Raise if an archive is incomplete or damaged; the library takes that for its end.
+    """Raise if an archive is incomplete or damaged; the library takes damage for the end.
 
     Only zeros from ``end`` on prove that the archive is whole.
     """

@@ -1,4 +1,4 @@
-"""Checks ASCII-armored PGP messages, because GnuPG drops text around them and accepts a part.
+"""Checks ASCII-armored PGP messages: GnuPG would drop text around them, and accept a cut message.
 
 Source: RFC 9580, 6.2.
 """
@@ -15,7 +15,7 @@ _END = b"\n-----END PGP MESSAGE-----"
 
 
 class WatchedArmor(ReadStream):
-    """Passes on a PGP message; an armored message must be whole. Owns the stream beneath."""
+    """Passes on a PGP message; an armored message must be whole. Closing it closes the source."""
 
     def __init__(self, source: BinaryIO) -> None:
         self._source = source
@@ -24,7 +24,7 @@ class WatchedArmor(ReadStream):
         self._has_ended = False
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return up to ``size`` bytes, empty at the end; all that is left with -1.
+        """Return up to ``size`` bytes, empty at the end; -1 means all the rest.
 
         Raises:
             SourceContractError: an armored message has no end, or other text than blanks around it.

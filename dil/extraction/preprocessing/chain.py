@@ -107,7 +107,7 @@ class _Preprocessed(Extractor):
         return self._extractor.schema
 
     def extract(self, response: Response) -> Page:
-        """Return the page of one response, which ends when all preprocessors have read to the end.
+        """Return the page of a response; the page ends when each preprocessor has read to the end.
 
         Raises:
             SourceContractError: from the extractor, or because a preprocessor cannot read the body.
@@ -131,7 +131,7 @@ class _Preprocessed(Extractor):
 def _to_the_end(
     batches: Iterator[pa.RecordBatch], stream: _WholeStream, where: str
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches, then read the rest that the extractor left, in which damage may show."""
+    """Yield the batches, then read what the extractor left unread, because it may be damaged."""
     try:
         with _located(where):
             yield from batches
@@ -160,7 +160,7 @@ class _WholeStream(ReadStream):
         self._is_ended = False
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return up to ``size`` bytes, all that is left with -1."""
+        """Return up to ``size`` bytes; -1 means all the rest."""
         return self._stream.read(size)
 
     def drain(self) -> None:
@@ -212,7 +212,7 @@ class _NamedStream(ReadStream):
         self._place = place
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return up to ``size`` bytes, all that is left with -1."""
+        """Return up to ``size`` bytes; -1 means all the rest."""
         with self._place.named():
             return self._stream.read(size)
 

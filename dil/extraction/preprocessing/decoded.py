@@ -16,7 +16,7 @@ Pieces = Generator[bytes, None, None]
 
 
 class PieceStream(ReadStream):
-    """A stream over pieces that are made one at a time; owns the stream beneath the pieces."""
+    """A stream over pieces that are made one at a time; closing it closes ``source``."""
 
     def __init__(self, pieces: Pieces, source: BinaryIO) -> None:
         self._pieces = pieces
@@ -25,7 +25,7 @@ class PieceStream(ReadStream):
         self._at = 0
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return up to ``size`` bytes, empty at the end; all that is left with -1."""
+        """Return up to ``size`` bytes, empty at the end; -1 means all the rest."""
         if size < 0:
             return self.readall()
         while self._at == len(self._rest):
@@ -53,7 +53,7 @@ class CompressedMember(Protocol):
     """One member of a compressed stream, as bz2 and lzma decompress it."""
 
     def decompress(self, data: bytes, max_length: int = -1) -> bytes:
-        """Return up to ``max_length`` bytes; with empty ``data``, of the data given before."""
+        """Return up to ``max_length`` bytes; if ``data`` is empty, from data of earlier calls."""
 
     @property
     def needs_input(self) -> bool:
@@ -72,8 +72,8 @@ class CompressedMember(Protocol):
 class CompressedFormat:
     """A compressed format: its word in messages, the decoder of a member, a member's first bytes.
 
-    ``faults`` are the library's errors for damaged bytes. With ``may_repeat``, members may follow
-    each other; zeros between members are padding, in units of ``padding`` bytes.
+    ``faults`` are the library's errors for damaged bytes. If ``may_repeat`` is true, members may
+    follow each other. Zeros between members are padding, in units of ``padding`` bytes.
     """
 
     word: str
@@ -174,7 +174,7 @@ def not_of(word: str, begin: bytes) -> SourceContractError:
 
 
 def garbage(word: str) -> SourceContractError:
-    """Return the error for bytes behind the end."""
+    """Return the error for other bytes behind the end of the data."""
     return SourceContractError(
         f"something that is no {word} data follows the {word} data",
         "Check the source's file: it may hold two transfers. Or change the preprocessor.",

@@ -1,4 +1,4 @@
-"""PGP decryption and encryption through GnuPG, with DIL's names and parameters."""
+"""PGP decryption and encryption through GnuPG, with the names and parameters of LinkedIn's DIL."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHARED = {
 
 
 class GpgDecryptProcessor(Preprocessor):
-    """Decrypts a PGP message, which has to prove its integrity itself."""
+    """Decrypts a PGP message; the message itself must prove its integrity."""
 
     parameters: ClassVar[Mapping[str, str]] = {
         **_SHARED,

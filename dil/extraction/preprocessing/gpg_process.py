@@ -1,4 +1,4 @@
-"""Pipes bytes through a GnuPG process, whose home folder is deleted afterwards.
+"""Pipes bytes through a GnuPG process, and deletes the home folder of the process afterwards.
 
 No secret is ever part of a command line: pass phrases go through a pipe.
 """
@@ -55,7 +55,7 @@ class GpgHome:
         self._folder, self._lock = _new_home()
 
     def command(self, *arguments: str) -> list[str]:
-        """Return a command line that makes the program ask no questions."""
+        """Return a command line with these arguments that makes GnuPG ask no questions."""
         return [
             self._program, "--homedir", self._folder, "--batch", "--no-tty", "--yes",
             "--pinentry-mode", "loopback", *arguments,
@@ -86,7 +86,7 @@ class GpgHome:
             )
 
     def close(self) -> None:
-        """End the helper processes of this home and delete it; safe to call twice."""
+        """End the helper processes of this home, and delete the home; safe to call twice."""
         if self._lock is None:
             return
         _delete(self._folder)
@@ -139,7 +139,7 @@ def reason_of(output: bytes) -> str:
 
 
 class GpgStream(ReadStream):
-    """The output of a GnuPG process that is fed with a stream; this class owns the stream.
+    """The output of a GnuPG process that gets ``source`` as input; closing it closes ``source``.
 
     Each read also feeds the process. The output must not be trusted until the process has reported
     the status ``wanted``.
@@ -187,7 +187,7 @@ class GpgStream(ReadStream):
             os.close(reader)
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return up to ``size`` bytes, empty at the end; all that is left with -1.
+        """Return up to ``size`` bytes, empty at the end; -1 means all the rest.
 
         Raises:
             SourceContractError: the process failed, or did not report the wanted status.

@@ -16,7 +16,7 @@ _ANONYMOUS = "0" * 16
 
 
 def unlocking_failure(lines: Iterable[str]) -> tuple[str, str] | None:
-    """Return why a message could not be unlocked, and the advice; None if the lines hide it."""
+    """Return why a message could not be unlocked, and the advice; None if no line says why."""
     words = [line.split()[1:] for line in lines]
     codes = {_number(each[2]) & _CODE for each in words if each[:1] == ["ERROR"] and each[2:]}
     if _BAD_PASSPHRASE in codes:

@@ -19,14 +19,14 @@ class ReceivedBytes:
 
 
 class CountedStream(ReadStream):
-    """Passes on a stream that it owns, and counts its bytes."""
+    """Passes on a stream and counts its bytes; closing it closes the stream."""
 
     def __init__(self, stream: BinaryIO, received: ReceivedBytes) -> None:
         self._stream = stream
         self._received = received
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return up to ``size`` bytes, all that is left with -1."""
+        """Return up to ``size`` bytes; -1 means all the rest."""
         try:
             data = self._stream.read(size)
         except Exception as error:
@@ -54,7 +54,7 @@ class LimitedStream(ReadStream):
         self._made = 0
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return up to ``size`` bytes, all that is left with -1.
+        """Return up to ``size`` bytes; -1 means all the rest.
 
         Raises:
             SourceContractError: the preprocessor has made too many bytes.

@@ -1,4 +1,4 @@
-"""Reads rows of Parquet, ORC and CSV files, only the requested columns."""
+"""Reads the requested columns of Parquet, ORC and CSV files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CSV_BLOCK_BYTES = 1 << 20
 
 
 def read_parquet(opened: Open, columns: tuple[str, ...], allowed: Allowance) -> Rows:
-    """Yield the rows, a part of a row group in memory at a time."""
+    """Yield the rows; memory holds a part of a row group at a time."""
     from dil.extraction.columnar.parquet_extractor import ParquetFormat
 
     with arrow_stream(opened) as stream:
@@ -31,7 +31,7 @@ def read_parquet(opened: Open, columns: tuple[str, ...], allowed: Allowance) -> 
 
 
 def read_orc(opened: Open, columns: tuple[str, ...], allowed: Allowance) -> Rows:
-    """Yield the rows, a part of a stripe in memory at a time."""
+    """Yield the rows; memory holds a part of a stripe at a time."""
     from dil.extraction.columnar.orc_extractor import OrcFormat
 
     with opened() as stream:
@@ -47,7 +47,7 @@ def read_orc(opened: Open, columns: tuple[str, ...], allowed: Allowance) -> Rows
 
 
 def read_csv(opened: Open, columns: tuple[str, ...], allowed: Allowance) -> Rows:
-    """Yield the rows as text: an empty cell is null, ``""`` an empty text (rule U7)."""
+    """Yield the rows as text: an empty cell is null, a cell ``""`` is an empty text (rule U7)."""
     from pyarrow import csv
 
     with opened() as stream:

@@ -14,7 +14,7 @@ from dil.extraction.sizes import AVRO_BLOCK_BYTES
 
 
 def read_avro(opened: Open, columns: tuple[str, ...], allowed: Allowance) -> Rows:
-    """Yield the rows, one block in memory at a time."""
+    """Yield the rows; memory holds one block at a time."""
     with opened() as stream:
         blocks = CheckedBlocks(stream, allowed.longest(AVRO_BLOCK_BYTES))
         schema: Any = blocks.schema

@@ -22,7 +22,7 @@ Open: TypeAlias = Callable[[], AbstractContextManager[BinaryIO]]
 
 
 class UnfitError(Exception):
-    """The file can be read but does not fit the request; the text never holds a value."""
+    """The file can be read but does not fit the request; the message never contains a value."""
 
     def __init__(self, what: str, fix: str = "Check ms.secondary.input.") -> None:
         super().__init__(what)
@@ -46,8 +46,8 @@ def json_row(
     """Return the columns of a row as JSON values.
 
     Whole numbers and decimals stay exact. Dates, times and instants are ISO 8601 text, bytes are
-    base64, not-a-number is null, as in our JSON files. The columns in ``maps`` become
-    compact JSON text.
+    base64, and not-a-number is null, as in our JSON files. The columns in ``maps`` become compact
+    JSON text.
     """
     plain: dict[str, JsonValue] = msgspec.to_builtins(
         {name: row[name] for name in columns}, builtin_types=(Decimal,), str_keys=True

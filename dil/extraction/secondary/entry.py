@@ -1,4 +1,4 @@
-"""The rows of one entry of ``ms.secondary.input``: fields, filters, encrypted texts."""
+"""Reads one entry of ``ms.secondary.input``: the fields of its rows, filters, encrypted texts."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class SecondaryEntry:
         return found
 
     def revealed(self, row: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """Return a row, its ENC(...) texts decrypted if the job asks for it; do not print it."""
+        """Return a row; decrypt its ENC(...) texts if the job asks for it. Do not print the row."""
         opened = {
             name: self._parsed(OpenedText.of(self.opened(name, text).reveal(), text))
             for name in self.encrypted_in(row)

@@ -60,7 +60,7 @@ def read_rows(
     Args:
         filesystem: The store of the file.
         path: The file.
-        columns: Top-level columns; without columns each row is an empty object.
+        columns: Top-level columns; if there are none, each row is an empty object.
         allowed: The remaining limits for reading.
         is_named: Whether the user named this file and not only a folder around it. If true, a file
             of unknown format is an error; if false, it is skipped with a warning.

@@ -1,4 +1,4 @@
-"""The rows of each category of secondary input (rules P14, P15 and G38)."""
+"""Reads the rows of each category of secondary input (rules P14, P15 and G38)."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def read_secondary_inputs(
         secondary: The entries that the job declares.
         access: The functions and limits for reading files and secrets.
         wait: Waits for a number of seconds. An entry with a ``retry`` is read again after its delay
-            while its path does not exist. With None it is not read again.
+            while its path does not exist. If ``wait`` is None, no entry is read again.
 
     Raises:
         SourceError: a path does not exist, or cannot be read.
         SourceContractError: a file is damaged or lacks a column, activation has too many rows,
-            or authentication has not exactly one row.
+            or authentication does not have exactly one row.
         ConfigError: an ENC(...) text cannot be decrypted.
     """
     units = _read_units(secondary, access, wait)
@@ -60,9 +60,9 @@ def read_secondary_inputs(
 
 
 def read_activation(secondary: SecondarySpec, access: SecondaryAccess) -> tuple[str, ...] | None:
-    """Return the units as compact JSON, None without activation input; decrypts nothing.
+    """Return the units as compact JSON, None if there is no activation input; decrypt nothing.
 
-    It serves a plan without a run, and reads only once, whatever ``retry`` says.
+    This function serves a plan without a run. It reads only once, even if an entry has a ``retry``.
 
     Raises:
         SourceError: see ``read_secondary_inputs``.
@@ -74,7 +74,7 @@ def read_activation(secondary: SecondarySpec, access: SecondaryAccess) -> tuple[
 def read_authentication(
     secondary: SecondarySpec, access: SecondaryAccess, wait: Wait | None = None
 ) -> dict[str, Secret]:
-    """Return the fields of the one authentication row as text; empty without such an input.
+    """Return the fields of the one authentication row as text; empty if there is no such input.
 
     A task may call it again to get a renewed token.
 
@@ -105,7 +105,7 @@ def read_authentication(
 def read_payload(
     secondary: SecondarySpec, access: SecondaryAccess, variables: Mapping[str, JsonValue]
 ) -> Iterator[dict[str, JsonValue]]:
-    """Yield the rows to send; runs in a task, one batch in memory.
+    """Yield the rows to send; runs in a task, and holds one batch in memory at a time.
 
     ENC(...) texts are decrypted if the entry asks for it, else they are unchanged.
 
@@ -137,7 +137,7 @@ def read_validation(
 ) -> Iterator[dict[str, JsonValue]]:
     """Yield the rows that in-flow validation compares with, entry after entry.
 
-    Runs in a task, one batch in memory.
+    This runs in a task, and holds one batch in memory at a time.
 
     Raises:
         SourceError: a path does not exist, or cannot be read; trying again may help.

@@ -13,7 +13,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read_json_lines(opened: Open, columns: tuple[str, ...], allowed: Allowance) -> Rows:
-    """Yield the rows, one line in memory at a time; blank lines are no rows.
+    """Yield the rows; memory holds one line at a time. Blank lines are no rows.
 
     The first row defines the columns; a column that a later row lacks is null.
     """

@@ -16,8 +16,8 @@ _ROW_BYTES = 256
 class InputLimits:
     """The limits of reading inputs, in bytes; 0 or None is no limit.
 
-    ``memory_bytes`` is the memory of the process. ``most_bytes`` may be read of one input that is
-    kept as a whole, as activation is: each row counts its bytes, unpacked, and 256 more.
+    ``memory_bytes`` is the memory of the process. ``most_bytes`` is the most that may be read of an
+    input that is kept as a whole, such as activation: each row counts its unpacked bytes plus 256.
     """
 
     memory_bytes: int | None = None
@@ -25,7 +25,7 @@ class InputLimits:
 
 
 class Allowance:
-    """The rest of the limits while one input is read, file after file."""
+    """Counts how much of the limits is left while one input is read, file after file."""
 
     def __init__(self, limits: InputLimits, *, is_kept: bool) -> None:
         self.memory_bytes = limits.memory_bytes

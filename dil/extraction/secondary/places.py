@@ -26,8 +26,8 @@ def find_files(filesystem: Filesystem, path: str, live_files: LiveFiles) -> tupl
     Files and folders whose name begins with ``_`` or ``.`` are skipped. In a dataset written by DIL
     only live files count, so that neither an incomplete publish nor replaced files are read. This
     holds for datasets below the path, and for the dataset that contains the path. If the path names
-    a hidden folder of a dataset, such as the folder of refused rows, it is read like any other
-    folder.
+    a hidden folder of a dataset, such as the folder of refused rows, the folder is read like any
+    other folder.
 
     Raises:
         InputNotThereError: the path does not exist, or is a dataset that no run has published to.

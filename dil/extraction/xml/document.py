@@ -56,12 +56,12 @@ class _Element:
 
 
 class XmlDocument:
-    """Parses bytes into rows, which are the elements at a path of names from the root's name on.
+    """Parses bytes into rows: the elements at a path of names, which begins with the root's name.
 
-    Elements that are no rows are kept for look-ups, up to 100,000 elements. With an empty path the
-    root element is the only row. The caller feeds bytes and takes ``rows``. ``has_place`` is true
-    if the document had the parent of rows. ``text_name`` names the text of an element that also has
-    members. ``longest`` is the most bytes of a row or of another part that is kept whole.
+    Elements that are no rows are kept for look-ups, up to 100,000 elements. If the path is empty,
+    the root element is the only row. The caller feeds bytes and takes ``rows``. ``has_place`` is
+    true if the document had a parent of rows. ``text_name`` names the text of an element that also
+    has members. ``longest`` is the most bytes of a row or of another part that is kept whole.
     """
 
     def __init__(
@@ -112,12 +112,12 @@ class XmlDocument:
             raise too_long(f"a tag or a comment has more than {longest:,} bytes")
 
     def finish(self) -> None:
-        """End the document; raises the errors of ``feed``, also if the document is incomplete."""
+        """End the document; raise like ``feed``, and also if the document is incomplete."""
         self._parse(b"", is_last=True)
         self.is_complete = True
 
     def outside(self) -> Mapping[str, XmlValue]:
-        """Return the elements around the rows, as an object with the root's name.
+        """Return the elements around the rows, as an object whose one member is the root element.
 
         Raises:
             SourceContractError: there were too many elements to keep.
@@ -242,7 +242,7 @@ class XmlDocument:
 
 
 class _LocalNames(dict[str, str]):
-    """Maps each name to the name without its namespace, which is made once."""
+    """Maps each name to the name without its namespace; makes each of these only once."""
 
     def __missing__(self, name: str) -> str:
         local = self[name] = name.rpartition(" ")[2]

@@ -39,17 +39,17 @@ _UTF8 = {"utf-8", "ascii"}
 class XmlExtractor(Extractor):
     """Reads one document in each response; its rows are the elements at ``ms.data.field``.
 
-    This path has element names, from the root element on: ``feed.entry``. Without a path the
-    root element is the only row. Names are local names, without namespace. An element is
+    This path has element names, and begins with the root element: ``feed.entry``. Without a path
+    the root element is the only row. Names are local names, without namespace. An element is
 
-    - its text, without blanks at both ends, when it has neither attributes nor children;
-    - null when it is empty, or ``xsi:nil``;
+    - its text, without blanks at both ends, if it has neither attributes nor children;
+    - null if it is empty, or ``xsi:nil``;
     - else an object: each attribute ``@name``, each child by its name, several of one name as an
       array, and the text, if any, as ``#text``. A row is always an object.
 
     Column names with ``@`` and ``#`` are cleansed like other names (``_id``, ``_text``). Values are
     text unless ``ms.output.schema`` or ``ms.data.default.type`` say otherwise. Everything outside
-    of the rows can be looked up, by paths from the root element on: ``feed.link.@href``.
+    of the rows can be looked up by a path that begins with the root element: ``feed.link.@href``.
 
     The body is read while the batches are consumed; documents of up to 32 MiB are read as a whole
     first, so that look-ups find all their values. Entities are refused. The character set is the
@@ -79,7 +79,7 @@ class XmlExtractor(Extractor):
         return self._columns.schema(has_pages=self._pages > 0)
 
     def extract(self, response: Response) -> Page:
-        """Return the page of one document, which is read while its batches are consumed.
+        """Return the page of one document; consuming its batches reads the document.
 
         Raises:
             SourceContractError: the body is packed, or its content type is not accepted. From the

@@ -1,7 +1,7 @@
 """Makes record batches from XML elements, with given columns or with columns found in the rows.
 
-All values are text unless a type is given. One element may be repeated, or have attributes, while
-others of its name do not; the two classes bring all elements of a name to one form.
+All values are text unless a type is given. Of the elements with one name, some may be repeated or
+have attributes, and others not; the two classes bring all elements of a name to one form.
 """
 
 from __future__ import annotations
@@ -80,12 +80,12 @@ class GivenXmlColumns(XmlColumns):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return notes about columns that the first rows lacked, and columns that are left out."""
+        """Return notes about columns that the first rows lacked."""
         return self._absent.notes
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Return the names that the first rows had and the schema lacks."""
+        """Return the names of columns that the first rows had and the schema lacks."""
         return self._absent.left_out
 
     def schema(self, *, has_pages: bool) -> pa.Schema:
@@ -144,8 +144,9 @@ class GivenXmlColumns(XmlColumns):
 class FoundXmlColumns(XmlColumns):
     """Columns found in the rows, all of them text, except for ``ms.data.default.type``.
 
-    From the first element that occurs twice in its parent, elements of its name are arrays; from
-    the first that has attributes or children, objects. Every batch may append columns.
+    After an element has occurred twice in its parent, all elements of its name become arrays. After
+    an element has had attributes or children, all elements of its name become objects. Every batch
+    may append columns.
     """
 
     def __init__(self, spec: ExtractionSpec, names: NameCleansing | None, text_name: str) -> None:
@@ -159,11 +160,11 @@ class FoundXmlColumns(XmlColumns):
         self._objects: set[str] = set()
 
     def schema(self, *, has_pages: bool) -> pa.Schema | None:
-        """Return the schema of the rows so far; without rows, keys and delta fields as columns."""
+        """Return the schema of the rows so far; of keys and delta fields if there were no rows."""
         return self._made_up if self._schema is None and has_pages else self._schema
 
     def batch(self, rows: Sequence[XmlRow], position: RowPosition) -> pa.RecordBatch:
-        """Return the batch in the schema after these rows."""
+        """Return the batch in the schema that is known after these rows."""
         objects: list[Any] = list(rows)
         for row in objects:
             for name, value in row.items():
