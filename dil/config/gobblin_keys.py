@@ -1,4 +1,4 @@
-"""Keys of Gobblin, its launchers and metrics that real job files have, without effect here.
+"""Keys of Gobblin, its launchers and metrics: real job files set them, without effect here.
 
 Source: Gobblin's ``ConfigurationKeys`` and the ``.pull`` files of DIL. These keys steer how Gobblin
 runs a job, not which rows it writes. Keys that decide which rows it writes stay unknown, so that a
