@@ -74,7 +74,7 @@ def check_regex(pattern: str, where: str) -> None:
 
 
 def regex_error(pattern: str) -> ValueError | None:
-    """Return why a text is no Java regular expression; None if it is."""
+    """Return why a text is no Java regular expression; None if it is one."""
     from dil.text.java_regex import compile_java  # few jobs have expressions
 
     try:
