@@ -117,7 +117,7 @@ class MergedRows:
 
 @dataclass(frozen=True, slots=True)
 class ReplacedRows:
-    """Numbers of rows that left the dataset, as far as its records count them, and of new rows."""
+    """The numbers of new rows, and of rows that left the dataset, as far as they were counted."""
 
     before: int
     after: int

@@ -104,7 +104,7 @@ class Reader(Protocol):
     """Turns the text of a property into a value, on the driver."""
 
     def value(self, written: Written, type_: object, text: object) -> object:
-        """Return the value in the type that ``written`` marks; raise ValueError without one."""
+        """Return the value in the type that ``written`` marks; raise ValueError if it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class StandsFor:
-    """Marks special numbers that mean other numbers, as 0 means a default.
+    """Marks special numbers that stand for other numbers, such as 0 for a default.
 
     The bounds apply to the other numbers.
     """
