@@ -37,7 +37,8 @@ class _LabelGrid:
     def latest(self) -> Interval | None:
         """Return the window of the run's newest label, None if there is none.
 
-        It is the window of the run's now; if the range ends earlier, the newest with partitions.
+        It is the window of the run's now; if the range ends earlier, the newest window with
+        partitions.
         """
         end = self.labels.windows.of_run(self.labels.now_ms).high
         index = self.first_from(end) - 1
@@ -79,7 +80,7 @@ class MissedPeriods:
     def skip_missed(
         self, views: Sequence[UnitHistory], shift_ms: int
     ) -> tuple[Sequence[UnitHistory], list[int]]:
-        """Return the views without missed partitions, and the matrix places of missed ones.
+        """Return the views without missed partitions, and the matrix places of these partitions.
 
         A partition is missed if its period is over without a run, and no run has tried it.
         Nothing is missed before the first run.
