@@ -1,4 +1,4 @@
-"""Through the driver, the tasks of one run share a rate, credentials and the end of a quota.
+"""The tasks of one run share a rate limit, credentials and the end of a quota through the driver.
 
 A connector calls the coordinator of its session; the coordinator may or may not be connected to the
 driver.

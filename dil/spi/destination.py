@@ -65,13 +65,14 @@ class Destination(ABC):
 
     ``keeps_versions`` is true if files that a commit removes stay for readers of earlier versions;
     then DIL calls ``refuse_deleted_rows``, ``unremovable`` and ``vacuum``. If ``merges`` is true,
-    ``carry_out`` merges rows by key, and ``merged`` counts the rows that the last commit merged,
-    None if the commit was done before; otherwise an earlier step rewrites staged files.
+    ``carry_out`` merges rows by key; if it is false, an earlier step rewrites the staged files.
+    ``merged`` counts the rows that the last commit merged, None if an earlier call had done the
+    commit.
 
     A class that a job names in ``ms.destination.class`` is created with a ``DestinationContext``,
-    without any I/O. ``modes`` are its publish modes; with ``merge`` among them it must merge by
-    itself. ``sections`` and ``properties`` are as in ``Connector``. Such a destination gets Parquet
-    files, whatever ``writer.output.format`` is.
+    without any I/O. ``modes`` are its publish modes; if ``merge`` is one of them, the class must
+    merge rows itself. ``sections`` and ``properties`` are as in ``Connector``. The class gets
+    Parquet files, whatever ``writer.output.format`` is.
     """
 
     modes: ClassVar[frozenset[PublishMode]] = frozenset({PublishMode.APPEND})
@@ -144,12 +145,12 @@ class Destination(ABC):
         return None
 
     def has_others(self, source: str) -> bool:
-        """Return whether jobs other than the source's publish here, as far as this knows."""
+        """Return whether other jobs than the source's publish here, as far as is known."""
         del source
         return False
 
     def late_files(self) -> tuple[str, ...]:
-        """Return the names of the files whose rows are in a table of late rows beside this one."""
+        """Return the names of the files whose rows are in the table of late rows."""
         return ()
 
     def expired(self, system_time: int) -> tuple[PublishedFile, ...]:
@@ -170,7 +171,7 @@ class Destination(ABC):
     def spared(self, commit: Commit) -> Commit:
         """Return a commit without the files whose rows are already here, and without their removes.
 
-        It is for a destination that does not write rows again that it has.
+        It is for a destination that does not write again the rows that it already has.
         """
         return commit
 
@@ -244,7 +245,7 @@ class Destination(ABC):
         return frozenset()
 
     def vacuum(self, *, hours: int, now_ms: int, is_look: bool) -> tuple[str, ...]:
-        """Delete the files of versions replaced more than ``hours`` ago; return their paths.
+        """Delete the files of versions that were replaced over ``hours`` ago; return their paths.
 
         Called again after a crash, it deletes the rest.
 

@@ -80,7 +80,7 @@ BUILT_IN: dict[PluginKind, dict[str, str]] = {
     PluginKind.WRITER: {},
 }
 
-# The names of DIL and Gobblin, by simple name; the package before it is ignored.
+# Our names for the Java classes of DIL and Gobblin, by simple name; the package is ignored.
 JAVA_NAMES: dict[PluginKind, dict[str, str]] = {
     PluginKind.CONNECTOR: {
         "HttpSource": "http",

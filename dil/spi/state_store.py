@@ -135,7 +135,7 @@ class StateStore(ABC):
 
     @abstractmethod
     def replace_intent(self, lease: Lease, intent: Intent) -> None:
-        """Replace the pending intent of the same run by its rest.
+        """Replace the pending intent of the same run by the part of it that is still to be done.
 
         It is only for an operator's decision about a publish that cannot be finished.
 
@@ -146,10 +146,10 @@ class StateStore(ABC):
 
     @abstractmethod
     def pending_intent(self) -> Intent | None:
-        """Return the intent that was recorded and not yet committed, None without one."""
+        """Return the intent that was recorded and not yet committed, None if there is none."""
 
     def begun_publish(self) -> str | None:
-        """Return the id of the run whose intent is kept, even if the intent cannot be read."""
+        """Return the id of the run whose intent is pending, even if the intent cannot be read."""
         intent = self.pending_intent()
         return None if intent is None else intent.commit.run_id
 
@@ -282,7 +282,7 @@ class StateStore(ABC):
 
     @abstractmethod
     def count_swept_runs(self, before: int) -> int:
-        """Return the number of runs begun before an instant (epoch ms UTC) without staging now."""
+        """Count the runs that began before an instant (epoch ms UTC) and have no staging folder."""
 
     def problems(self, live: Mapping[str, int | None]) -> Iterator[str]:
         """Yield the errors in the records that the store keeps beside its blocks, for ``verify``.
@@ -301,7 +301,7 @@ class StateStore(ABC):
 
     @abstractmethod
     def recorded_shape(self) -> str | None:
-        """Return the last text of from, zone and partition type that was kept; None without one."""
+        """Return the last kept text of from, zone and partition type; None if none was kept."""
 
     @abstractmethod
     def record_shape(self, lease: Lease, shape: str) -> None:
