@@ -1,7 +1,7 @@
 """The last act of an operator, read from the chain.
 
 Chains are long: blocks are read one by one, and memory grows with the number of work units, not
-    with the number of blocks.
+with the number of blocks.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class LastAct:
     reopened: tuple[LabelWindow, ...] = ()
 
     def settled(self, then: Iterable[UnitEntry]) -> LastAct:
-        """Return the act with the rows that it changed separated from rows that it only names.
+        """Return the act, with the rows that it changed separated from the rows that it only names.
 
         Args:
             then: All rows of the index just before the act.

@@ -1,7 +1,7 @@
 """The changes of an operator's command to a job's state: rows before and after.
 
 Pure: takes rows and blocks, returns a ``Proposal``. No state is changed here; a proposal becomes
-    the ``OperatorAct`` of one commit (rules C11, P18 and P32).
+the ``OperatorAct`` of one commit (rules C11, P18 and P32).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class RowChange:
 class Proposal:
     """The changes that a command would make. ``notes`` are sentences for the operator.
 
-    If ``sets_watermark``, the dataset's watermark becomes ``watermark`` (epoch ms UTC or None).
-    ``keeps_records`` says whether planning would still have records. ``runs`` is the number of run
-    rows that would be deleted, of runs that began before ``runs_before``. ``named`` are unchanged
+    If ``sets_watermark`` is true, the dataset's watermark becomes ``watermark`` (epoch ms UTC or
+    None). ``keeps_records`` says whether planning would still have records. ``runs`` is the number
+    of rows that would be deleted of runs that began before ``runs_before``. ``named`` are unchanged
     rows of work units whose files change. ``closes`` and ``reopens`` are timelabels that would be
     closed or reopened.
     """
@@ -208,7 +208,7 @@ def undo(
 def import_highs(
     now: Iterable[UnitEntry], highs: Iterable[ImportedHigh], *, replaces: bool
 ) -> Proposal:
-    """Return a proposal with the high watermarks of another store; it lowers none (rule P32).
+    """Return a proposal with another store's high watermarks; it lowers no known high (rule P32).
 
     Args:
         now: All present rows.
@@ -216,7 +216,7 @@ def import_highs(
         replaces: Whether known highs may be lowered.
 
     Raises:
-        StateError: a known high would be lowered and ``replaces`` is off.
+        StateError: a known high would be lowered, and ``replaces`` is false.
     """
     known = {entry.signature: entry for entry in now}
     changes, lowered, equal = [], [], 0

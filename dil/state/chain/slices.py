@@ -26,7 +26,7 @@ from dil.state.databases.database import Transaction
 def slice_of(tx: Transaction, job: str, commit: Commit, prev_offset: int | None) -> Slice | None:
     """Return the ``newData`` of a commit, None if it neither adds nor removes a file.
 
-    Offsets follow ``prev_offset``, the chain's last offset; with None they begin at 0.
+    Offsets follow ``prev_offset``, the chain's last offset; if it is None, they begin at 0.
     """
     if not commit.moves and not commit.removes:
         return None

@@ -50,7 +50,7 @@ class Outage:
         self._was_there, self._deadline, self._failure = True, None, None
 
     def refuse(self) -> None:
-        """Raise the last failure again while no connection is to be tried.
+        """Raise the last failure again while no connection should be tried.
 
         A call has just waited for the server in vain, and each try to reach a dead host costs a
         time-out.

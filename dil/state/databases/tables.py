@@ -165,7 +165,7 @@ def names(column_words: ColumnWords, *, number: int = FORMAT) -> tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class JobTable:
-    """A table with rows of jobs, in every store of a format; ``blobs`` have no text."""
+    """A table with rows of jobs, in every store of a format; ``blobs`` are its columns of bytes."""
 
     name: str
     columns: tuple[str, ...]

@@ -46,10 +46,11 @@ def refuse_inputs_read_before(
 def refuse_other_reading(
     tx: Transaction, dataset_id: str, slices: Sequence[InputSlice], closed: frozenset[str]
 ) -> None:
-    """Refuse an input that is now read with ``closed`` and was read without, or the reverse.
+    """Refuse an input that is in ``closed`` now but was not when it was read, or the reverse.
 
     Its position does not say which labels were open there: their rows would be read twice, or
-    never. ``slices`` follow the ones of the last data block, and say how those were read.
+    never. ``slices`` continue the slices of the last data block, and say how these slices were
+    read.
 
     Raises:
         StateError: there is such an input.

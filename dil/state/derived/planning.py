@@ -34,8 +34,8 @@ class SliceLimits:
     """The most that one transaction takes of each input (rule C23); None means no limit.
 
     A block is never split: a block with more than ``rows`` rows is taken whole. ``again`` asks for
-        a transaction even if no input has new rows. ``until`` has, by input, the sequence of the
-        last block to take; an input that is not in it is taken to its head.
+    a transaction even if no input has new rows. ``until`` has, by input, the sequence of the last
+    block to take; an input that is not in ``until`` is taken to its head.
     """
 
     blocks: int | None = None
@@ -55,7 +55,7 @@ NO_LIMITS = SliceLimits()
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """A transaction planned on the head ``head``, at ``head_sequence``; -1 without a block.
+    """A transaction planned on the head ``head``; ``head_sequence`` is -1 if the chain is empty.
 
     ``event`` has all members that a writer must copy (C1 to C5), the inputs' slices, and the
     watermark raised to ``watermark_limit`` unless the caller sets it. The caller replaces

@@ -42,7 +42,7 @@ class LogEntry:
 
     ``format`` is the format of the tables that it changes. ``previous`` is the hash of the entry
     before, ``NO_ENTRY`` for the first entry, whose number is 1. ``writer`` is unique to each
-    attempt to write it, so that a writer recognizes its own entry.
+    attempt to write an entry, so that a writer recognizes its own entry.
     """
 
     format: int

@@ -78,7 +78,7 @@ def drop_without_run(tx: Transaction, job: str) -> None:
 
 
 def decoded(payload: str) -> JsonObject:
-    """Return the document of a payload, numbers exact."""
+    """Return the document of a payload, with exact numbers."""
     document: JsonObject = json.loads(payload, parse_float=read_number)
     return document
 

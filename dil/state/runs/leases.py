@@ -19,7 +19,7 @@ def acquire(tx: Transaction, job: str, run_id: str, now: int, lease_s: int) -> L
     """Take the lease if it is free or expired, or its holder on this host is gone.
 
     Raises:
-        LeaseHeldError: another run holds it.
+        LeaseHeldError: another run holds the lease.
     """
     row = tx.row(sql.LEASE, job)
     if row is not None:
