@@ -113,7 +113,7 @@ def explained(name: str) -> JsonObject:
 
 
 def groups_text() -> str:
-    """Return a list of all groups as text, with the command that shows one."""
+    """Return a list of all groups as text, with the command that shows one group."""
     width = max(len(group.slug) for group in GROUPS)
     lines = [f"{group.slug:<{width}}  {group.title} ({len(group.properties)})" for group in GROUPS]
     return "\n".join(

@@ -80,7 +80,7 @@ OF_GOBBLIN = frozenset(
 
 
 def is_of_gobblin(key: str) -> bool:
-    """Return whether a key is one of Gobblin's that has no meaning here.
+    """Return whether a key belongs to Gobblin and has no meaning here.
 
     >>> is_of_gobblin("launcher.type"), is_of_gobblin("metrics.log.dir"), is_of_gobblin("writer.x")
     (True, True, False)
