@@ -65,7 +65,7 @@ class UnitLateness:
     """The lateness of the new rows of one work unit.
 
     ``rows_by_edge`` counts the new rows by the buckets of ``dil.eventtime.lateness``. Lateness is
-    relative to ``largest_before``, the largest event time that was published then; without one
+    relative to ``largest_before``, the largest event time that was published then; if it is None,
     there are no counts. ``largest`` is the largest event time of all the unit's rows.
     ``unmeasured`` counts the rows that may be new or not. ``grace_ms`` is how far back the run
     read.

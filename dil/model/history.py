@@ -74,7 +74,8 @@ class Attendance:
     """The instants for which runs planned, epoch ms UTC (rule T14).
 
     ``committed`` is the planning time of the newest run that published or had nothing to publish,
-    None if no such run is known. ``open`` are the planning times of later runs, which did neither.
+    None if no such run is known. ``open`` are the planning times of later runs, which are not
+    committed.
     """
 
     committed: int | None = None
