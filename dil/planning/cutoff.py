@@ -17,7 +17,7 @@ class CutoffDecision:
     """The result of the rule for one candidate; times epoch ms UTC.
 
     ``low`` is the instant at which reading starts, None if the candidate is not due. ``cutoff`` is
-    the candidate's own cutoff C, None without an earlier success. ``waits`` says that the failure
+    the candidate's own cutoff C, None if nothing succeeded before. ``waits`` says that the failure
     of its last attempt is one reason why it is due (rule P27).
     """
 
@@ -78,7 +78,7 @@ class CutoffRule:
         return CutoffDecision(low if is_due else None, reason, cutoff, waits=record.failed)
 
     def overall(self, highs: Iterable[int | None]) -> int | None:
-        """Return O(u): the newest successful high of one unit, shifted; None without a success."""
+        """Return O(u): the newest successful high of one unit, shifted; None if there is none."""
         newest = max((high for high in highs if high is not None), default=None)
         return None if newest is None else newest + self.shift_ms
 

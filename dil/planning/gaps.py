@@ -65,8 +65,8 @@ def gaps(
     """Return for each unit the stretches of a window with their status.
 
     Units of the job come first, in its order, even without records; then units that only the state
-    knows, by key. If units come from input or from the source, all recorded units count as the
-    job's.
+    knows, by key. If units come from input or from the source, all recorded units count as units of
+    the job.
 
     Args:
         spec: The job's planning properties.

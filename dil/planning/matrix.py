@@ -1,4 +1,4 @@
-"""All candidates of a plan, and the choice of the due ones that a run takes."""
+"""All candidates of a plan, and the choice of the due candidates that a run takes."""
 
 from __future__ import annotations
 

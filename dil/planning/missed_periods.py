@@ -1,4 +1,4 @@
-"""Finds the past periods that a run leaves out: those before the first run, and missed ones.
+"""Finds the past periods that a run leaves out: before the first run, and missed periods.
 
 See rules T14 and T15. Pure.
 """

@@ -49,7 +49,7 @@ WORDS = ("none", "hourly", *_STEPS)
 class Partitions:
     """Partitions in ascending order, as epoch ms UTC; they never overlap.
 
-    ``zone`` is the zone of the watermark's from, in which they were cut.
+    ``zone`` is the zone of the watermark's ``from``; the partitions were cut in this zone.
     """
 
     starts: Sequence[int]
