@@ -29,8 +29,8 @@ log = logging.getLogger(__name__)
 class KeptWatermark:
     """The kept event time of a job; times in epoch ms UTC.
 
-    ``watermark`` is open: it judges the next rows. ``now`` is the planning time of the run that
-    last moved the watermark, None if no run did. ``counts`` are the sums over all runs.
+    ``watermark`` is ready to judge the next rows. ``now`` is the planning time of the run that last
+    moved the watermark, None if no run did. ``counts`` are the sums over all runs.
     """
 
     spec: EventTimeSpec

@@ -84,7 +84,7 @@ class Histogram:
 
 
 def merge(histograms: Iterable[Histogram]) -> Histogram:
-    """Return one histogram of the rows of several."""
+    """Return one histogram with the rows of several histograms."""
     total: Counter[int] = Counter()
     for each in histograms:
         total.update(each.rows_by_edge)
