@@ -99,7 +99,7 @@ class Cron:
 
         Raises:
             ValueError: the stretch reaches beyond the years 1 to 9999.
-            OverflowError: likewise.
+            OverflowError: as for ``ValueError``.
         """
         times = [
             hour * HOUR_MS + minute * MINUTE_MS for hour in self.hours for minute in self.minutes
@@ -121,7 +121,7 @@ class Cron:
 
         Raises:
             ValueError: the stretch reaches beyond the years 1 to 9999.
-            OverflowError: likewise.
+            OverflowError: as for ``ValueError``.
         """
         at = time(self.hours[0], self.minutes[0])
         # A fire that was moved out of a skipped day belongs to the date before.
