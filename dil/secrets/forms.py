@@ -6,7 +6,7 @@ import re
 
 ANYWHERE = "v1:"
 BOUND = "v2:"
-VERSIONS = frozenset({"", ANYWHERE, BOUND})  # the empty one means DIL's forms
+VERSIONS = frozenset({"", ANYWHERE, BOUND})  # the empty text means DIL's forms
 
 ENCRYPTED = re.compile(r"ENC\((.*)\)", re.DOTALL)
 ENVIRONMENT = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
