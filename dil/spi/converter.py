@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 class ConverterContext:
     """The context of a converter; one per attempt. ``run_now`` is epoch ms UTC.
 
-    ``validation_rows`` reads the rows of the secondary input of category validation, entry after
-    entry; it may be called once, and is None if the job has no such entry. ``rejects`` keeps the
-    rows that a step puts aside. ``known_schema`` is the dataset's schema, as in ``RunContext``.
+    ``validation_rows`` reads the rows of the secondary input of category ``validation``, entry
+    after entry; it may be called once, and is None if the job has no such entry. ``rejects`` keeps
+    the rows that a step puts aside. ``known_schema`` is the dataset's schema, as in ``RunContext``.
     """
 
     job: Job

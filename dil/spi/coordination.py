@@ -13,7 +13,7 @@ from dil.model.secret import Secret
 
 
 class Coordinator(Protocol):
-    """The driver from a task's view; any thread of the task may call every method."""
+    """The driver from a task's view; any thread of the task may call any method."""
 
     def permit(self) -> float:
         """Wait until the job's rate allows one more request; return the seconds waited.
@@ -47,7 +47,7 @@ class Coordinator(Protocol):
 
 
 class CredentialSource(ABC):
-    """Fetches tokens on the driver; made by ``Connector.credentials``; one call at a time."""
+    """Fetches tokens on the driver, one call at a time; ``Connector.credentials`` returns it."""
 
     @abstractmethod
     def fetch(self) -> Credential:

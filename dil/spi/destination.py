@@ -93,7 +93,7 @@ class Destination(ABC):
         del properties
         return ()
 
-    def check(self) -> None:  # noqa: B027 - what needs no look is found in ``carry_out``
+    def check(self) -> None:  # noqa: B027 - others find problems in ``carry_out``
         """Check whether rows can be published to this destination at all, before any row is read.
 
         Raises:
@@ -136,7 +136,7 @@ class Destination(ABC):
         return 0
 
     def landed(self, source: str) -> int | None:
-        """Return the largest number of a source's commits, -1 without a commit, None if unknown.
+        """Return the largest number of a source's commits, -1 if it has none, None if unknown.
 
         If the state lacks this commit, the state is an older copy, and a run that trusted it would
         append rows a second time.
@@ -154,7 +154,7 @@ class Destination(ABC):
         return ()
 
     def expired(self, system_time: int) -> tuple[PublishedFile, ...]:
-        """Return the live files whose rows expire with the next commit, made at epoch ms UTC.
+        """Return the live files whose rows expire with a commit at ``system_time`` (epoch ms UTC).
 
         It is for a destination that keeps rows for a limited time.
         """
@@ -247,7 +247,7 @@ class Destination(ABC):
     def vacuum(self, *, hours: int, now_ms: int, is_look: bool) -> tuple[str, ...]:
         """Delete the files of versions that were replaced over ``hours`` ago; return their paths.
 
-        Called again after a crash, it deletes the rest.
+        If it is called again after a crash, it deletes the rest.
 
         Args:
             hours: The hours for which a version is kept after it was replaced.

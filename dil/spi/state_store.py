@@ -64,10 +64,10 @@ class StateStore(ABC):
     def acquire_lease(self, run_id: str, *, lease_s: int, upgrade: bool = False) -> Lease:
         """Take the job's lease with a new, larger fencing token; return the lease.
 
-        The lease of a holder whose process on this host has ended is taken over at once, any other
-        lease ``lease_s`` seconds after its last heartbeat (rule C24). If ``upgrade`` is true, a
-        store of an older format is copied and converted to the format of this release in the same
-        transaction.
+        If the holder's process ran on this host and has ended, its lease is taken over at once; any
+        other lease is taken over ``lease_s`` seconds after its last heartbeat (rule C24). If
+        ``upgrade`` is true, a store of an older format is copied and converted to the format of
+        this release in the same transaction.
 
         Raises:
             LeaseHeldError: another run holds the lease, or a run of another job is active in an
@@ -190,7 +190,7 @@ class StateStore(ABC):
     def keep_run_details(
         self, lease: Lease, run_id: str, documents: Mapping[str, JsonObject]
     ) -> None:
-        """Keep documents of a run by their kind, in place of earlier ones; all of them or none.
+        """Keep documents of a run by kind, in place of earlier documents; all of them or none.
 
         Raises:
             LeaseLostError: a newer token exists.
