@@ -57,7 +57,7 @@ class Proposal:
         return not (self.changes or self.runs or self.closes or self.reopens)
 
     def amended(self, entries: Iterable[UnitEntry]) -> Iterator[UnitEntry]:
-        """Yield all rows after the change, the changed ones last."""
+        """Yield all rows after the change, the changed rows last."""
         changed = {each.signature for each in self.changes}
         yield from (entry for entry in entries if entry.signature not in changed)
         yield from (each.after for each in self.changes if each.after is not None)

@@ -183,7 +183,7 @@ def transform_inputs(source: ConfigEvent | None) -> tuple[str, ...]:
 
 
 def listed(event: ConfigEvent, name: str) -> Sequence[JsonValue]:
-    """Return a member of a config event that should be a list, an empty one if it is not a list."""
+    """Return a member of a config event that should be a list; an empty list if it is none."""
     found = event.body.get(name)
     return found if isinstance(found, list | tuple) else ()
 

@@ -58,7 +58,7 @@ class UnitRow:
 
     @property
     def hash(self) -> str:
-        """Return 64 hex digits."""
+        """Return the row's SHA-256, 64 hex digits."""
         return row_hash(self.as_json())
 
 

@@ -30,7 +30,7 @@ def begins_changelog(spec: PublishingSpec, store: StateStore) -> bool:
 
 def _has_last_change(store: StateStore) -> bool:
     """Return whether the last change of rows is in a changelog; reads blocks back to that one."""
-    later: DataEvent | None = None  # its act, if it is of one, is in the block before it
+    later: DataEvent | None = None  # the block before it names its act, if it has one
     for event in (read_block(block).event for block in store.blocks()):
         act = str(event.body.get("act", "")) if isinstance(event, ConfigEvent) else ""
         if later is not None and (later.changelog is not None or breaks_changelog(later, act)):

@@ -135,7 +135,7 @@ class ServerDatabase(Database):
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
-        """Open a reading transaction; a store without tables reads as an empty one."""
+        """Open a reading transaction; a store without tables reads as an empty store."""
         with self._lock, translated(self._driver):
             connection = self._reading()
             if connection is None:

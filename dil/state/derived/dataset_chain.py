@@ -195,8 +195,9 @@ class DatasetChain:
     ) -> Position:
         """Return the position that a reader at ``start`` reaches within its limits.
 
-        A reader without any rows takes the dataset as it is at ``until``, cut at any row. Later
-        readers take whole blocks, at least one. Without limits the reader reaches ``until``.
+        A reader that has no rows yet takes the dataset as it is at ``until``, cut at any row. Later
+        readers take whole blocks, at least one. If there are no limits, the reader reaches
+        ``until``.
         """
         if start.block == NONE_YET or start.is_inside:
             end = until if start.block == NONE_YET else self.at(start.block)

@@ -125,7 +125,7 @@ class InputReading:
         return tuple(part for part in every if part.timelabel in labels)
 
     def closed_labels(self) -> frozenset[str]:
-        """Return the timelabels closed in these blocks; if all rows are read, all closed ones.
+        """Return the timelabels that these blocks closed; if all rows are read, all closed labels.
 
         Raises:
             StateError: a label was reopened whose rows were read before.

@@ -170,7 +170,7 @@ class StoredInput(InputChain):
         return min((each for each in found if each is not None), default=None)
 
     def last_until(self, sequence: int, kinds: Sequence[str]) -> int | None:
-        """Return the last block, up to ``sequence``, of the first kind in ``kinds`` that occurs."""
+        """Return the last sequence, up to ``sequence``, of the first of ``kinds`` that occurs."""
         for kind in kinds:
             found = _only(self.tx.row(LAST_OF_KIND, self.dataset_id, kind, sequence))
             if found is not None:

@@ -190,7 +190,7 @@ class Replica:
         self._connection.execute(sql.CHANGE_FORMAT, (number,))
 
     def hash_of(self, number: int) -> str | None:
-        """Return the hash of an applied entry, None if it is not one of the last thousand."""
+        """Return the hash of an applied entry, None if it is older than the last thousand."""
         row = self._connection.execute(
             "SELECT entry_hash FROM journal_entry WHERE number = ?", (number,)
         ).fetchone()

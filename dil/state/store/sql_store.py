@@ -222,7 +222,7 @@ class SqlStateStore(StateStore):
     def keep_run_details(
         self, lease: Lease, run_id: str, documents: Mapping[str, JsonObject]
     ) -> None:
-        """Save documents of a run by kind, in place of earlier ones; all or none."""
+        """Save documents of a run by kind, in place of earlier documents; all of them or none."""
         with self._database.write() as tx:
             leases.require_newest(tx, self._job, lease)
             for kind, document in documents.items():

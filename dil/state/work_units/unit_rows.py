@@ -214,7 +214,7 @@ class UnitIndex:
 
 
 def tile_end(row: UnitRow) -> int | None:
-    """Return the time up to which a work unit is covered, epoch ms UTC; None without a success."""
+    """Return the end, epoch ms UTC, of a work unit's covered time; None if it never succeeded."""
     if row.status == SKIPPED:
         return row.expected_high
     return None if row.high is None else min(row.high, row.expected_high)
