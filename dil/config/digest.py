@@ -1,7 +1,7 @@
 """One digest of all settings that decide what is extracted and how it is written.
 
-It is stored with staged work, page logs, plans, backfills and runs, and later releases compare it.
-So this module itself writes the name of every value: no name and no order of classes, fields or
+The digest is stored with staged work, page logs, plans, backfills and runs; later releases compare
+it. So this module itself writes the name of every value: no name and no order of classes, fields or
 enum members reaches the digest.
 """
 

@@ -1,7 +1,7 @@
 """Keys of Gobblin, its launchers and metrics: real job files set them, without effect here.
 
 Source: Gobblin's ``ConfigurationKeys`` and the ``.pull`` files of DIL. These keys steer how Gobblin
-runs a job, not which rows it writes. Keys that decide which rows it writes stay unknown, so that a
+runs a job, not which rows Gobblin writes. Keys that decide about the rows stay unknown, so that a
 warning names them.
 """
 

@@ -117,7 +117,7 @@ def load(
         lenient: Whether unknown ``ms.`` keys are notices, not problems.
         secrets: Whether the secrets are needed. If not, a secret that cannot be read is empty and
             gives a notice: planning and state commands do not connect to the source.
-        as_input: Whether another job reads this job's dataset. If so, the inputs of this job are
+        as_input: Whether another job reads this job's dataset. If true, the inputs of this job are
             not looked up.
 
     Raises:

@@ -66,7 +66,7 @@ class JobReadContext:
     the property that is read; an ENC(v2:...) in it was encrypted for that key. ``plain`` is called
     if the property holds a secret in plain text.
 
-    If ``needs_secrets`` is false, ENC(...) is not decrypted (decryption is slow on purpose) and no
+    If ``needs_secrets`` is false, ENC(...) is not decrypted (decryption is slow on purpose), and no
     server is asked for a secret. A secret that cannot be read is then empty and gives a notice.
     """
 
