@@ -70,7 +70,7 @@ class Books:
     ``closed`` are stretches of closed windows, ascending, with gaps between them. ``reopened`` has,
     by label, the window ends of labels that were reopened and not closed again. Automatic closing
     continues with the window that starts at ``next_low``, None before the first window. Automatic
-    closing began with the window at ``first_low``, None if the begin was not kept.
+    closing began with the window at ``first_low``, None if its start was not kept.
     """
 
     closed: Sequence[Interval] = ()

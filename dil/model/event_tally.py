@@ -34,8 +34,8 @@ class MeterContext:
 
     ``largest`` is the largest published event time, None while there is none; ``grace_ms`` is how
     far back the run reads. ``published`` has, by signature, the published rows of each work unit,
-    which are not new when they are read again. ``is_known`` says that these are all rows that were
-    published before, so that rows that are read again can be compared with them.
+    which are not new when they are read again. ``is_known`` says that ``published`` has all earlier
+    rows, so that rows that are read again can be compared with them.
     """
 
     largest: int | None = None

@@ -1,4 +1,4 @@
-"""The records of earlier runs that planning looks up; it never reads all of them."""
+"""The records of earlier runs that planning looks up; planning never reads all records."""
 
 from __future__ import annotations
 

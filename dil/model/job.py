@@ -192,7 +192,7 @@ class ExpansionSpec:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionSpec:
-    """The settings by which responses become rows, and pages are requested.
+    """The settings by which responses become rows, and by which pages are requested.
 
     ``text_columns`` are columns of the dataset that hold text. If columns are inferred, numbers in
     text columns stay as the source writes them, except in ``key_columns``: keys distinguish rows,
@@ -321,15 +321,15 @@ class DestinationSpec:
 class PublishingSpec:
     """The settings of publishing: the place of visible files, and the mode.
 
-    ``final_dir`` is an absolute path or URI. ``dataset_path`` is the dataset's folder below it,
-    ``run_folder`` says that each run has a folder of its own inside (path type default).
-    Permissions are mode bits, None for the file system's default; ``group`` is the group of folders
-    and files, empty for the file system's default. ``merge`` is set for the mode ``merge``,
-    ``warehouse`` if rows go into a database, and ``destination`` if rows go to a class of the job's
-    own; staging is below ``final_dir`` then. ``catalog`` is the table under which a catalog
-    registers the dataset's folder. ``shares_files`` says that small work units of a run share
-    files. ``has_side_table`` says that late rows go beside the dataset; ``keeps_changelog`` says
-    that changed rows are recorded beside it.
+    ``final_dir`` is an absolute path or URI. ``dataset_path`` is the dataset's folder below
+    ``final_dir``, and ``run_folder`` says that each run has a folder of its own in it (path type
+    default). Permissions are mode bits, None for the file system's default; ``group`` is the group
+    of folders and files, empty for the file system's default. ``merge`` is set for the mode
+    ``merge``, ``warehouse`` if rows go into a database, and ``destination`` if rows go to a class
+    of the job's own; staging is below ``final_dir`` then. ``catalog`` is the table under which a
+    catalog registers the dataset's folder. ``shares_files`` says that small work units of a run
+    share files. ``has_side_table`` says that late rows go beside the dataset; ``keeps_changelog``
+    says that changed rows are recorded beside it.
     """
 
     final_dir: str

@@ -1,9 +1,10 @@
 """Declares properties of a job file: each is one field of a section, with all its facts.
 
-A section is a frozen dataclass of the properties that one part of the code reads. Its fields carry
-the arguments of pydantic's ``Field`` as metadata, where pydantic finds them when the driver reads a
-job; parsing, defaults, the reference, ``dil explain``, the JSON Schema and the digest follow from
-them. Nothing here imports pydantic: a section travels to tasks as the plain value that it is.
+A section is a frozen dataclass of the properties that one part of the code reads. The fields of a
+section carry the arguments of pydantic's ``Field`` as metadata, and pydantic finds them there when
+the driver reads a job; parsing, defaults, the reference, ``dil explain``, the JSON Schema and the
+digest follow from them. Nothing here imports pydantic: a section travels to tasks as the plain
+value that it is.
 
     @dataclass(frozen=True, slots=True)
     class Cursor(Section):
