@@ -31,7 +31,7 @@ class BareHistory:
         return min(found, default=None)
 
     def known(self, units: Sequence[Unit], starts: Sequence[int]) -> Iterator[dict[int, Known]]:
-        """Yield for each unit the records of its partitions with these starts, by their index.
+        """Yield, for each unit, the records of its partitions with these starts, by index.
 
         Signatures are compared unchanged. A signature that is not found is compared as a state
         store's keys spell it, with ``%2F`` for ``/`` (rule P17), unless this spelling could mean

@@ -17,8 +17,8 @@ class CutoffDecision:
     """The result of the rule for one candidate; times epoch ms UTC.
 
     ``low`` is the instant at which reading starts, None if the candidate is not due. ``cutoff`` is
-    the candidate's own cutoff C, None if nothing succeeded before. ``waits`` says that the failure
-    of its last attempt is one reason why it is due (rule P27).
+    the candidate's own cutoff C, None if nothing succeeded before. ``waits`` says that the
+    candidate's last attempt failed, which is one reason to read it (rule P27).
     """
 
     low: int | None

@@ -63,9 +63,8 @@ class MissedPeriods:
         """Leave out partitions older than the period of the first run.
 
         Args:
-            lowest: Returns the earliest recorded partition start. If it returns None, this is the
-                first run, or all earlier runs failed: then the earliest period of these runs
-                counts.
+            lowest: Returns the earliest recorded partition start. None means that this is the first
+                run, or that all earlier runs failed: then the earliest period of these runs counts.
         """
         if not self.labels.first_period:
             return self

@@ -91,7 +91,7 @@ def weigh(
     rule: CutoffRule,
     settled: range = _NONE,
 ) -> UnitHistory:
-    """Return the view of one unit with its due partitions, from its known records by index.
+    """Return the view of one unit with its due partitions, made of its known records by index.
 
     Partitions in ``settled`` succeeded and are not due; they need not be known.
     """
