@@ -1,7 +1,7 @@
 """The event-time watermark of a dataset: it judges a batch of rows, then moves by these rows.
 
-A watermark w says that rows with times below w are believed to have arrived. It never falls. A
-batch is judged by the watermark after the batch before it, never by its own rows, so that a batch
+A watermark w says that rows with times below w are believed to have arrived. It never falls. The
+watermark after one batch judges the next batch; a batch is never judged by its own rows. So a batch
 that is repeated after a crash has the same late rows.
 
 Pure: no files, no clock, no Spark. The rules are those of docs/event-time.md.
