@@ -1,7 +1,7 @@
 """The connector contract: a protocol opens a session, and the session answers requests.
 
-A connector runs inside a task, on an executor. The task creates it from its class, without
-arguments, so it need not be picklable. A connector has no paging loop: the loop in
+A connector runs inside a task, on an executor. The task creates the connector from its class,
+without arguments, so a connector need not be picklable. A connector has no paging loop: the loop in
 ``dil.extraction`` calls the session once for each page (docs/writing-a-connector.md).
 """
 
@@ -126,11 +126,11 @@ class Session(ABC):  # noqa: B024 - close has a default, a plain session is no s
     """An open connection of one attempt; it is always closed at the attempt's end.
 
     ``seconds_waited`` is the time for which the session itself has held requests back so far,
-    before retries or for a source's rate limit. A session that waits adds to it, and the run's
-    counters include it. ``retries`` counts the failed requests that the session has sent again by
-    itself; the report adds them to the calls of the session. ``audits`` is true if the session
-    itself records each of its requests, including repetitions, in the context's ``audit``; for
-    other sessions the task records one request for each call.
+    before retries or for a source's rate limit. A session that waits adds to ``seconds_waited``,
+    and the run's counters include this time. ``retries`` counts the failed requests that the
+    session has sent again by itself; the report adds them to the calls of the session. ``audits``
+    is true if the session itself records each of its requests, including repetitions, in the
+    context's ``audit``; for other sessions the task records one request for each call.
     """
 
     audits: ClassVar[bool] = False
@@ -236,8 +236,8 @@ class Connector(ABC):
     false, pages that were read for one window are resumed for another window, unless a parameter is
     a watermark. A subclass does not inherit the value from its base class, but must set it itself.
 
-    ``overlaps`` is true if sessions mostly wait for a network, and several of them may be open in
-    one process, each used by a thread of its own: then a task reads several work units at once. A
+    ``overlaps`` is true if sessions mostly wait for a network, and if several sessions may be open
+    in one process, each in a thread of its own: then a task reads several work units at once. A
     subclass must set this value itself, too.
     """
 
@@ -272,7 +272,7 @@ class Connector(ABC):
 
     @classmethod
     def may_repeat_rows(cls, job: Job) -> bool:
-        """Return whether a payload row may be sent again if it is unknown whether it arrived.
+        """Return whether a payload row may be sent again if nobody knows whether the row arrived.
 
         If not, a person must check a lost work unit before its rows are sent again.
         """

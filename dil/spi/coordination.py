@@ -62,7 +62,7 @@ class CredentialSource(ABC):
 class Credential:
     """A token, and its lifetime in seconds from now, None if unknown.
 
-    The driver renews it ``margin_s`` seconds before its end; None lets the driver decide.
+    The driver renews the token ``margin_s`` seconds before its end; None lets the driver decide.
     """
 
     __slots__ = ("lifetime_s", "margin_s", "token")

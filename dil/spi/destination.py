@@ -204,7 +204,7 @@ class Destination(ABC):
         """Return whether readers see the commit of an intent, by the destination's own records."""
 
     def lost(self, intent: Intent) -> tuple[Move, ...]:
-        """Return the moves that are not carried out yet and no longer can be."""
+        """Return the moves that are not carried out yet and can no longer be carried out."""
         exists = self.context.files.exists
         gone = tuple(move for move in intent.commit.moves if not exists(move.source))
         return () if gone and self.has_landed(intent) else gone

@@ -36,7 +36,7 @@ class Preprocessor(ABC):
 
     The instance gets response after response. ``is_output`` is true if the class prepares dumped
     files: then the preprocessor comes after all others, and only file dumps may use it.
-    ``parameters`` maps the names of its parameters to their meanings.
+    ``parameters`` maps the names of the preprocessor's parameters to their meanings.
     """
 
     sections: ClassVar[tuple[type[Section], ...]] = ()

@@ -1,7 +1,7 @@
 """Finds the class that a job file names: by a short name, DIL's Java name, or a Python path.
 
-Built-in names are resolved from a table. So they work from a zip without package metadata, import
-nothing, and no module of the user can hide them.
+Built-in names are resolved from a table. So these names work from a zip without package metadata
+and import nothing, and no module of the user can hide them.
 """
 
 from __future__ import annotations

@@ -159,8 +159,8 @@ class StateStore(ABC):
 
         It is idempotent by run id: a run that is already committed changes nothing. It returns the
         sequence of the new block, None if there was nothing to record (no block for a no-op, V23).
-        An operator's act (``commit.act``) may take several blocks; then it returns the sequence of
-        the last one.
+        An operator's act (``commit.act``) may take several blocks; then the result is the sequence
+        of the last block.
 
         Raises:
             LeaseLostError: a newer token exists.
