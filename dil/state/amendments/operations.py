@@ -170,7 +170,7 @@ def rewind(
 def undo(
     last: LastAct, now: Iterable[UnitEntry], then: Iterable[UnitEntry], watermark: int | None
 ) -> Proposal:
-    """Return a proposal that undoes the last act: its work units go back to their earlier state.
+    """Return a proposal that undoes the last act: the act's work units get their earlier rows back.
 
     Args:
         last: The act, after ``settled``.

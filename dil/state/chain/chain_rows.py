@@ -48,7 +48,7 @@ def read_tip(tx: Transaction, job: str) -> ChainHead | None:
 def read_block_at(
     tx: Transaction, job: str, sequence: int, expected_hash: str | None = None
 ) -> Block:
-    """Return one block, after checking its bytes against its hash.
+    """Return one block, after a check of its bytes against its hash.
 
     Raises:
         StateError: the block is missing or damaged, or its hash is not the expected one.

@@ -70,8 +70,8 @@ def _side_files(moves: Iterable[Move]) -> tuple[SideFile, ...]:
 def own_of(tx: Transaction, job: str, files: Iterable[PublishedFile]) -> frozenset[str]:
     """Return the URIs of the files that a recorded run of the job published, or its chain has.
 
-    There are few runs and many files: each run is looked up once. A run's row may be pruned; then
-    the chain still has its files.
+    There are few runs and many files: each run is looked up once. The row of a run may be pruned;
+    then the chain still has the files of the run.
     """
     is_known: dict[str, bool] = {}
     own: set[str] = set()

@@ -26,7 +26,7 @@ class ChainWriter:
 
     ``tip`` is the head including the drafts, None for an empty chain. ``horizon`` is the latest
     instant, epoch ms UTC, that a watermark may have besides the system time (V18). ``chains`` are
-    the chains of a query's inputs; if they are missing, the rules that need them are not checked.
+    the chains of a query's inputs; if it is None, rules that need them are not checked.
     """
 
     def __init__(

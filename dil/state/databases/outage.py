@@ -1,7 +1,7 @@
 """Limits the wait for a state server that went away, over all calls of one store.
 
-A server that answered before may be restarting, so a call waits for it. The end of a run calls the
-store several times: if the first of these calls waited in vain, the others do not wait.
+A server that answered before may be restarting, so a call waits for the server. The end of a run
+calls the store several times: if the first of these calls waited in vain, the others do not wait.
 """
 
 from __future__ import annotations

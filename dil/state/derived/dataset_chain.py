@@ -1,7 +1,7 @@
 """The rows of a dataset's files for a reader: all rows at a block, or the new rows since.
 
 Rows have offsets (docs/state.md). The rows that are new to a reader are in files that blocks added;
-a file that a later block of the same stretch removed is left out, so that the reader gets the rows
+files that a later block of the same stretch removed are left out, so that the reader gets the rows
 that exist at the end. A block that removes rows that the reader has seen cannot be read as new rows
 and is refused. There are two exceptions. A compaction keeps every row under new offsets. If an act
 removed files, and another act undid this by bringing the files back, nothing has changed.

@@ -1,7 +1,7 @@
-"""Refuses inputs that a derived dataset read before, and cannot continue as it would read them now.
+"""Refuses inputs that a derived dataset read before, if it cannot continue them as set up now.
 
 The last data block only has the positions of the present inputs, so an input that was left out
-meanwhile would be read from its beginning, and its rows would be doubled.
+meanwhile would be read from its beginning: its rows would be doubled.
 """
 
 from __future__ import annotations

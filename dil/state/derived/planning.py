@@ -93,8 +93,8 @@ def plan_query(
         inputs: The inputs that the transform will have, in their order; None for the inputs in
             force. A dataset without a chain begins with these.
         chains: The chains of the inputs, by name; None if the dataset's store has them.
-        whole: The inputs that are taken up to their heads: no limit cuts them, and no change of
-            their schema ends the slice.
+        whole: The inputs that are taken up to their heads: no limit and no change of schema ends
+            their slices.
 
     Raises:
         StateError: there is no transform (V30), an input has no chain (V39) or was reset since it

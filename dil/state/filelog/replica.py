@@ -1,4 +1,4 @@
-"""The job's tables in memory, in their state after some entry of its journal.
+"""The tables of a job in memory, in their state after some entry of the job's journal.
 
 The tables are the same as in the SQL stores, and SQLite runs the statements: a file log has no
 rules of its own.

@@ -72,7 +72,7 @@ def drop_swept(tx: Transaction, job: str, before: int) -> None:
 
 
 def drop_without_run(tx: Transaction, job: str) -> None:
-    """Delete the details of runs that have no row, because they ended before they got one."""
+    """Delete the details of runs without a row: these runs ended before they got one."""
     if keeps_documents(tx):
         tx.change(sql.DROP_DETAILS_WITHOUT_RUN, job, job)
 
