@@ -121,7 +121,7 @@ def load(
             not looked up.
 
     Raises:
-        ConfigError: with every problem found, sorted by file and line.
+        ConfigError: the job has problems; the error has all of them, sorted by file and line.
     """
     findings = Findings()
     found = read_job(str(path), findings)
@@ -187,7 +187,7 @@ def planning_spec(properties: Mapping[str, str]) -> tuple[PlanningSpec, tuple[Pr
     Keys of other packages are ignored.
 
     Raises:
-        ConfigError: with every problem of the planning properties.
+        ConfigError: the planning properties have problems; the error has all of them.
     """
     findings = Findings()
     origin = Origin("properties")
@@ -213,7 +213,7 @@ def event_time_spec(properties: Mapping[str, str]) -> EventTimeSpec:
     """Return the event-time part of bare properties; keys of other packages are ignored.
 
     Raises:
-        ConfigError: with every problem of ``ms.event.*`` and ``ms.late.*``.
+        ConfigError: ``ms.event.*`` or ``ms.late.*`` have problems; the error has all of them.
     """
     findings = Findings()
     known = {each.name for each in properties_of(EventTimeSection)}
