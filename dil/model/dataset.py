@@ -45,11 +45,11 @@ class UnitRows(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
     """One live file of a dataset. ``uri`` is absolute (``file:///...``).
 
-    ``signature`` is the signature of the file's work unit, empty if the file holds rows of several.
-    ``timelabel`` is the label of the file's work unit, if the job has timelabels (rule T16).
-    ``is_dump`` says that the source or the job named the file: a later file of that name replaces
-    it. If several work units share the file, ``units`` has the rows of each work unit, in the order
-    of the file; empty if these rows are unknown.
+    ``signature`` is the signature of the file's work unit, empty if the file holds rows of several
+    work units. ``timelabel`` is the label of the file's work unit, if the job has timelabels (rule
+    T16). ``is_dump`` says that the source or the job named the file: a later file of that name
+    replaces it. If several work units share the file, ``units`` has the rows of each work unit, in
+    the order of the file; empty if these rows are unknown.
     """
 
     uri: str

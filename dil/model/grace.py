@@ -63,8 +63,8 @@ class GraceMeasure:
 
     ``recommended_ms`` is None while too little is measured. ``runs_since_probe`` counts the
     scheduled runs that committed since the last probe, and ``rest`` is the rest of a probe that was
-    cut off, None if no probe was. ``rows`` and ``commits`` are the numbers of measured rows and
-    commits; a recommendation needs ``least_rows`` and ``least_commits``.
+    cut off, None if no probe was cut off. ``rows`` and ``commits`` are the numbers of measured rows
+    and commits; a recommendation needs ``least_rows`` and ``least_commits``.
     """
 
     recommended_ms: int | None = None

@@ -382,7 +382,7 @@ class PublishingSpec:
 
 @dataclass(frozen=True, slots=True)
 class RunningSpec:
-    """The settings by which work units run. ``retry_interval_s`` None means jittered 1-60 s.
+    """The settings by which work units run; ``retry_interval_s`` None means 1-60 s with jitter.
 
     ``page_commit_s`` is the number of seconds between saves of progress inside a work unit, None
     for never.

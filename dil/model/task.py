@@ -117,8 +117,8 @@ class Counters:
     """Counters of one attempt; ``seconds_waited`` is the time of pacing, intervals and retries.
 
     ``bytes_read`` counts bytes as received. ``requests`` counts all sent requests, ``resent`` the
-    requests among them that repeat a failed one. ``resent`` is unset for none, so that stored
-    results leave it out, as earlier releases did.
+    requests among them that repeat a failed one. ``resent`` is unset if no request was repeated, so
+    that stored results leave it out, as earlier releases did.
     """
 
     requests: int = 0
