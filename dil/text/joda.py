@@ -31,8 +31,8 @@ class JodaPattern:
         strptime: A format for vectorised parsing, or None. If a text parses with it to whole
             seconds AND formats back to the very same text, ``parse`` gives the same local time.
             All other texts must go through ``parse``: strptime functions let 30 February, second
-            60 and stray blanks through, and Joda reads numbers with fewer digits. It exists only
-            for patterns of literals and yyyy, MM, dd, perhaps with HH, mm, ss.
+            60 and stray blanks through, and Joda reads numbers with fewer digits. Only patterns of
+            literals and yyyy, MM, dd, perhaps with HH, mm, ss, have a ``strptime``.
     """
 
     __slots__ = ("_reader", "_tokens", "pattern", "reads_zone", "strptime", "unreadable")
