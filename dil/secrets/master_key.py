@@ -14,7 +14,7 @@ def master_password_files(path: str, count: int) -> tuple[str, ...]:
 def read_master_passwords(
     path: str, count: int, opened: Callable[[str], BinaryIO]
 ) -> tuple[str, ...]:
-    """Return the first line of each file that exists of ``count`` files ``path``, ``path.1``, ...
+    """Return the first line of each existing file of ``count`` files: ``path``, ``path.1``, ...
 
     ``opened`` opens a file for reading, as ``Filesystem.open_input`` does.
 
