@@ -111,7 +111,7 @@ class Destination(ABC):
         """
 
     def live(self) -> tuple[PublishedFile, ...]:
-        """Return the staged files whose rows are live now, under the names in their commits.
+        """Return the staged files whose rows are live now, under the names that their commits use.
 
         The modes ``replace`` and ``window_replace`` remove these files, so a destination with these
         modes must define this method. After a merge of rows of several files the files are unknown.
@@ -162,7 +162,7 @@ class Destination(ABC):
         return ()
 
     def missing(self) -> PublishedFile | None:
-        """Return the file whose removal in a commit deletes all rows whose keys the commit lacks.
+        """Return a file; a commit that removes it deletes all rows whose keys the commit lacks.
 
         It is for a destination that itself finds the rows that a run did not read.
         """
@@ -190,9 +190,9 @@ class Destination(ABC):
         """Carry out the moves and removes of an intent, visible to readers all at once.
 
         After a crash at any step it is called again, but the rows must land only once. So record
-        ``intent.commit.run_id`` with the rows, in one transaction. A driver that slept may call it
-        after another driver has finished the same intent. A commit that only put rows aside has
-        neither moves nor removes: then do nothing.
+        ``intent.commit.run_id`` with the rows, in one transaction. A driver that slept may call
+        ``carry_out`` after another driver has finished the same intent. A commit that only put rows
+        aside has neither moves nor removes: then do nothing.
 
         Raises:
             WriteError: the store refused to write; the next run finishes the rest.
