@@ -83,8 +83,8 @@ def last_act(resets: Iterable[JsonObject], blocks: Iterable[JsonObject]) -> Last
 
     Args:
         resets: Blocks, newest first, with all ResetState blocks among them; read back to the act.
-        blocks: All blocks, newest first; read back to the data block before the act. Not read at
-            all if there is no act.
+        blocks: All blocks, newest first; read back to the data block before the act. They are not
+            read at all if there is no act.
     """
     act = next((block for block in resets if _is_act(block["event"])), None)
     return None if act is None else _act_of(act, blocks)

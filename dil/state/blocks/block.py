@@ -176,7 +176,7 @@ def carried_on(last: DataEvent | None, inputs: Sequence[str] | None) -> DataEven
 
 
 def transform_inputs(source: ConfigEvent | None) -> tuple[str, ...]:
-    """Return the dataset ids in the SetTransform in force, in its order."""
+    """Return the dataset ids in the SetTransform in force, in the order of the transform."""
     if source is None or source.kind != "SetTransform":
         return ()
     return tuple(map(str, listed(source, "inputs")))

@@ -48,9 +48,9 @@ def refuse_other_reading(
 ) -> None:
     """Refuse an input that is in ``closed`` now but was not when it was read, or the reverse.
 
-    Its position does not say which labels were open there: their rows would be read twice, or
-    never. ``slices`` continue the slices of the last data block, and say how these slices were
-    read.
+    The input's position does not say which labels were open there: rows of these labels would be
+    read twice, or never. ``slices`` continue the slices of the last data block, and say how these
+    slices were read.
 
     Raises:
         StateError: there is such an input.
