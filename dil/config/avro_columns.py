@@ -31,8 +31,8 @@ def columns_of_avro(schema: JsonObject) -> list[JsonValue]:
     """Return the columns of a record schema in the form of ``ms.output.schema``.
 
     Raises:
-        ShapeError: the schema is no record, or one of its types cannot be a column, because it
-            contains itself or its name is unknown.
+        ShapeError: the schema is no record, or one of its types cannot be a column, because the
+            type contains itself or has an unknown name.
     """
     reader = _Reader()
     name = _full_name(schema, "")

@@ -22,7 +22,8 @@ MISSPELLED: dict[str, str] = {
     "ms.http.grace.period.days": "ms.grace.period.days",
     "ms.default.data.type": "ms.data.default.type",
 }
-# The beginnings of properties outside `ms.`, and the similarity at which a key is a misspelling.
+# The beginnings of properties outside `ms.`, and the similarity from which on a key counts as a
+# misspelling.
 _PREFIXES = tuple(
     {f"{name.partition('.')[0]}." for name in TABLE if not name.startswith(OWN_PREFIX)}
 )
@@ -47,8 +48,8 @@ def _as_header_index(text: str) -> str:
 class Replacement:
     """The replacement of an old key.
 
-    ``use`` is None if the key is dropped. With ``member`` the value moves into that member of the
-    JSON object ``use``. ``convert`` gives the new text, blank if there is none.
+    ``use`` is None if the key is dropped. If ``member`` is set, the value moves into this member of
+    the JSON object ``use``. ``convert`` gives the new text, blank if there is none.
     """
 
     use: str | None
@@ -89,9 +90,9 @@ def canonical(
     """Return the non-blank entries under the names of the table, and the entries of plug-ins.
 
     An old key moves to its replacement with a notice; an old and a new key with different values
-    are a problem (rule F6). An unknown ``ms.`` key is a problem, and so is another key that begins
-    like a property and nearly equals one; ``lenient`` makes them notices. Every other unknown key
-    is a notice, unless ``used`` says that a ``${}`` refers to it.
+    are a problem (rule F6). An unknown ``ms.`` key is a problem; so is any other key that begins
+    like a property and nearly equals a property. If ``lenient`` is true, both are notices. Every
+    other unknown key is a notice, unless ``used`` says that a ``${}`` refers to it.
     """
     written = {key: entry for key, entry in entries.items() if entry.text.strip()}
     known = {

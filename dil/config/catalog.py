@@ -1,4 +1,4 @@
-"""``ms.catalog.*``: the catalog's table of a dataset. See rule T28."""
+"""``ms.catalog.*``: the table under which a catalog registers a dataset. See rule T28."""
 
 from __future__ import annotations
 

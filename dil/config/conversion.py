@@ -305,7 +305,7 @@ def _find(names: Sequence[str], schema: Schema) -> Column | str:
 
 
 def check_sources(values: Properties, findings: Findings) -> None:
-    """Add a notice about derived fields of columns that the schema does not have."""
+    """Add a notice about derived fields that read columns that the schema does not have."""
     schema = values.section(SchemaSection).columns
     extraction = values.section(ExtractionSection)
     if not schema or not findings.is_sound(DERIVED, SCHEMA) or extraction.is_file_dump:

@@ -53,7 +53,7 @@ def refuse_word_of_table(text: str, findings: Findings) -> bool:
 def with_destination(
     publishing: PublishingSpec, plugins: Plugins, values: Properties, findings: Findings
 ) -> PublishingSpec:
-    """Return the publishing part, with the job's own destination class if it names one."""
+    """Return the publishing part, with the job's own destination class if the job names one."""
     ref = plugins.destination
     if ref is None:
         return publishing

@@ -1,7 +1,7 @@
 """One digest of all settings that decide what is extracted and how it is written.
 
-It is stored with staged work, page logs, plans, backfills and runs, and compared by later releases.
-So this module itself writes the name of every value: no name and no order of classes, fields or
+The digest is stored with staged work, page logs, plans, backfills and runs; later releases compare
+it. So this module itself writes the name of every value: no name and no order of classes, fields or
 enum members reaches the digest.
 """
 
@@ -21,7 +21,7 @@ from dil.text.lenient_json import JsonError, parse
 
 VERSION = 2
 # The first defaults of properties whose default has changed since version 2 began. The digest
-# leaves out the first default, and has the new one.
+# leaves out a first default, but contains a newer default.
 FORMER_DEFAULTS: Mapping[str, str] = {}
 
 
@@ -29,10 +29,10 @@ def digest(entries: Mapping[str, Entry], publishing: PublishingSpec, writing: Wr
     """Return ``2:`` and the SHA-256 of the effective configuration as hexadecimal digits.
 
     The digest leaves out properties that only control the run: threads, retries, state, lease,
-    logs, pacing. Blanks and line ends of JSON values do not count. A property with its default is
-    left out, written or not, so that new properties change no digest. The place and the mode of
-    publishing count as they were resolved: a relative path means another place after the job file
-    moves, and several properties together choose the folder and the mode.
+    logs, pacing. Blanks and line ends of JSON values do not count. A property whose value is its
+    default is left out, even if it is written, so that new properties change no digest. The place
+    and the mode of publishing count as they were resolved: a relative path means another place
+    after the job file moves, and several properties together choose the folder and the mode.
     """
     document: JsonObject = {
         "properties": dict(sorted(_properties(entries))),

@@ -24,7 +24,7 @@ _COMMIT = "ms.state.cursor.commit"
 
 @dataclass(frozen=True, slots=True)
 class EventParts:
-    """The settings that these checks compare; ``is_dump``: the job publishes files as they are.
+    """The settings that these checks compare; ``is_dump`` says that files are published as is.
 
     ``has_folder`` says that the dataset has a folder below ``data.publisher.final.dir``.
     """

@@ -113,7 +113,7 @@ def explained(name: str) -> JsonObject:
 
 
 def groups_text() -> str:
-    """Return a list of all groups as text, with the command that shows one."""
+    """Return a list of all groups as text, with the command that shows one group."""
     width = max(len(group.slug) for group in GROUPS)
     lines = [f"{group.slug:<{width}}  {group.title} ({len(group.properties)})" for group in GROUPS]
     return "\n".join(
@@ -167,7 +167,7 @@ def secret_parts(entry: Property) -> str:
 
 
 def bounds(entry: Property) -> str:
-    """Return the bounds of a number as text; empty without bounds of its own."""
+    """Return the bounds of a number as text; empty if the property has no bounds of its own."""
     if entry.low is None and entry.high is None:
         return ""
     low = "" if entry.low is None else f"at least {entry.low}"

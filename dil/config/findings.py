@@ -25,7 +25,7 @@ class Findings:
 
     ``origins`` says where each key was written; findings about a key point there. ``infos`` are
     notices that only inform and ask for nothing. ``likely_typos`` are notices about unknown keys,
-    by the property that may be meant. ``without_effect`` are properties that the job sets and that
+    by the property that may be meant. ``without_effect`` are properties that the job sets, that
     change nothing here, and whose effect users hardly miss. ``plain_secrets`` are properties that
     hold a secret in plain text.
     """

@@ -1,8 +1,8 @@
-"""The digest by which records are recognised that releases without a digest version wrote.
+"""The digest that recognises the records of releases that had no digest version.
 
-It hashed ``repr`` of classes as they were named then. The texts below give the same bytes and are
-frozen: they follow no class, field or enum member of today. Nothing is recorded with this digest
-any more; it is only compared with the records of earlier releases.
+Those releases hashed the ``repr`` of classes under the names of that time. The texts below give the
+same bytes and are frozen: they follow no class, field or enum member of today. Nothing is recorded
+with this digest any more; it is only compared with the records of earlier releases.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Keys of Gobblin, its launchers and metrics that real job files have, without effect here.
+"""Keys of Gobblin, its launchers and metrics: real job files set them, without effect here.
 
 Source: Gobblin's ``ConfigurationKeys`` and the ``.pull`` files of DIL. These keys steer how Gobblin
-runs a job, not which rows it writes. Keys that decide which rows it writes stay unknown, so that a
+runs a job, not which rows Gobblin writes. Keys that decide about the rows stay unknown, so that a
 warning names them.
 """
 
@@ -80,7 +80,7 @@ OF_GOBBLIN = frozenset(
 
 
 def is_of_gobblin(key: str) -> bool:
-    """Return whether a key is one of Gobblin's that has no meaning here.
+    """Return whether a key belongs to Gobblin and has no meaning here.
 
     >>> is_of_gobblin("launcher.type"), is_of_gobblin("metrics.log.dir"), is_of_gobblin("writer.x")
     (True, True, False)

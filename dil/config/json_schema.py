@@ -1,9 +1,9 @@
 """A JSON Schema of ``.yaml`` job files for editors, generated from the property table.
 
-It accepts every form that a job may write: quoted or not, flat or nested at the dots. It refuses a
-value only if the form alone shows that the value is wrong. It requires no property, because an
-inherited file may set the required ones. ``dil validate`` checks the rest. Source: JSON Schema
-2020-12, RFC 8259.
+The schema accepts every form that a job may write: quoted or not, flat or nested at the dots. It
+refuses a value only if the form alone shows that the value is wrong. The schema requires no
+property, because an inherited file may set the required properties. ``dil validate`` checks the
+rest. Source: JSON Schema 2020-12, RFC 8259.
 """
 
 from __future__ import annotations

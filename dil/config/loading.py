@@ -105,7 +105,7 @@ def load(
     secrets: bool = True,
     as_input: bool = False,
 ) -> Loaded:
-    """Read, check and build a job; runs on the driver, does no I/O but reading files.
+    """Read, check and build a job; runs on the driver, and its only I/O is reading files.
 
     If the job has classes of its own, this appends the job file's folder and the folders of
     ``ms.plugin.path`` to the import path of this process (rule F13).
@@ -114,14 +114,14 @@ def load(
         path: The job file; messages name it as given here.
         overrides: ``-D`` settings, which win over everything.
         environ: The environment, for ``${env:NAME}`` and ``env:NAME``.
-        lenient: Unknown ``ms.`` keys are notices in place of problems.
+        lenient: Whether unknown ``ms.`` keys are notices, not problems.
         secrets: Whether the secrets are needed. If not, a secret that cannot be read is empty and
             gives a notice: planning and state commands do not connect to the source.
-        as_input: Whether another job reads this job's dataset. If so, the inputs of this job are
+        as_input: Whether another job reads this job's dataset. If true, the inputs of this job are
             not looked up.
 
     Raises:
-        ConfigError: with every problem found, sorted by file and line.
+        ConfigError: the job has problems; the error has all of them, sorted by file and line.
     """
     findings = Findings()
     found = read_job(str(path), findings)
@@ -187,7 +187,7 @@ def planning_spec(properties: Mapping[str, str]) -> tuple[PlanningSpec, tuple[Pr
     Keys of other packages are ignored.
 
     Raises:
-        ConfigError: with every problem of the planning properties.
+        ConfigError: the planning properties have problems; the error has all of them.
     """
     findings = Findings()
     origin = Origin("properties")
@@ -213,7 +213,7 @@ def event_time_spec(properties: Mapping[str, str]) -> EventTimeSpec:
     """Return the event-time part of bare properties; keys of other packages are ignored.
 
     Raises:
-        ConfigError: with every problem of ``ms.event.*`` and ``ms.late.*``.
+        ConfigError: ``ms.event.*`` or ``ms.late.*`` have problems; the error has all of them.
     """
     findings = Findings()
     known = {each.name for each in properties_of(EventTimeSection)}

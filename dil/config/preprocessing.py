@@ -202,7 +202,7 @@ def dump_mode(values: Properties) -> int:
 def check_preprocessors(
     found: tuple[PreprocessorSpec, ...], values: Properties, findings: Findings
 ) -> None:
-    """Let each preprocessor check its parameters, and report the problems with their places."""
+    """Let each preprocessor check its parameters, and report each problem with its place."""
     for spec in found:
         kind: type[Preprocessor] = load(spec.filter)
         if kind.is_output and not values.section(ExtractionSection).is_file_dump:
@@ -222,7 +222,7 @@ def check_preprocessors(
 
 
 def check_dump(values: Properties, findings: Findings) -> None:
-    """Check that a file dump has its required properties, and none that contradicts it."""
+    """Check that a file dump has its required properties, and no contradicting property."""
     if not values.section(ExtractionSection).is_file_dump:
         return
     if not dump_name(values):

@@ -30,9 +30,9 @@ JsonModel: TypeAlias = type[Setting]
 class Property:
     """One entry of the property table.
 
-    ``field`` is the field of its section that holds the value, ``kind`` is the type of that field
-    without its annotations, and ``written`` says how its text is read. ``is_constrained`` says that
-    the type has more constraints, which only pydantic checks.
+    ``field`` is the field of the section that holds the value, ``kind`` is the type of this field
+    without annotations, and ``written`` says how the property's text is read. ``is_constrained``
+    says that the type has more constraints, which only pydantic checks.
 
     ``default`` is text as a job file would write it, empty if there is no default. ``low`` and
     ``high`` are inclusive bounds of a number; ``special`` maps a special number to the number that

@@ -193,8 +193,8 @@ def publish_mode(values: Properties) -> PublishMode:
     If each run has a folder of its own, there is nothing to replace. A dumped file replaces only
     the file of the same name. For tables and warehouses the table's type and its keys decide (rule
     U14). The rows that a run reads for a timelabel always replace the earlier rows of that
-    timelabel. A query appends its rows to any destination, or replaces all rows with
-    ``ms.query.mode=full``.
+    timelabel. A query appends its rows to any destination; with ``ms.query.mode=full`` it replaces
+    all rows.
     """
     if values.section(ExtractionSection).is_file_dump:
         return PublishMode.APPEND

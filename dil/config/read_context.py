@@ -66,7 +66,7 @@ class JobReadContext:
     the property that is read; an ENC(v2:...) in it was encrypted for that key. ``plain`` is called
     if the property holds a secret in plain text.
 
-    If ``needs_secrets`` is false, ENC(...) is not decrypted (decryption is slow on purpose) and no
+    If ``needs_secrets`` is false, ENC(...) is not decrypted (decryption is slow on purpose), and no
     server is asked for a secret. A secret that cannot be read is then empty and gives a notice.
     """
 
@@ -198,7 +198,7 @@ def secret_resolver(
     *,
     needed: bool,
 ) -> SecretResolver:
-    """Return the reader of secrets; unless ``needed``, unreadable passwords give only a notice.
+    """Return the reader of secrets; unless ``needed`` is true, unreadable passwords give a notice.
 
     ``system`` is the file system of a path that names none.
     """
@@ -243,9 +243,8 @@ def path_of(
 ) -> str:
     """Return the value of a path property as an absolute path; empty text if it is unset.
 
-    Without a ``system`` the path is on this machine. With a ``system`` the path may be elsewhere,
-    and then begins with scheme and authority; ``system`` is the file system of a path that names
-    none.
+    If ``system`` is None, the path is on this machine. Else the path may be elsewhere, and then
+    begins with scheme and authority; ``system`` is the file system of a path that names none.
     """
     if not text:
         return ""

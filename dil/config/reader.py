@@ -81,7 +81,7 @@ def _unreadable(path: str, what: str, fix: str) -> ConfigError:
 
 
 def read_file(path: str, findings: Findings, chain: tuple[Path, ...] = ()) -> dict[str, Entry]:
-    """Return the entries of a file and of the files that it includes; the file's own win.
+    """Return the entries of a file and of the files that it includes; the file's own entries win.
 
     ``chain`` are the files that include this one.
     """

@@ -35,7 +35,7 @@ _HOURS = frozenset("hHkK")
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The parts of a job that these checks compare; ``is_dump``: files are dumped as they are."""
+    """The parts of a job that these checks compare; if ``is_dump`` is true, files are dumped."""
 
     planning: PlanningSpec
     publishing: PublishingSpec

@@ -1,6 +1,6 @@
 """Columns from the files that ms.source.schema.urn and ms.target.schema.urn name.
 
-In DIL these properties name entries of a metadata store, which its open source never reads. Here
+In DIL these properties name entries of a metadata store that DIL's open source never reads. Here
 they name a file that holds an Avro schema, or columns as in the property that the file replaces.
 """
 

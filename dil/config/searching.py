@@ -68,7 +68,7 @@ def elsewhere(name: str, classes: Iterable[type] = ()) -> Found | None:
 
 
 def search(text: str, classes: Iterable[type] = ()) -> tuple[Found, ...]:
-    """Return the properties with all words of a text; names that have them come first."""
+    """Return the properties with all words of a text; properties with matching names come first."""
     words = text.lower().split()
     every = (*_of_reference(), *_of_classes((*classes, *_installed())))
     found = dict.fromkeys(each for each in every if _has(f"{each.name} {each.text}", words))

@@ -247,7 +247,7 @@ def _note_plain(written: Entry, findings: Findings) -> None:
 
 
 def at_entry(around: JobReadContext, written: Entry, findings: Findings) -> JobReadContext:
-    """Return the context for reading one entry; notices and secrets are then the entry's."""
+    """Return the context for reading one entry: its notices and secrets belong to the entry."""
     return replace(
         around,
         key=written.key,

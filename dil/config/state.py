@@ -205,8 +205,9 @@ class StateSection(Section):
 def state_section(values: Properties, folder: Path, findings: Findings) -> StateSpec:
     """Return the state part of a job: the store of its watermarks.
 
-    fs is SQLite on a local path, and the file log elsewhere (rule F15). If ``fs.uri`` puts the
-    folder elsewhere, the file log also serves a job without a store type, and the lease of noop.
+    The type ``fs`` means SQLite on a local path, and the file log elsewhere (rule F15). If
+    ``fs.uri`` puts the folder elsewhere, the file log also serves a job without a store type, and
+    keeps the lease of the type ``noop``.
     """
     section, system = values.section(StateSection), values.section(FileSystemsSection).of_state
     kind: str = section.dataset_kind or section.kind

@@ -29,7 +29,7 @@ def with_templates(
     environ: Mapping[str, str],
     findings: Findings,
 ) -> dict[str, Entry]:
-    """Return the entries of a job and of the template that it names, if any; the job's win.
+    """Return the entries of a job and of its template, if it names one; the job's own entries win.
 
     Args:
         written: The entries of the job's files and of ``-D``.

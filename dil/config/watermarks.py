@@ -56,8 +56,8 @@ _UNITS_FIX = 'Write "units":"a,b" or "units":[{"id":"a"}].'
 class Watermarks:
     """The watermarks that ``ms.watermark`` declares; the fields are as in PlanningSpec.
 
-    ``is_dated`` and ``has_units`` say which of the two were declared. ``uses_default_zone``
-    says that an end of the range names no zone.
+    ``is_dated`` says that a range of time was declared, ``has_units`` that units were.
+    ``uses_default_zone`` says that an end of the range names no zone.
     """
 
     datetime_name: str = _DEFAULT.datetime_name

@@ -13,7 +13,7 @@ from dil.sections.windows import AGGS, COLUMN, KEYS, SIZE, SLIDE, WindowSection
 
 
 def window_spec(values: Properties, findings: Findings) -> WindowSpec | None:
-    """Return the windows of a job, None without any; problems become findings."""
+    """Return the windows of a job, None if it has none; problems become findings."""
     section, query = values.section(WindowSection), values.section(QuerySection)
     if query.mode != "windowed":
         names = {entry.name for entry in properties_of(WindowSection)}

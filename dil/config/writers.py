@@ -62,7 +62,7 @@ def with_writer(
     values: Properties,
     findings: Findings,
 ) -> WritingSpec:
-    """Return the writing part of a job, with the job's own writer class if it names one."""
+    """Return the writing part of a job, with the job's own writer class if the job names one."""
     ref = plugins.writer
     if ref is None:
         return writing

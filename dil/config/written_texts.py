@@ -33,11 +33,11 @@ _LONG_KEY = 16
 def refuse_control_characters(entries: Mapping[str, Entry], findings: Findings) -> None:
     """Refuse NUL in values except separators and units, and control characters in addresses.
 
-    No file, host, database or statement takes them, and each reader of such a value would fail in
-    its own way.
+    No file, host, database or statement takes these characters, and each reader of such a value
+    would fail in its own way.
 
     Raises:
-        ConfigError: a value holds one; the error has all problems so far.
+        ConfigError: a value holds such a character; the error has all problems so far.
     """
     before = len(findings.problems)
     for key, entry in entries.items():

@@ -1,4 +1,4 @@
-"""Finds the rows of a batch that are refused for their event time, and the late rows."""
+"""Finds the late rows of a batch, and the rows that are refused because of their event time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def refused_rows(rows: pa.Int64Array, now: int, spec: EventTimeSpec) -> pa.Boole
 
 
 def late_rows(rows: pa.Int64Array, effective: int | None, spec: EventTimeSpec) -> pa.BooleanArray:
-    """Return a mask, without nulls, of the rows late by a watermark; it includes refused rows."""
+    """Return a mask, without nulls, of the rows late by a watermark; refused rows can be late."""
     if effective is None:
         return pa.repeat(pa.scalar(value=False), len(rows))
     compare = pc.less_equal if spec.is_inclusive else pc.less

@@ -19,7 +19,7 @@ from dil.model.json import JsonObject, JsonValue
 
 _SOURCE_DELAY_MS = 180
 _NAMES = 20
-# In ms: a partition without rows in a run is at least this much behind the run's now.
+# In ms: a partition that has no rows in a run is at least this far behind the run's now.
 _ONE_RUN_MS = 1
 
 log = logging.getLogger(__name__)
@@ -29,8 +29,8 @@ log = logging.getLogger(__name__)
 class KeptWatermark:
     """The kept event time of a job; times in epoch ms UTC.
 
-    ``watermark`` is open: it judges the next rows. ``now`` is the planning time of the run that
-    moved it last, None without one. ``counts`` are the sums over all runs.
+    ``watermark`` is ready to judge the next rows. ``now`` is the planning time of the run that last
+    moved the watermark, None if no run did. ``counts`` are the sums over all runs.
     """
 
     spec: EventTimeSpec
@@ -93,9 +93,10 @@ class KeptWatermark:
 def open_kept(
     spec: EventTimeSpec, members: Mapping[str, JsonValue], *, floor: int | None = None
 ) -> KeptWatermark:
-    """Return the event time that a checkpoint keeps; if it is empty, no row is late.
+    """Return the event time that a checkpoint keeps; if the checkpoint is empty, no row is late.
 
-    If the state cannot be read, the watermark starts over at the last value that is kept with it.
+    If the state cannot be read, the watermark starts over at the last value that the checkpoint
+    keeps.
     """
     text, known = members.get("state"), members.get("watermark")
     watermark = known if isinstance(known, int) else None

@@ -2,8 +2,8 @@
 
 The lateness of a row is ``max(0, H - t)`` ms: t is its event time, H is the largest event time that
 was published before the commit that published the row. Only rows that were never published before
-count; otherwise each row that is read again within the grace period would count. A grace period of
-L ms reads a row again whose lateness is L.
+count; otherwise each row that is read again within the grace period would count. A run with a grace
+period of L ms still finds a row whose lateness is L.
 
 Pure: no files, no clock, no Spark. All numbers are exact integers.
 """
@@ -42,8 +42,8 @@ _FIX = "Use the release that wrote the state, or a newer one."
 class Histogram:
     """Counts rows by lateness: ``rows_by_edge`` has a count for each bucket's upper edge.
 
-    A bucket (low, edge] is named by its edge in ms, which is part of it, and 0 is a bucket of its
-    own. Each power of two has four buckets; rows later than 2^36 ms are in the last one.
+    The edge in ms names a bucket (low, edge] and belongs to it; 0 is a bucket of its own. Each
+    power of two has four buckets; rows later than 2^36 ms are in the last one.
     """
 
     rows_by_edge: Mapping[int, int] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Histogram:
     def later_than(self, ms: int) -> int:
         """Return the number of rows that may be later than ``ms``.
 
-        The bucket that has ``ms`` counts whole.
+        All rows of the bucket that contains ``ms`` count, unless ``ms`` is its edge.
         """
         return sum(rows for edge, rows in self.rows_by_edge.items() if edge > ms)
 
@@ -84,7 +84,7 @@ class Histogram:
 
 
 def merge(histograms: Iterable[Histogram]) -> Histogram:
-    """Return one histogram of the rows of several."""
+    """Return one histogram with the rows of several histograms."""
     total: Counter[int] = Counter()
     for each in histograms:
         total.update(each.rows_by_edge)
@@ -148,8 +148,8 @@ class CommitLateness:
     def weighed(self) -> Histogram:
         """Return the histogram of the rows that count for a recommendation.
 
-        Rows later than the grace period of their run were read by chance, as in first readings:
-        most such rows were not read. Only a probe measures how many there are.
+        Only by chance, such as in a first reading, does a run read rows that are later than its
+        grace period; it misses most of these rows. Only a probe measures how many there are.
         """
         return self.histogram if self.is_probe else self.histogram.within(self.grace_ms)
 
@@ -190,8 +190,8 @@ class LatenessMeter:
         """Return the meter after a scheduled run.
 
         Args:
-            commit: The measures of its commit, None if it measured nothing.
-            is_probe: Whether it was a probe, or finished one.
+            commit: The measures of the run's commit, None if it measured nothing.
+            is_probe: Whether the run was a probe, or finished one.
             rest: The unread rest of a probe.
         """
         runs = 0 if is_probe else self.runs_since_probe + 1

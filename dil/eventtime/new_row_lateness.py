@@ -1,8 +1,8 @@
 """Finds the new rows of a reading, which were not published before; pure.
 
-Rows are distinguished by their key, or without one by all of their values, counted: of three equal
-rows where two were published, one is new. Rows are compared in portions, by a number that equal
-rows share, so that memory does not grow with a work unit.
+The key distinguishes rows. Without a key all values do, and equal rows are counted: if two of three
+equal rows were published, one is new. Rows are compared in portions, so that memory does not grow
+with a work unit; a number that equal rows share decides the portion.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Rows = Callable[[], Iterable[pa.Table]]
 class Identity:
     """The columns that distinguish rows: ``columns`` of the dataset, a key or all of them.
 
-    For lists only the lengths count, for maps only whether they are null. ``is_key`` says that a
+    Of lists, only the lengths count; of maps, only whether they are null. ``is_key`` says that a
     row with a known key is not new, whatever its other values are.
     """
 
@@ -45,7 +45,7 @@ class Identity:
     is_key: bool
 
     def of(self, rows: pa.RecordBatch) -> pa.Table:
-        """Return the rows as plain columns ``c0``...; equal rows have equal values in these."""
+        """Return the rows as plain columns ``c0``...; there, equal rows have equal values."""
         arrays = [each for name in self.columns.names for each in _plain(rows.column(name))]
         return pa.table({f"c{number}": each for number, each in enumerate(arrays)})
 
@@ -57,9 +57,9 @@ def lateness_of_new(
 
     Args:
         known: Yields the published rows as tables of ``Identity.of``. May be called several times.
-        fresh: Yields the rows that were read, likewise, with the event times as the column ``AT``:
-            epoch ms UTC, null for rows that do not count.
-        size: The approximate bytes of both together.
+        fresh: Yields the rows that were read, as the same tables with a column ``AT`` of event
+            times: epoch ms UTC, null for rows that do not count.
+        size: The approximate bytes of the known and the fresh rows together.
         identity: The columns that distinguish rows.
         largest_before: The largest event time that was published before, epoch ms UTC.
     """
@@ -116,8 +116,8 @@ def _late(
 def unpaired(known: pa.Table, fresh: pa.Table, columns: Sequence[str]) -> tuple[pa.Table, pa.Table]:
     """Return the rows of both tables without pairs of equal rows.
 
-    Most rows of a second reading equal those of the first, in the same order; they are found
-    without a look at each row. Rows in another order are all returned.
+    Most rows of a second reading equal the rows of the first one, in the same order; such pairs are
+    found without a look at each row. If rows come in another order, all of them are returned.
     """
     at_known = at_fresh = 0
     rest, left = [], []

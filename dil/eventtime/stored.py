@@ -1,11 +1,11 @@
 """The memory of an event-time watermark as bytes: an Arrow stream, a row for each stream.
 
-Streams are sorted by name, so that equal memories are equal bytes, whose hash a chain repeats.
+Streams are sorted by name, so that equal memories are equal bytes with the same hash in a chain.
 
-Nearly all bytes of a memory are the delays of the last rows, in their order, which the window
-needs. Most delays are 0, so ``is_behind`` has a bit for each row, and ``byte_0`` to ``byte_3`` hold
-the four bytes of the other delays, the lowest first: similar bytes lie together, and compress well.
-If all delays are whole seconds, they are counted in seconds.
+Nearly all bytes of a memory are the delays of the last rows, in the order that the window needs.
+Most delays are 0, so ``is_behind`` has a bit for each row, and ``byte_0`` to ``byte_3`` hold the
+four bytes of the other delays, the lowest first: similar bytes lie together, and compress well. If
+all delays are whole seconds, they are counted in seconds.
 """
 
 from __future__ import annotations

@@ -32,9 +32,9 @@ _CAP = pa.scalar(MAX_BOUND_MS, pa.int64())
 class EventStream:
     """The kept state of a stream; times in epoch ms UTC.
 
-    ``delays`` has for each of the last rows how many ms it was behind the largest time so far, as
-    int32, the oldest first; only the adaptive strategy keeps them. ``last_seen`` is the time of the
-    commit that had its last row.
+    ``delays`` holds, for each of the last rows, its distance in ms behind the largest time so far,
+    as int32, oldest first; only the adaptive strategy keeps delays. ``last_seen`` is the time of
+    the commit that had its last row.
     """
 
     rows: int

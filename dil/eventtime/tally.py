@@ -1,8 +1,8 @@
 """Tallies: the summary of a stream's rows that the watermark needs, made in pieces.
 
-The tallies of two pieces that follow each other merge into the tally of both. So each task tallies
-the work units that it reads, and the driver merges them in the order of the plan. A merged tally
-moves the watermark exactly as the rows themselves would.
+The tallies of two consecutive pieces merge into the tally of both pieces. So each task tallies the
+work units that it reads, and the driver merges them in the order of the plan. A merged tally moves
+the watermark exactly as the rows themselves would.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _SCHEMA = pa.schema(
 class StreamTally:
     """The number of rows of a stream, at least one, and their largest time in epoch ms UTC.
 
-    The adaptive strategy needs the last rows one by one: their times are ``last``, in the order of
-    arrival, and ``before`` is the largest time of the rows before them, None without any. Other
-    strategies keep neither.
+    The adaptive strategy needs the last rows one by one: ``last`` are their times, in the order of
+    arrival, and ``before`` is the largest time of the rows before them, None if there are none.
+    Other strategies keep neither ``last`` nor ``before``.
     """
 
     rows: int

@@ -1,7 +1,7 @@
-"""The event-time watermark of a dataset, which judges a batch of rows, then moves by them.
+"""The event-time watermark of a dataset: it judges a batch of rows, then moves by these rows.
 
-A watermark w says that rows with times below w are believed to have arrived. It never falls. A
-batch is judged by the watermark after the batch before it, never by its own rows, so that a batch
+A watermark w says that rows with times below w are believed to have arrived. It never falls. The
+watermark after one batch judges the next batch; a batch is never judged by its own rows. So a batch
 that is repeated after a crash has the same late rows.
 
 Pure: no files, no clock, no Spark. The rules are those of docs/event-time.md.
@@ -35,9 +35,9 @@ _LONG_BOUNDS = (-(2**63), 2**63 - 1)
 class JudgedBatch:
     """The late and the refused rows of a batch, by their row numbers in the batch.
 
-    ``effective`` is the watermark that judged the batch, ``watermark`` is the watermark after it,
-    both in epoch ms UTC, None while no row is late. ``late_mask`` holds a boolean per row without
-    nulls.
+    ``effective`` is the watermark that judged the batch, ``watermark`` is the watermark after the
+    batch; both are in epoch ms UTC, None while no row is late. ``late_mask`` holds one boolean per
+    row, and no nulls.
     """
 
     late_mask: pa.BooleanArray
@@ -66,7 +66,7 @@ class EventWatermark:
             spec: The strategy and its numbers.
             state: The bytes that ``state()`` of an earlier watermark returned. From the state of
                 another strategy, only the watermark is taken.
-            floor: The least watermark, in epoch ms UTC, for a state that is lost.
+            floor: The least watermark, in epoch ms UTC, for use when the state is lost.
 
         Raises:
             ConfigError: ``state`` is no state, or a newer release wrote it.
@@ -157,7 +157,7 @@ class EventWatermark:
         return JudgedBatch(late, effective, self.watermark, quarantined)
 
     def take(self, tallies: Tallies, now_ms: int) -> None:
-        """Move the watermark by the rows of one batch, which were judged when they were read.
+        """Move the watermark by the rows of one batch; they were judged when they were read.
 
         ``commit`` with the rows themselves moves the watermark in the same way.
 

@@ -2,8 +2,8 @@
 
 Two forms exist. Extractors yield the *raw* form: temporal, bytes and enum columns are still the
 source's text. Writers receive the *typed* form: date32, time64[us], timestamp[us, UTC], binary,
-dictionary-free text for enums (rule F19). Each field carries the original type word in its metadata
-under ``dil.type``, nested fields too.
+dictionary-free text for enums (rule F19). Each field, also a nested one, carries the original type
+word in its metadata under ``dil.type``.
 """
 
 from __future__ import annotations

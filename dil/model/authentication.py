@@ -17,9 +17,10 @@ Grant = Literal["client_credentials", "refresh_token", "password"]
 class Authentication(Setting):
     """``ms.authentication``: one header, or one parameter of the URL's query, with credentials.
 
-    ``name`` and ``location`` are for method apikey, everything below them for oauth2, whose token
-    is fetched on the driver. ``refresh_token_file`` is an absolute path, empty for none. If
-    ``expiry_margin_s`` is None, the lifetime of a token decides when it is renewed.
+    ``name`` and ``location`` are for the method ``apikey``. All fields below them are for
+    ``oauth2``: the driver fetches the token of this method. ``refresh_token_file`` is an absolute
+    path, empty for none. If ``expiry_margin_s`` is None, the lifetime of a token decides when it is
+    renewed.
     """
 
     method: Annotated[

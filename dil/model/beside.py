@@ -16,7 +16,7 @@ LATE_COLUMNS = (
 
 
 def with_columns(schema: str, lines: Iterable[str]) -> str:
-    r"""Return the text of a schema with the columns of ``lines`` added that it lacks.
+    r"""Return the text of a schema, followed by the columns of ``lines`` that it lacks.
 
     >>> with_columns("id: int64", ["id: string", "op: int32"])
     'id: int64\nop: int32'

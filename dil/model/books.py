@@ -40,16 +40,16 @@ class ClosedRows:
 class BookKeeping:
     """The changes of a commit to the books.
 
-    ``reopens`` are labels whose rows the commit changes; it reopens the closed ones among them.
-    ``closes`` are labels that may be closed after the commit, if they are complete then. With
-    ``forced`` they are closed even if rows are missing, and with ``again`` only reopened labels are
-    closed. ``sweeps`` is the schedule whose windows are closed as they become complete, None if no
-    run closes them.
+    ``reopens`` are labels whose rows the commit changes; the commit reopens the closed labels among
+    them. ``closes`` are labels that may be closed after the commit, if they are complete then. If
+    ``forced`` is true, they are closed even if rows are missing. If ``again`` is true, only
+    reopened labels are closed. ``sweeps`` is the schedule whose windows are closed as they become
+    complete, None if no run closes windows by itself.
 
-    A label is complete when the frontier is ``wait_ms`` past the label's end; this is the grace
-    period in which runs read the label again by themselves. With ``by_event_time`` the event-time
-    watermark has to be past the label's end, too. ``marks`` says that a registry of labels must
-    record these changes. ``reason`` is the reason that an operator gave.
+    A label is complete when the frontier is ``wait_ms`` past the label's end; ``wait_ms`` is the
+    grace period in which runs read the label again by themselves. If ``by_event_time`` is true, the
+    event-time watermark must also be past the label's end. ``marks`` says that a registry of labels
+    must record these changes. ``reason`` is the reason that an operator gave.
     """
 
     reopens: tuple[LabelWindow, ...] = ()
@@ -69,8 +69,8 @@ class Books:
 
     ``closed`` are stretches of closed windows, ascending, with gaps between them. ``reopened`` has,
     by label, the window ends of labels that were reopened and not closed again. Automatic closing
-    continues with the window that starts at ``next_low``, None before the first window. It began
-    with the window at ``first_low``, None if that start was not kept.
+    continues with the window that starts at ``next_low``, None before the first window. Automatic
+    closing began with the window at ``first_low``, None if its start was not kept.
     """
 
     closed: Sequence[Interval] = ()
@@ -80,7 +80,7 @@ class Books:
 
     @property
     def begins(self) -> int | None:
-        """Return the start of the first checked window, epoch ms UTC; None before any."""
+        """Return the start of the first checked window, epoch ms UTC; None if there is none yet."""
         if self.first_low is not None or self.next_low is None:
             return self.first_low
         return min([self.next_low, *(each.low for each in self.closed[:1])])

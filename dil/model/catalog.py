@@ -18,7 +18,7 @@ class CatalogType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CatalogSpec:
-    """The catalog's table of a dataset.
+    """The table under which a catalog registers a dataset.
 
     ``metastore`` is a thrift address, or the absolute path of the folder of an embedded metastore;
     empty if Spark's own configuration names it. ``region`` and ``endpoint`` are for Glue, empty if

@@ -1,4 +1,4 @@
-"""Settings of schema changes that rows bring, and of rows that are put aside."""
+"""Settings for rows that change the schema, and for rows that are put aside."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ContractMode(StrEnum):
 class QuarantineSpec:
     """Whether rows that are put aside are kept, and how many a work unit may put aside.
 
-    ``max_rows`` None is no limit.
+    If ``max_rows`` is None, there is no limit.
     """
 
     enabled: bool = True

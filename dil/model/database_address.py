@@ -24,8 +24,8 @@ class Server(StrEnum):
 class DatabaseAddress:
     """One database on a server, as its URL names it.
 
-    ``hosts`` holds (name, port), several only for PostgreSQL, which takes the first host that
-    answers; ``hosts`` is empty if an option names a socket. ``options`` are pairs that the driver
+    ``hosts`` holds pairs (name, port); it is empty if an option names a socket. Only PostgreSQL has
+    several hosts, and uses the first host that answers. ``options`` are pairs that the driver
     understands: the options of libpq for PostgreSQL, and the options under ``mysql-options`` in the
     documentation for MySQL. They may hold secrets and are not printed.
     """

@@ -45,11 +45,11 @@ class UnitRows(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
     """One live file of a dataset. ``uri`` is absolute (``file:///...``).
 
-    ``signature`` is the signature of the file's work unit, empty if the file holds rows of several.
-    ``timelabel`` is the label of the file's work unit, if the job has timelabels (rule T16).
-    ``is_dump`` says that the source or the job named the file: a later file of that name replaces
-    it. ``units`` have, for a file shared by several work units, the rows of each work unit in the
-    order of the file; empty if they are unknown.
+    ``signature`` is the signature of the file's work unit, empty if the file holds rows of several
+    work units. ``timelabel`` is the label of the file's work unit, if the job has timelabels (rule
+    T16). ``is_dump`` says that the source or the job named the file: a later file of that name
+    replaces it. If several work units share the file, ``units`` has the rows of each work unit, in
+    the order of the file; empty if these rows are unknown.
     """
 
     uri: str
@@ -113,8 +113,8 @@ class Move:
 class WorkUnitOutcome:
     """The new state of one work unit after a run; times epoch ms UTC.
 
-    ``high`` is the partition's end on success; on failure None, so that an earlier successful
-    high is kept (rule P21). ``low`` is the nominal partition start.
+    ``high`` is the partition's end if the work unit succeeded, else None, so that an earlier
+    successful high is kept (rule P21). ``low`` is the nominal partition start.
     """
 
     signature: str
@@ -139,8 +139,8 @@ class UnitEntry:
     Times are epoch ms UTC; ``low`` is the nominal partition start, ``high`` is the last successful
     high watermark, None if there is none. ``status`` is COMMITTED, FAILED, SKIPPED (no run took
     place in its time), or PENDING (as if never read). ``is_on_grid`` says that [low, expected_high)
-    is a partition of the job as it is configured now; only a success of such a partition counts as
-    covered.
+    is a partition of the job as it is configured now; other partitions do not count as covered,
+    even if they succeeded.
     """
 
     signature: str
@@ -157,9 +157,9 @@ class OperatorAct:
     """An operator's decision about the work units of a job, as one change that can be undone.
 
     ``verb`` and ``reason`` are kept in the chain. ``changed`` has the new index rows; rows of
-    ``removed`` are removed from the index. If ``sets_watermark``, ``watermark`` (epoch ms UTC, None
-    for none) becomes the dataset's watermark, even if it is lower. ``runs_before`` drops the
-    records of runs that began before that instant and left no staging.
+    ``removed`` are removed from the index. If ``sets_watermark`` is true, ``watermark`` (epoch ms
+    UTC, None for none) becomes the dataset's watermark, even if it is lower. The records of runs
+    that began before the instant ``runs_before`` and left no staging are dropped.
     """
 
     verb: str
@@ -195,15 +195,15 @@ class Commit:
     for a commit that only records failures or empty work units. ``schema`` is the dataset's Arrow
     schema as JSON text, empty if nothing was written. ``horizon`` is the latest instant that a
     watermark may name: max(real clock, --now). ``quarantine`` are files of rows that were put
-    aside, which are not live files; ``quarantine_removes`` are the URIs of older such files that
-    are removed with the rows that are replaced. ``checkpoints`` are members of checkpoints of the
-    job, by kind, that are set together with the commit. ``books`` says which timelabels the commit
-    closes and reopens, None if the job keeps no books. ``late_dir`` is the URI of the folder of
-    late rows: the block names the files of ``quarantine`` in this folder. It is empty for a job
-    that puts no rows beside its dataset. ``query`` is the query that made the rows of a derived
-    dataset, None for rows of a source. ``changelog_dir`` is in the same way the URI of the folder
-    of changed rows, empty if the commit keeps no changelog; ``begins_changelog`` says that the
-    changelog begins with all earlier rows.
+    aside, which are not live files; ``quarantine_removes`` are the URIs of older files of this
+    kind, which the commit removes together with the rows that it replaces. ``checkpoints`` are
+    members of checkpoints of the job, by kind, that are set together with the commit. ``books``
+    says which timelabels the commit closes and reopens, None if the job keeps no books.
+    ``late_dir`` is the URI of the folder of late rows: the block names the files of ``quarantine``
+    in this folder. It is empty for a job that puts no rows beside its dataset. ``query`` is the
+    query that made the rows of a derived dataset, None for rows of a source. In the same way,
+    ``changelog_dir`` is the URI of the folder of changed rows, empty if the commit keeps no
+    changelog; ``begins_changelog`` says that the changelog begins with all earlier rows.
     """
 
     run_id: str
@@ -227,7 +227,7 @@ class Commit:
 
     @property
     def is_compaction(self) -> bool:
-        """Return whether the commit is a compaction, which does nothing else."""
+        """Return whether the commit is a compaction; a compaction changes nothing else."""
         return self.act is not None and is_compaction(self.act.verb)
 
     @property

@@ -46,7 +46,7 @@ class InputSlice:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The settings by which rows of a query were judged late; they suffice to judge them again.
+    """The settings by which rows of a query were judged late; they suffice to judge the rows again.
 
     ``watermark`` is epoch ms UTC, None while no row is late; ``action`` is ms.late.action.
     """
@@ -61,11 +61,11 @@ class QueryStep:
     """The query of a commit: it makes the commit's data event an ExecuteQuery.
 
     ``transform`` is the body of the SetTransform that has to be in force, as compact JSON;
-    ``inputs`` are the slices in its order. ``watermark`` is the dataset's watermark after the
-    commit, in the form of a block. ``logical_hash`` covers the new rows in the order of their
-    offsets, None if the job does not set it. ``judged`` is None if rows are not judged by their
-    event time. ``last_event_ms`` is the greatest event time (epoch ms UTC) of the query's rows,
-    including repeats; None if the job does not need it, or no row has an event time.
+    ``inputs`` are the slices in the order of its inputs. ``watermark`` is the dataset's watermark
+    after the commit, in the form of a block. ``logical_hash`` covers the new rows in the order of
+    their offsets, None if the job does not set it. ``judged`` is None if rows are not judged by
+    their event time. ``last_event_ms`` is the greatest event time (epoch ms UTC) of the query's
+    rows, including repeats; None if the job does not need it, or no row has an event time.
     """
 
     transform: str

@@ -57,9 +57,9 @@ class MergeSpec:
 
     If several rows have one key, the row with the greatest ``delta_fields`` stays; of rows with
     equal fields, the later extraction stays (rule U18). ``op_field`` names the column with the
-    operation on a row, and ``delete_words`` are its values for a deleted row. ``is_soft`` marks
-    deleted rows instead of removing them. ``deletes_missing`` removes rows whose key the run did
-    not read, up to ``max_deleted_percent`` of the dataset's rows.
+    operation on a row, and ``delete_words`` are its values for a deleted row. If ``is_soft`` is
+    true, deleted rows are marked, not removed. If ``deletes_missing`` is true, rows whose key the
+    run did not read are removed, up to ``max_deleted_percent`` of the dataset's rows.
     """
 
     keys: tuple[str, ...]
@@ -93,9 +93,9 @@ class WarehouseSpec:
     """A table of a database that rows are loaded into.
 
     ``url`` is a SQLAlchemy URL; it may hold a password and is not printed. ``schema`` is empty if
-    the database has none. ``labels`` is the schedule that names labels, None for none. TIMESERIES
-    drops labels that ended ``retention_ms`` ago (None: never), and keeps labels in at most
-    ``max_partitions`` tables, or partitions if ``physical`` says so.
+    the database has none. ``labels`` is the schedule that names labels, None for none. A table of
+    kind TIMESERIES drops labels that ended ``retention_ms`` ago (None: never), and keeps labels in
+    at most ``max_partitions`` tables, or partitions if ``physical`` says so.
     """
 
     url: SecretUrl = field(repr=False)
@@ -121,7 +121,7 @@ class WarehouseSpec:
 
     @property
     def keeps_readings(self) -> bool:
-        """Return whether a work unit's rows of a label stay when it is read for another label.
+        """Return whether a label keeps a work unit's rows when the unit is read for another label.
 
         Work units without a time have the label of their run, so each label has a reading of its
         own.

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 class EgressSpec:
     """How payload rows are sent (rule G38).
 
-    ``keeps_refused`` puts rows aside that the receiver refuses for good, at most ``max_refused``
-    rows of a work unit (None is no limit). ``sends_again`` sends rows even if an earlier attempt
-    may have sent them. ``batch_rows`` rows go into one request, as an array in ``batch_field``; if
-    ``batch_field`` is empty, each row is a request of its own.
+    If ``keeps_refused`` is true, rows that the receiver refuses for good are put aside, at most
+    ``max_refused`` rows of a work unit (None is no limit). If ``sends_again`` is true, rows are
+    sent even if an earlier attempt may have sent them. ``batch_rows`` rows go into one request, as
+    an array in ``batch_field``; if ``batch_field`` is empty, each row is a request of its own.
     """
 
     keeps_refused: bool = False
@@ -26,8 +26,8 @@ class EgressSpec:
 class AuditSpec:
     """The settings of the audit, which records every request (docs/egress.md).
 
-    ``directory`` is absolute, empty for ``_audit`` in the dataset's folder. With ``is_required`` a
-    request that cannot be recorded is not sent.
+    ``directory`` is absolute, empty for ``_audit`` in the dataset's folder. If ``is_required`` is
+    true, a request that cannot be recorded is not sent.
     """
 
     enabled: bool = False
@@ -39,8 +39,8 @@ class AuditSpec:
 class AnswerCount:
     """The number of payload rows whose response had one status other than success.
 
-    ``is_kept`` says that the receiver refused the rows and that they were put aside; else the job
-    counts the status as a warning.
+    If ``is_kept`` is true, the receiver refused the rows, and they were put aside. If it is false,
+    the job counts the status as a warning.
     """
 
     status: int

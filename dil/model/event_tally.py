@@ -19,8 +19,8 @@ EVENT_TIME = "event_time"
 class PublishedRows:
     """Rows of a work unit in a live file, or in a file of late rows beside the dataset.
 
-    They are ``rows`` rows from row ``start`` on, counted from 0; None means all rows of the file.
-    ``path`` is absolute.
+    They are ``rows`` rows from row ``start`` on, counted from 0; if ``rows`` is None, they are all
+    rows of the file. ``path`` is absolute.
     """
 
     path: str
@@ -34,8 +34,8 @@ class MeterContext:
 
     ``largest`` is the largest published event time, None while there is none; ``grace_ms`` is how
     far back the run reads. ``published`` has, by signature, the published rows of each work unit,
-    which are not new when they are read again. ``is_known`` says that these are all rows that were
-    published before, so that rows that are read again can be compared with them.
+    which are not new when they are read again. ``is_known`` says that ``published`` has all earlier
+    rows, so that rows that are read again can be compared with them.
     """
 
     largest: int | None = None
@@ -49,10 +49,10 @@ class EventContext:
     """Judges the rows of a run.
 
     ``effective`` is the watermark that judges all rows of the run; if it is None, no row is late.
-    ``known`` has the signatures of work units whose rows are not judged, because it is our doing
-    that they are read late. Some were published before, but the plan ignores history and does not
-    show it; others were left behind by earlier runs. ``meter`` measures how late new rows come; it
-    is None if a run cannot measure this, such as a backfill.
+    ``known`` has the signatures of work units whose rows are not judged, because DIL itself reads
+    them late. Some of these units were published before, but the plan ignores history and does not
+    show it; earlier runs left the others behind. ``meter`` measures how late new rows come; it is
+    None if a run cannot measure this, such as a backfill.
     """
 
     effective: int | None = None
@@ -65,7 +65,7 @@ class UnitLateness:
     """The lateness of the new rows of one work unit.
 
     ``rows_by_edge`` counts the new rows by the buckets of ``dil.eventtime.lateness``. Lateness is
-    relative to ``largest_before``, the largest event time that was published then; without one
+    relative to ``largest_before``, the largest event time that was published then; if it is None,
     there are no counts. ``largest`` is the largest event time of all the unit's rows.
     ``unmeasured`` counts the rows that may be new or not. ``grace_ms`` is how far back the run
     read.
@@ -80,15 +80,15 @@ class UnitLateness:
 
 @dataclass(frozen=True, slots=True)
 class EventTally:
-    """The sum of the event times of one work unit.
+    """The tally of the event times of one work unit.
 
-    ``effective`` is the watermark that judged its rows; ``is_judged`` False says that all of the
-    rows were read again. ``rows`` is the number of rows that have an event time and moved the
-    watermark. ``nulls`` rows have no event time, ``refused`` rows were put aside because of their
-    time, and ``unjudged`` rows were read again, so that they are neither late nor counted. ``late``
-    rows were late, by at most ``most_late_ms``; of them, ``dropped`` rows were left out and
-    ``beside`` rows went beside the dataset. ``streams`` has the effect of each stream on the
-    watermark, as ``dil.eventtime.tally`` encodes it. ``lateness`` is unset if it was not measured.
+    ``effective`` is the watermark that judged its rows; ``is_judged`` is False if all of the rows
+    were read again. ``rows`` is the number of rows that have an event time and moved the watermark.
+    ``nulls`` rows have no event time, ``refused`` rows were put aside because of their time, and
+    ``unjudged`` rows were read again, so that they are neither late nor counted. ``late`` rows were
+    late, by at most ``most_late_ms``; of them, ``dropped`` rows were left out and ``beside`` rows
+    went beside the dataset. ``streams`` has the effect of each stream on the watermark, as
+    ``dil.eventtime.tally`` encodes it. ``lateness`` is unset if it was not measured.
     """
 
     effective: int | None = None

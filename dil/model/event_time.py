@@ -43,8 +43,8 @@ class AdaptiveBound:
     """The settings by which the adaptive strategy finds its bound from earlier out-of-orderness.
 
     The bound is the ``quantile`` of the last ``window`` rows of a stream, plus the margin of its
-    row count, and at least ``low_ms`` and at most ``high_ms``. ``margins`` are (up to n rows, ms),
-    ascending; the first one is the warm-up.
+    row count, and at least ``low_ms`` and at most ``high_ms``. ``margins`` are pairs (up to n rows,
+    ms), ascending; the first pair is the warm-up.
     """
 
     window: int = 5000
@@ -80,11 +80,11 @@ class EventTimeSpec:
     """The settings of event time.
 
     ``delay_ms`` is the delay of all streams, or ``delays_ms`` has the delay of each by name;
-    streams that it names are known before they have rows. ``idle_ms`` is None if streams never
-    become idle. ``lags`` says that rows are judged by the watermark of the batch before the last
-    one, as Spark judges them, and ``is_inclusive`` that a row at the watermark is late, as in
-    Spark. ``late_action`` is empty if late rows are only counted. ``reads_on`` says that requests
-    ask for rows from the low watermark on, so that the rows after an earlier reading are new.
+    the streams in ``delays_ms`` are known before they have rows. ``idle_ms`` is None if streams
+    never become idle. ``lags`` says that the watermark of the batch before the last one judges
+    rows, as in Spark. ``is_inclusive`` says that a row at the watermark is late, as in Spark.
+    ``late_action`` is empty if late rows are only counted. ``reads_on`` says that requests ask for
+    rows from the low watermark on, so that the rows after an earlier reading are new.
     """
 
     strategy: Strategy = Strategy.NONE

@@ -23,9 +23,9 @@ class GraceSpec:
     """The settings by which a run finds its grace period; lengths in ms.
 
     Under ``auto`` the grace period covers the share ``quantile`` of the measured rows, is a
-    multiple of ``unit_ms`` and between ``low_ms`` and ``high_ms``; every ``probe_every``-th run is
-    a probe, which reads ``high_ms`` back, because no other run finds rows later than its own grace
-    period. 0 means no probes.
+    multiple of ``unit_ms`` and between ``low_ms`` and ``high_ms``. Every ``probe_every``-th run is
+    a probe: it reads ``high_ms`` back, because other runs miss rows that are later than their own
+    grace period. If ``probe_every`` is 0, there are no probes.
     """
 
     mode: GraceMode = GraceMode.FIXED
@@ -63,8 +63,8 @@ class GraceMeasure:
 
     ``recommended_ms`` is None while too little is measured. ``runs_since_probe`` counts the
     scheduled runs that committed since the last probe, and ``rest`` is the rest of a probe that was
-    cut off, None without one. ``rows`` and ``commits`` are the numbers of measured rows and
-    commits; a recommendation needs ``least_rows`` and ``least_commits``.
+    cut off, None if no probe was cut off. ``rows`` and ``commits`` are the numbers of measured rows
+    and commits; a recommendation needs ``least_rows`` and ``least_commits``.
     """
 
     recommended_ms: int | None = None

@@ -1,4 +1,4 @@
-"""The records of earlier runs that planning looks up; it never reads all of them."""
+"""The records of earlier runs that planning looks up; planning never reads all records."""
 
 from __future__ import annotations
 
@@ -57,8 +57,9 @@ class UnitStretches:
 
     ``read`` stretches were read and published, ``failed`` stretches are the parts that failed
     records did not reach, and ``skipped`` stretches are left out for good. The three may overlap if
-    the partitions of the job have changed. ``newest`` is the success with the largest high, from
-    its partition's start up to that high; None if there is none, or if its work unit failed since.
+    the partitions of the job have changed. ``newest`` is the success with the largest high, as the
+    stretch from its partition's start up to this high. It is None if nothing succeeded, or if the
+    work unit of this success failed since.
     """
 
     unit_key: str
@@ -73,7 +74,8 @@ class Attendance:
     """The instants for which runs planned, epoch ms UTC (rule T14).
 
     ``committed`` is the planning time of the newest run that published or had nothing to publish,
-    None if no such run is known. ``open`` are the planning times of later runs, which did neither.
+    None if no such run is known. ``open`` are the planning times of later runs, which are not
+    committed.
     """
 
     committed: int | None = None
@@ -96,7 +98,7 @@ class History(Protocol):
         """Return the unit's coverage row; None if the unit has no record."""
 
     def records(self, unit_key: str, low: int, high: int) -> Mapping[str, UnitRecord]:
-        """Return the unit's records by signature whose partition start lies in ``[low, high)``."""
+        """Return, by signature, the unit's records with a partition start in ``[low, high)``."""
 
     def open_records(self, unit_key: str) -> Mapping[str, UnitRecord]:
-        """Return the unit's records by signature whose last attempt failed or never succeeded."""
+        """Return, by signature, the records whose last attempt failed or that never succeeded."""

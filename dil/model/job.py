@@ -99,9 +99,9 @@ class PlanningSpec:
     that name none. ``of_source`` says that the source itself names the units. If each unit is read
     once, ``once`` says how units are distinguished: by ``version`` or ``path``. ``is_dated`` says
     that the job has a range of time; else all windows are the same window, which the job did not
-    ask for. ``grace_ms`` is the grace period of runs; if ``grace`` says that the period is
-    measured, it applies until enough is measured. ``probed`` is the place from which to resume a
-    probe that was cut off.
+    ask for. ``grace_ms`` is the grace period of runs; if ``grace`` says that runs measure the
+    period, ``grace_ms`` applies until enough is measured. ``probed`` is the place from which to
+    resume a probe that was cut off.
     """
 
     datetime_name: str = "datetime"
@@ -192,15 +192,16 @@ class ExpansionSpec:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionSpec:
-    """The settings by which responses become rows, and pages are requested.
+    """The settings by which responses become rows, and by which pages are requested.
 
     ``text_columns`` are columns of the dataset that hold text. If columns are inferred, numbers in
     text columns stay as the source writes them, except in ``key_columns``: keys distinguish rows,
-    so a number has only one text there (None: any column may be a key). ``known_columns`` are all
-    columns that the dataset has from the source, empty if they are not known or the job describes
-    them. ``memory_bytes`` is the most memory that the reading process may take, 0 for no limit;
-    None is its share of the machine, which the process finds out. ``most_columns`` limits the
-    columns of rows, with the members of records, if the job does not name them; 0 is no limit.
+    so a number has only one text there. If ``key_columns`` is None, any column may be a key.
+    ``known_columns`` are all columns that the dataset has from the source, empty if they are not
+    known or the job describes them. ``memory_bytes`` is the most memory that the reading process
+    may take, 0 for no limit; if it is None, the process finds out its share of the machine.
+    ``most_columns`` limits the columns of rows, including the members of records, if the job does
+    not name them; 0 is no limit.
     """
 
     extractor: ClassRef
@@ -235,11 +236,11 @@ class ExtractionSpec:
 class ConversionSpec:
     """The settings of the conversion of rows between extractor and writer.
 
-    ``encrypted_fields`` are dot paths by the names of the source. ``keeps_columns`` says that
-    columns of the dataset which the rows lack are written as null. Formats are Joda patterns tried
-    in order; ``zone`` applies to texts that name none. ``max_failures`` rows may be put aside per
-    work unit before it fails. ``target`` are the columns of the rows that a normaliser or range
-    generator makes.
+    ``encrypted_fields`` are dot paths in the names of the source. ``keeps_columns`` says that
+    columns of the dataset that the rows lack are written as null. The formats are Joda patterns,
+    tried in order; ``zone`` applies to texts that name no zone. A work unit fails if more than
+    ``max_failures`` of its rows are put aside. ``target`` are the columns of the rows that a
+    normaliser or range generator makes.
     """
 
     converters: tuple[ClassRef, ...] = ()
@@ -280,9 +281,9 @@ class WritingSpec:
     ``own`` is set if a class of the job's own writes the files; ``format`` then decides the types
     of the columns. ``file_name`` is the template of the names of dumped files, empty for a job of
     rows. ``file_prefix`` is the beginning of the names of files of rows. ``system_columns`` say
-    where a row comes from. If rows are separated by columns or labels, at most ``most_open_files``
-    are written at once. ``owner`` and ``group`` are names of this machine, empty for the owner and
-    group of the process.
+    where a row comes from. If columns or labels separate the rows, at most ``most_open_files``
+    files are written at once. ``owner`` and ``group`` are names of this machine, empty for the
+    owner and group of the process.
     """
 
     format: OutputFormat = OutputFormat.AVRO
@@ -320,15 +321,15 @@ class DestinationSpec:
 class PublishingSpec:
     """The settings of publishing: the place of visible files, and the mode.
 
-    ``final_dir`` is an absolute path or URI. ``dataset_path`` is the dataset's folder below it,
-    ``run_folder`` says that each run has a folder of its own inside (path type default).
-    Permissions are mode bits, None for the file system's default; ``group`` is the group of folders
-    and files, empty for the file system's. ``merge`` is set for the mode of that name,
-    ``warehouse`` if rows go into a database, and ``destination`` if rows go to a class of the job's
-    own; staging is below ``final_dir`` then. ``catalog`` is the table under which a catalog
-    registers the dataset's folder. ``shares_files`` says that small work units of a run share
-    files. ``has_side_table`` says that late rows go beside the dataset, and ``keeps_changelog``
-    that changed rows do.
+    ``final_dir`` is an absolute path or URI. ``dataset_path`` is the dataset's folder below
+    ``final_dir``, and ``run_folder`` says that each run has a folder of its own in it (path type
+    default). Permissions are mode bits, None for the file system's default; ``group`` is the group
+    of folders and files, empty for the file system's default. ``merge`` is set for the mode
+    ``merge``, ``warehouse`` if rows go into a database, and ``destination`` if rows go to a class
+    of the job's own; staging is below ``final_dir`` then. ``catalog`` is the table under which a
+    catalog registers the dataset's folder. ``shares_files`` says that small work units of a run
+    share files. ``has_side_table`` says that late rows go beside the dataset; ``keeps_changelog``
+    says that changed rows are recorded beside it.
     """
 
     final_dir: str
@@ -381,7 +382,7 @@ class PublishingSpec:
 
 @dataclass(frozen=True, slots=True)
 class RunningSpec:
-    """The settings by which work units run. ``retry_interval_s`` None means jittered 1-60 s.
+    """The settings by which work units run; ``retry_interval_s`` None means 1-60 s with jitter.
 
     ``page_commit_s`` is the number of seconds between saves of progress inside a work unit, None
     for never.
@@ -403,7 +404,7 @@ class StateSpec:
 
     ``directory`` is the absolute path of a store in files, ``server`` is the database of a store on
     a server; one of the two is empty. ``former`` is the store that the same configuration would
-    name without ``fs.uri`` and its kin.
+    name without ``fs.uri`` and similar properties.
     """
 
     kind: str = "sqlite"
@@ -519,7 +520,7 @@ class Job:
     ``path`` is the job file, ``digest`` the SHA-256 of all effective properties that decide what is
     extracted and how it is written (not of run control such as threads, retries, state).
     ``known_digests`` are the digests under which this release or an earlier one may have recorded
-    the same configuration, including ``digest``; without any digest no recorded work is reused.
+    the same configuration, including ``digest``; if it has no digest, no recorded work is reused.
     ``events`` is None for a job without event column, ``query`` for a job that reads a source,
     ``stream`` for a job that runs as a batch.
     """

@@ -15,7 +15,7 @@ Steps: TypeAlias = tuple[Step, ...]
 
 
 class Reach(Enum):
-    """The reach of a path: the place of its steps, all children of it, or a search's results."""
+    """The reach of a path: one place, all children of this place, or the results of a search."""
 
     PLACE = "place"
     CHILDREN = "children"
@@ -23,7 +23,7 @@ class Reach(Enum):
 
 
 class JsonPathError(ValueError):
-    """A text begins like JSONPath and is none; ``position`` is the wrong character's, from 1."""
+    """A text begins like JSONPath and is none; the wrong character is at ``position``, from 1."""
 
     def __init__(self, reason: str, position: int | None = None) -> None:
         super().__init__(reason, position)
@@ -35,7 +35,7 @@ class JsonPathError(ValueError):
 
 
 class Missing:
-    """The type of MISSING, the value at a path that does not exist, which is not null."""
+    """The type of MISSING: the value at a path that does not exist; it differs from null."""
 
     def __repr__(self) -> str:
         return "MISSING"
@@ -48,9 +48,9 @@ MISSING = Missing()
 class Path:
     """A compiled path.
 
-    ``steps`` lead from the root to one place. A name means the member of an object. If the name is
-    a number and the value is an array, it means an element; -1 is the last one. An int means only
-    an element. The results of a search are at or below the steps.
+    ``steps`` lead from the root to one place. A step that is a name means a member of an object. If
+    the name is a number and the value is an array, the step means an element; -1 is the last one. A
+    step that is an int means only an element. The results of a search are at or below the steps.
     """
 
     text: str

@@ -103,7 +103,7 @@ class Properties(Mapping[str, object]):
         return self._origins.get(name)
 
     def is_overruled(self, name: str, by: str) -> bool:
-        """Return whether ``-D`` sets the property ``by`` for one run, and not ``name`` too."""
+        """Return whether ``-D`` sets the property ``by`` for one run, but not ``name``."""
         own, other = self.origin(name), self.origin(by)
         return other is not None and other.is_flag and not (own is not None and own.is_flag)
 

@@ -117,7 +117,7 @@ class MergedRows:
 
 @dataclass(frozen=True, slots=True)
 class ReplacedRows:
-    """Numbers of rows that left the dataset, as far as its records count them, and of new rows."""
+    """The numbers of new rows, and of rows that left the dataset, as far as they were counted."""
 
     before: int
     after: int
@@ -155,9 +155,10 @@ class RunReport:
         aside: Rows and values that a schema contract or a receiver refused.
         drift: Columns that differ from the rows that were published before.
         unit_runs: The ends of work units: failed units first, then the slowest; bounded in number.
-        merged: The counts of a merge, None for other publish modes or if it was not counted.
+        merged: The counts of a merge, None for other publish modes, or if the merge was not
+            counted.
         replaced: The counts of replaced rows, None for modes that replace none.
-        events: The event watermark and its counts; None for a job without event column, and if
+        events: The event watermark and its counts; None if the job has no event column, or if
             nothing was published.
         rows_beside: Number of rows that were published beside the dataset: late rows, and rows for
             closed timelabels.

@@ -29,7 +29,7 @@ class SecondarySpec:
 
 @dataclass(frozen=True, slots=True)
 class SecondaryVariables:
-    """Variables that tasks add to their unit's; they travel with the run and are never recorded.
+    """Variables that a task adds to those of its unit; they travel with the run, never recorded.
 
     ``authentication`` are the fields of the one authentication row, as text. ``unit_secrets`` has,
     by member and text, the plain texts of ENC(...) values in activation rows whose input is
@@ -52,7 +52,7 @@ class SecondaryVariables:
         return (*self.authentication.values(), *opened)
 
     def over(self, unit: JsonObject) -> dict[str, JsonValue]:
-        """Return a unit's variables: its members, with authentication's in their place (rule G31).
+        """Return a unit's variables: its members and authentication's fields, which win (rule G31).
 
         The result has secrets in plain text, and must not be printed.
         """

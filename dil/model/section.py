@@ -1,9 +1,10 @@
 """Declares properties of a job file: each is one field of a section, with all its facts.
 
-A section is a frozen dataclass of the properties that one part of the code reads. Its fields carry
-the arguments of pydantic's ``Field`` as metadata, where pydantic finds them when the driver reads a
-job; parsing, defaults, the reference, ``dil explain``, the JSON Schema and the digest follow from
-them. Nothing here imports pydantic: a section travels to tasks as the plain value that it is.
+A section is a frozen dataclass of the properties that one part of the code reads. The fields of a
+section carry the arguments of pydantic's ``Field`` as metadata, and pydantic finds them there when
+the driver reads a job; parsing, defaults, the reference, ``dil explain``, the JSON Schema and the
+digest follow from them. Nothing here imports pydantic: a section travels to tasks as the plain
+value that it is.
 
     @dataclass(frozen=True, slots=True)
     class Cursor(Section):
@@ -104,7 +105,7 @@ class Reader(Protocol):
     """Turns the text of a property into a value, on the driver."""
 
     def value(self, written: Written, type_: object, text: object) -> object:
-        """Return the value in the type that ``written`` marks; raise ValueError without one."""
+        """Return the value in the type that ``written`` marks; raise ValueError if it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class StandsFor:
-    """Marks special numbers that mean other numbers, as 0 means a default.
+    """Marks special numbers that stand for other numbers, such as 0 for a default.
 
     The bounds apply to the other numbers.
     """

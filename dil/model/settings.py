@@ -88,8 +88,9 @@ class Pagination(Setting):
     All other members are our own. ``next`` and ``more`` name a place of the response: ``link`` (the
     Link header, ``next`` only), ``header:<name>``, or a path in the body. ``next`` holds the
     address of the next page, ``more`` a flag. ``max_pages`` and ``max_rows`` end a walk even if the
-    source has more, or fail it with ``fail_at_cap``. ``equal_pages`` allows two pages in a row to
-    be the same. ``strict`` fails a walk if it is in doubt that each row came once.
+    source has more; if ``fail_at_cap`` is true, the walk then fails. ``equal_pages`` allows two
+    pages in a row to be the same. ``strict`` fails a walk if it is in doubt that each row came
+    once.
     """
 
     fields: Annotated[tuple[str, ...], MaxLen(3)] = member(

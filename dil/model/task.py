@@ -42,8 +42,8 @@ class RunContext:
     ``resume_from`` are folders of earlier attempts by signature; the pages there are not read
     again. Empty text as a folder means that the pages are too old to resume from. ``events`` judges
     rows by their event time, None for a job without event column. ``books`` are the closed
-    timelabels, None if rows for a closed label are published like other rows. With
-    ``shows_requests`` tasks also log each request as a curl line.
+    timelabels, None if rows for a closed label are published like other rows. If ``shows_requests``
+    is true, tasks also log each request as a curl line.
     """
 
     job: Job
@@ -114,10 +114,11 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """Counters of one attempt; bytes are as received, seconds_waited is pacing, interval and retry.
+    """Counters of one attempt; ``seconds_waited`` is the time of pacing, intervals and retries.
 
-    ``requests`` counts all sent requests, ``resent`` the requests among them that repeat a failed
-    one. ``resent`` is unset for none, so that stored results leave it out, as earlier releases did.
+    ``bytes_read`` counts bytes as received. ``requests`` counts all sent requests, ``resent`` the
+    requests among them that repeat a failed one. ``resent`` is unset if no request was repeated, so
+    that stored results leave it out, as earlier releases did.
     """
 
     requests: int = 0
@@ -147,9 +148,9 @@ class TaskReport:
     the staged files of payload rows that the receiver refused, and ``answers`` counts the payload
     rows whose status was not success. ``events`` is the tally of event times. ``late`` are the
     staged files of late rows, which go beside the dataset; ``closed`` are the rows among them that
-    came for closed timelabels. These three are unset for a job without them, so that stored results
-    leave them out. ``left_out`` are the columns of the source that ``ms.output.schema`` leaves out;
-    it is also unset if there are none.
+    came for closed timelabels. ``events``, ``late`` and ``closed`` are unset for a job without
+    them, so that stored results leave them out. ``left_out`` are the columns of the source that
+    ``ms.output.schema`` leaves out; it is also unset if there are none.
     """
 
     signature: str

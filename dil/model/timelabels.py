@@ -57,11 +57,11 @@ class TimelabelSpec:
     ``schedule`` is a valid cron expression. ``every_ms`` is a number of whole minutes. ``zone`` is
     the zone of schedule and unit, in a form that ``find_zone`` accepts. ``is_dated`` says that work
     units have a time; if not, all have the label of their run. ``column`` names the column whose
-    time labels each row, empty if none is named. ``splits`` cuts work units at the ends of windows.
-    ``catches_up`` False leaves out windows in which no run took place, and ``first_period`` leaves
-    out time before the first run's window. ``closing`` says who closes labels, ``after_close`` what
-    happens to rows for a closed label. ``earlier`` are the schedules before this one, oldest first;
-    this schedule begins at the end of the last of them.
+    time labels each row, empty if none is named. If ``splits`` is true, work units are cut at the
+    ends of windows. If ``catches_up`` is false, windows in which no run took place are left out. If
+    ``first_period`` is true, the time before the first run's window is left out. ``closing`` says
+    who closes labels, ``after_close`` what happens to rows for a closed label. ``earlier`` are the
+    schedules before this one, oldest first; this schedule begins at the end of the last of them.
     """
 
     schedule: str = ""

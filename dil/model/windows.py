@@ -47,7 +47,7 @@ class WindowSpec:
         return " ".join(parts)  # the job's author wrote the aggregates, as SQL
 
     def closes_any(self, closing: Closing) -> bool:
-        """Return whether a run that closes this time emits a window."""
+        """Return whether a run that closes this stretch of time emits a window."""
         if closing.after_ms is None:
             return True
         return self._last_end(closing.until_ms) > self._last_end(closing.after_ms)

@@ -29,8 +29,8 @@ class WorkUnit(msgspec.Struct, frozen=True, gc=False):
     ``low`` is the instant where reading starts (the partition start, or later if a part was read
     before), ``high`` is the partition's end. ``unit_json`` is the unit as compact JSON, members in
     their order: it is part of the signature. ``last_high``, ``cutoff`` (the work unit's own, C) and
-    ``overall`` (its unit's, O(u)) explain the decision and are None without a record. A task waits
-    until the instant ``not_before`` (pacing); 0 means no wait.
+    ``overall`` (its unit's, O(u)) explain the decision; they are None if there is no record. A task
+    waits until the instant ``not_before`` (pacing); 0 means no wait.
     """
 
     signature: str
@@ -116,10 +116,10 @@ class PlannedBooks:
 class Plan:
     """The work units of one run, in execution order; all times epoch ms UTC.
 
-    ``cutoff`` is the largest overall cutoff of any unit, None without history. ``skipped`` counts
-    candidates that are not due, ``left`` counts due candidates beyond the parallelism limit, and
-    ``left_low`` is the earliest partition start among these. ``work_units`` is immutable and equals
-    a tuple; its items may be made when they are accessed. ``partitions`` is the number of
+    ``cutoff`` is the largest overall cutoff of any unit, None if there is no history. ``skipped``
+    counts candidates that are not due, ``left`` counts due candidates beyond the parallelism limit,
+    and ``left_low`` is the earliest partition start among these. ``work_units`` is immutable and
+    equals a tuple; its items may be made when they are accessed. ``partitions`` is the number of
     partitions of the range. ``skips`` is None unless the plan was made with an explanation.
     ``missed`` are skipped work units that no run reads, because no run took place in their time;
     the run records them. ``before_first`` counts skipped work units that are older than the first

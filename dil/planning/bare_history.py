@@ -12,10 +12,10 @@ from dil.planning.unit_history import Known, Unit
 class BareHistory:
     """High watermarks in epoch ms UTC, or whole records, by raw signature (rule P17).
 
-    A high that equals its partition's start means that the work unit never succeeded. A record also
-    says whether the last attempt failed. Signatures are not parsed: each planned signature is
-    looked up, so that no name or unit can be mistaken for another. Records of signatures that are
-    not planned do not count (rule P18).
+    A high that equals the start of its partition means that the work unit never succeeded. A
+    record, unlike a high, also says whether the last attempt failed. Signatures are not parsed:
+    each planned signature is looked up, so that no name or unit can be mistaken for another.
+    Records of signatures that are not planned do not count (rule P18).
     """
 
     def __init__(self, highs: Mapping[str, int | UnitRecord]) -> None:
@@ -31,10 +31,11 @@ class BareHistory:
         return min(found, default=None)
 
     def known(self, units: Sequence[Unit], starts: Sequence[int]) -> Iterator[dict[int, Known]]:
-        """Yield for each unit the records of its partitions with these starts, by their index.
+        """Yield, for each unit, the records of its partitions with these starts, by index.
 
-        Signatures are compared unchanged. If none is found, they are compared as a state store's
-        keys spell them, with ``%2F`` for ``/`` (rule P17), unless two units could be meant.
+        Signatures are compared unchanged. A signature that is not found is compared as a state
+        store's keys spell it, with ``%2F`` for ``/`` (rule P17), unless this spelling could mean
+        two units.
         """
         twofold = [unit for unit in units if "%2F" in _stored(unit.signature(0))]
         keys = Counter(_stored(unit.key) for unit in twofold)

@@ -27,7 +27,7 @@ class ClosedLabels:
     def without_closed(
         self, views: Sequence[UnitHistory], partitions: Partitions
     ) -> tuple[Sequence[UnitHistory], list[list[int]]]:
-        """Return the views without partitions whose rows are rejected, and the rejected ones.
+        """Return the views without partitions whose rows are rejected, and these partitions.
 
         Nothing is left out if closed labels are reopened, or rows for them go beside the
         dataset.

@@ -1,4 +1,4 @@
-"""The rule that decides whether a candidate is due, and where reading it starts."""
+"""The rule that decides whether a candidate is due, and from which instant on it is read."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from dil.model.work_unit import Reason
 class CutoffDecision:
     """The result of the rule for one candidate; times epoch ms UTC.
 
-    ``low`` is where reading starts, None when the candidate is not due. ``cutoff`` is the
-    candidate's own cutoff C, None without an earlier success. ``waits`` says that the failure of
-    its last attempt is one reason why it is due (rule P27).
+    ``low`` is the instant at which reading starts, None if the candidate is not due. ``cutoff`` is
+    the candidate's own cutoff C, None if nothing succeeded before. ``waits`` says that the
+    candidate's last attempt failed, which is one reason to read it (rule P27).
     """
 
     low: int | None
@@ -29,11 +29,11 @@ class CutoffDecision:
 
 @dataclass(frozen=True, slots=True)
 class CutoffRule:
-    """The rule of a job: grace and abstinent period, and where reading starts.
+    """The rule of a job: its grace and abstinent period, and the instant at which reading starts.
 
-    ``shift_ms`` is abstinent minus grace period. ``from_partition_start`` reads due candidates
-    whole, as the publish mode window_replace needs (rule P22). Under ``once``, a success is never
-    due again: the units are files, which do not grow.
+    ``shift_ms`` is abstinent minus grace period. If ``from_partition_start`` is true, due
+    candidates are read whole, as the publish mode ``window_replace`` needs (rule P22). If ``once``
+    is true, a successful candidate is never due again: the units are files, which do not grow.
     """
 
     shift_ms: int
@@ -52,10 +52,11 @@ class CutoffRule:
     ) -> CutoffDecision:
         """Apply rules P19 and P20 to one candidate.
 
-        Without a record, or with one that never succeeded, [s, e) is due. Else, with
-        C = H + A - G: due when e > max(C, overall), or when the last attempt failed, and read from
-        max(s, C). A candidate with nothing left to read is not due, nor is a skipped one, for any
-        grace period. Under ``once``, only a failure makes a successful candidate due again.
+        If there is no record, or it never succeeded, [s, e) is due. Else the cutoff is C = H + A -
+        G, and the candidate is due if e > max(C, overall), or if the last attempt failed; it is
+        read from max(s, C). A candidate that has nothing left to read is not due. A skipped
+        candidate is not due for any grace period. If ``once`` is true, only a failure makes a
+        successful candidate due again.
 
         Args:
             partition: The candidate's [s, e).
@@ -77,15 +78,15 @@ class CutoffRule:
         return CutoffDecision(low if is_due else None, reason, cutoff, waits=record.failed)
 
     def overall(self, highs: Iterable[int | None]) -> int | None:
-        """Return O(u): the newest successful high of one unit, shifted; None without a success."""
+        """Return O(u): the newest successful high of one unit, shifted; None if there is none."""
         newest = max((high for high in highs if high is not None), default=None)
         return None if newest is None else newest + self.shift_ms
 
     def first_after(self, overall: int, ends: Sequence[int]) -> int:
         """Return the index of the first partition that ends after O(u); ``ends`` ascend.
 
-        Succeeded partitions from this index on are due again, and no partition before it: O(u) is
-        the newest cutoff of the unit, so ``decide`` gives the same result for each of them.
+        The succeeded partitions from this index on are due again, and none before it: O(u) is the
+        newest cutoff of the unit, so ``decide`` gives the same result for each of these partitions.
         """
         return len(ends) if self.once else bisect_right(ends, overall)
 

@@ -18,7 +18,7 @@ def arithmetic(work_unit: WorkUnit, plan: Plan) -> str:
 
     Dates are in the zone that partitions are cut in, with their offsets. If the whole partition is
     read because it never succeeded, the bounds of the window are not repeated. The unit's overall
-    cutoff is named if it is the larger one, and so decided.
+    cutoff is named if it is larger than the work unit's own cutoff, because then it decided.
     """
     zone = find_zone(plan.zone)
     if work_unit.last_high is None or work_unit.cutoff is None:

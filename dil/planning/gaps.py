@@ -1,4 +1,4 @@
-"""Finds the stretches of a range that were read and those that were not, by unit; pure."""
+"""Finds, by unit, the stretches of a range that were read, and the unread ones; pure."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _YEAR_MS = 366 * DAY_MS
 class GapStatus(StrEnum):
     """The status of a stretch of time; if stretches overlap, the first member of this list counts.
 
-    ``OPEN`` was not read, and may still be read: it is in the abstinent period of the newest
-    success, after the end of the partitions so far, or after the event-time watermark. ``NEVER``
-    is the rest.
+    An ``OPEN`` stretch was not read, but may still be read: it is in the abstinent period of the
+    newest success, after the end of the partitions so far, or after the event-time watermark. All
+    other unread stretches are ``NEVER``.
     """
 
     COMMITTED = "committed"
@@ -46,7 +46,7 @@ class Stretch(msgspec.Struct, frozen=True, gc=False):
 class UnitGaps:
     """The stretches of one unit, ascending; they fill the window, and equal neighbours are joined.
 
-    ``in_job`` is False for a unit that only the state knows: no run reads more of it.
+    ``in_job`` is False for a unit that only the state knows: no run reads this unit any more.
     """
 
     unit_key: str
@@ -65,8 +65,8 @@ def gaps(
     """Return for each unit the stretches of a window with their status.
 
     Units of the job come first, in its order, even without records; then units that only the state
-    knows, by key. If units come from input or from the source, all recorded units count as the
-    job's.
+    knows, by key. If units come from input or from the source, all recorded units count as units of
+    the job.
 
     Args:
         spec: The job's planning properties.

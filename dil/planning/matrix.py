@@ -1,4 +1,4 @@
-"""All candidates of a plan, and the choice of the due ones that a run takes."""
+"""All candidates of a plan, and the choice of the due candidates that a run takes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Candidate: TypeAlias = int
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The candidates that a run takes, in order, and the start of the earliest remaining one."""
+    """The candidates that a run takes, in order, and the earliest start among the rest."""
 
     taken: Sequence[Candidate]
     left_low: int | None
@@ -48,10 +48,10 @@ class Matrix:
     def choose(self, limit: int | None) -> Choice:
         """Choose which due candidates a run takes, at most ``limit``, in matrix order.
 
-        Candidates whose last attempt failed take at most half of the limit while other candidates
-        are due, so that candidates that can never succeed do not hold up the rest. Those with the
-        fewest attempts go first, because they have waited longest (rule P27). Under a limit of 1, a
-        first reading goes before retries.
+        While other candidates are due, candidates whose last attempt failed take at most half of
+        the limit, so that candidates that can never succeed do not hold up the others. Of the
+        failed candidates, the ones with the fewest attempts go first, because they have waited
+        longest (rule P27). Under a limit of 1, a first reading goes before retries.
         """
         due = self.due_count()
         if limit is None or due <= limit:

@@ -1,4 +1,4 @@
-"""Finds the past periods that a run leaves out: those before the first run, and missed ones.
+"""Finds the past periods that a run leaves out: before the first run, and missed periods.
 
 See rules T14 and T15. Pure.
 """
@@ -37,7 +37,8 @@ class _LabelGrid:
     def latest(self) -> Interval | None:
         """Return the window of the run's newest label, None if there is none.
 
-        It is the window of the run's now; if the range ends earlier, the newest with partitions.
+        It is the window of the run's now; if the range ends earlier, the newest window with
+        partitions.
         """
         end = self.labels.windows.of_run(self.labels.now_ms).high
         index = self.first_from(end) - 1
@@ -62,9 +63,8 @@ class MissedPeriods:
         """Leave out partitions older than the period of the first run.
 
         Args:
-            lowest: Returns the earliest recorded partition start. If it returns None, this is the
-                first run, or all earlier runs failed: then the earliest period of these runs
-                counts.
+            lowest: Returns the earliest recorded partition start. None means that this is the first
+                run, or that all earlier runs failed: then the earliest period of these runs counts.
         """
         if not self.labels.first_period:
             return self
@@ -79,7 +79,7 @@ class MissedPeriods:
     def skip_missed(
         self, views: Sequence[UnitHistory], shift_ms: int
     ) -> tuple[Sequence[UnitHistory], list[int]]:
-        """Return the views without missed partitions, and the matrix places of missed ones.
+        """Return the views without missed partitions, and the matrix places of these partitions.
 
         A partition is missed if its period is over without a run, and no run has tried it.
         Nothing is missed before the first run.

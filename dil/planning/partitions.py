@@ -49,7 +49,7 @@ WORDS = ("none", "hourly", *_STEPS)
 class Partitions:
     """Partitions in ascending order, as epoch ms UTC; they never overlap.
 
-    ``zone`` is the zone of the watermark's from, in which they were cut.
+    ``zone`` is the zone of the watermark's ``from``; the partitions were cut in this zone.
     """
 
     starts: Sequence[int]
@@ -74,14 +74,14 @@ def _interval(low: int, high: int) -> Interval:
 
 
 def partition(spec: PlanningSpec, *, now_ms: int, until_ms: int | None = None) -> Partitions:
-    """Return the partitions of the watermark's range; none if from is not before to.
+    """Return the partitions of the watermark's range; none if ``from`` is not before ``to``.
 
-    Boundary k is from plus k steps on the local calendar, clipped on its own (rule P9). A boundary
-    that falls into a DST gap moves forward by the gap, without moving the others; hourly steps are
-    elapsed hours. A last partition that is shorter than its type is kept if ``spec.partial``. The
-    range ends ``spec.delay_ms`` before now at the latest. If timelabels split work units,
-    partitions are cut again at the ends of windows (rule T12). ``until_ms`` replaces the
-    watermark's to, and the now of sub-ranges that end there.
+    Boundary k is the watermark's ``from`` plus k steps on the local calendar, clipped on its own
+    (rule P9). A boundary that falls into a DST gap moves forward by the gap, without moving the
+    other boundaries; hourly steps are elapsed hours. A last partition that is shorter than its type
+    is kept if ``spec.partial`` is true. The range ends ``spec.delay_ms`` before now at the latest.
+    If timelabels split work units, partitions are cut again at the ends of windows (rule T12).
+    ``until_ms`` replaces the watermark's ``to``, and the now of sub-ranges that end at now.
 
     Raises:
         ConfigError: a text is no point in time, a partition word is unknown, sub-ranges overlap or
@@ -108,7 +108,7 @@ def partition(spec: PlanningSpec, *, now_ms: int, until_ms: int | None = None) -
 
 
 def watermark_range(spec: PlanningSpec, *, now_ms: int) -> Interval:
-    """Return the watermark's from and to, without delay; for sub-ranges, the range that they span.
+    """Return the range of the watermark without delay; if it has sub-ranges, the range they span.
 
     Raises:
         ConfigError: a text is no point in time, or a partition word is unknown.
@@ -157,8 +157,8 @@ def labels_of(spec: PlanningSpec, now_ms: int) -> Callable[[Interval], str] | No
 def partition_from(spec: PlanningSpec, start: int, limit: int, *, now_ms: int) -> int | None:
     """Return the end of the partition that starts at ``start``, at most ``limit`` (epoch ms UTC).
 
-    None if the job has no partitions there. The grid is assumed to go through ``start``, unless
-    ``start`` begins a part that timelabels split off.
+    The result is None if the job has no partitions there. The grid is assumed to go through
+    ``start``, unless a part that timelabels split off begins at ``start``.
     """
     zone = _instant(spec.start, WATERMARK_KEY, spec.zone, now_ms=now_ms, end=False).zone
     windows = splitting_windows(spec)
@@ -184,8 +184,8 @@ def partition_from(spec: PlanningSpec, start: int, limit: int, *, now_ms: int) -
 def shape(spec: PlanningSpec) -> str:
     """Return as text all that signatures depend on: both watermarks' names, from, zone, partition.
 
-    A from such as P30D has the same shape every day (rule P33). The schedule counts if it splits
-    work units.
+    A ``from`` such as P30D has the same shape every day (rule P33). The schedule is part of the
+    shape if it splits work units.
 
     Raises:
         ConfigError: from is no point in time.

@@ -18,9 +18,9 @@ _KEY = "--plan"
 class SavedPlan:
     """A plan, with the conditions that must still hold when it is run.
 
-    ``digest`` is that of the job's configuration and ``backfill`` its switch, which the digest
-    leaves out. ``head`` is the hash of the newest block when the plan was made, None for an empty
-    chain. ``checksum`` is the SHA-256 of all this; it is only set in the file.
+    ``digest`` is the digest of the job's configuration; ``backfill`` is the job's switch, which the
+    digest leaves out. ``head`` is the hash of the newest block when the plan was made, None for an
+    empty chain. ``checksum`` is the SHA-256 of all this; it is only set in the file.
     """
 
     job: str
@@ -44,7 +44,7 @@ def encode_plan(saved: SavedPlan) -> bytes:
 
 
 def decode_plan(content: bytes, name: str) -> SavedPlan:
-    """Decode the file's content of ``encode_plan``; ``name`` names the file in messages.
+    """Return the plan in a file that ``encode_plan`` wrote; ``name`` names the file in messages.
 
     Raises:
         ConfigError: the file is no plan, or has another format.

@@ -41,8 +41,8 @@ def plan(
 ) -> Plan:
     """Return the plan of a run; pure: no clock, no files, no state but ``history``.
 
-    Candidates are walked partition by partition, within each unit by unit. The cost grows with the
-    units and the due work units, not with the history, unless ``explain`` is on.
+    Candidates are walked partition by partition, and unit by unit in each partition. The cost grows
+    with the units and the due work units, not with the history, unless ``explain`` is on.
 
     Args:
         spec: The parsed planning properties.

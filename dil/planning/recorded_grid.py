@@ -20,9 +20,9 @@ _BEYOND_MS = 400 * 86_400_000
 class Grid:
     """The partitions of a job up to the end of the records, whatever ``to`` and now are.
 
-    ``is_same_kind`` says that earlier runs cut time in the same way, and only ``from`` has moved: a
-    recorded partition that ends earlier was cut off by the earlier ``to``. ``only_start`` is the
-    only start of a job without partitions, None with partitions.
+    ``is_same_kind`` says that earlier runs cut time in the same way, and only ``from`` has moved:
+    then the earlier ``to`` cut off a recorded partition that ends earlier. ``only_start`` is the
+    only start of a job without partitions, None if the job has partitions.
     """
 
     partitions: Partitions
@@ -32,7 +32,7 @@ class Grid:
     def misfits(self, recorded: Iterable[Interval]) -> Iterator[Interval]:
         """Yield the recorded partitions that a plan would read again under other boundaries.
 
-        Records outside of all partitions are not among them: no plan reads these again.
+        Recorded partitions outside of all partitions are left out: no plan reads them again.
         """
         starts, ends = self.partitions.starts, self.partitions.ends
         for each in recorded:
@@ -49,7 +49,7 @@ class Grid:
 
 
 def grid_until(spec: PlanningSpec, reached_ms: int, known_shape: str, *, now_ms: int) -> Grid:
-    """Return the partitions of a job up to where records reach, epoch ms UTC.
+    """Return the partitions of a job up to the end of its records, ``reached_ms`` (epoch ms UTC).
 
     Raises:
         ConfigError: as ``partition``.

@@ -31,9 +31,9 @@ def remainders_past_backfill(
 ) -> tuple[WorkUnit, ...]:
     """Return the parts below the end of a backfill that stay unread, as work units.
 
-    A unit's cutoff follows its newest high (rule P19). A backfill that goes beyond this high moves
-    the cutoff past a partition that was read in part, whose other rows would never be read.
-    Recorded as failed, the remainder stays due (rule P20).
+    A unit's cutoff follows its newest high (rule P19). A backfill beyond this high moves the cutoff
+    past a partition that was read in part; the other rows of this partition would never be read. If
+    the remainder is recorded as failed, it stays due (rule P20).
     """
     windows = splitting_windows(spec)
     if not spec.backfill or (spec.partition not in _WIDEST_MS and windows is None):

@@ -17,8 +17,9 @@ class Labels:
     """Gives partitions their labels; pickles.
 
     A partition inside one window has the window's label; a partition that touches several windows
-    has the label of the last. With a unit in place of a schedule, the window of the partition's low
-    decides. If work units have no time, all have the label of the run's window (rules T9 to T13).
+    has the label of the last window. If the spec has a unit in place of a schedule, the window of
+    the partition's low decides. If work units have no time, all have the label of the run's window
+    (rules T9 to T13).
     """
 
     spec: TimelabelSpec
@@ -50,9 +51,9 @@ class Labels:
 
 
 def timelabels(spec: TimelabelSpec, now_ms: int) -> Callable[[Interval], str]:
-    """Return the function that gives a partition its label, see Labels.
+    """Return the function that gives a partition its label; see ``Labels``.
 
-    Windows are computed when first asked for, and kept.
+    Windows are computed when they are first needed, and kept.
 
     Args:
         spec: The parsed ``ms.timelabel.*`` properties.

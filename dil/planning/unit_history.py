@@ -1,4 +1,4 @@
-"""Looks up the records of one unit's partitions; the cost grows only with the due ones."""
+"""Looks up the records of one unit's partitions; the cost grows only with the due partitions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class UnitHistory:
     ``highs`` has the highs of partitions whose last attempt succeeded; ``open`` has the records of
     partitions that failed last or never succeeded. Partitions in neither have no record, or are
     covered and not due. ``regular`` are the due partitions that did not fail last, ``retries`` are
-    the due ones that did. ``overall`` is the unit's cutoff O(u).
+    the due partitions that did. ``overall`` is the unit's cutoff O(u).
     """
 
     highs: Mapping[int, int]
@@ -71,7 +71,7 @@ class UnitHistory:
         return len(self.regular) + len(self.retries)
 
     def has_first_reading(self) -> bool:
-        """Return whether a due partition was never tried, or has never been read by its record."""
+        """Return whether a due partition was never tried, or never read according to its record."""
         return any(index not in self.highs for index in self.regular)
 
     def not_due(self) -> list[int]:
@@ -91,7 +91,7 @@ def weigh(
     rule: CutoffRule,
     settled: range = _NONE,
 ) -> UnitHistory:
-    """Return the view of one unit with its due partitions, from its known records by index.
+    """Return the view of one unit with its due partitions, made of its known records by index.
 
     Partitions in ``settled`` succeeded and are not due; they need not be known.
     """
@@ -143,8 +143,8 @@ def look_up(
 ) -> UnitHistory:
     """Return the view of one unit; the store's coverage row saves look-ups of settled partitions.
 
-    Only records with a planned signature count (rule P18). With a coverage row
-    and ``fully`` off, covered partitions that end at or before the unit's cutoff are not looked
+    Only records with a planned signature count (rule P18). If there is a coverage row, and
+    ``fully`` is false, covered partitions that end at or before the unit's cutoff are not looked
     up; the result is the same.
     """
     coverage = history.coverage(unit.key)
@@ -155,7 +155,7 @@ def look_up(
     lookup = _Lookup(history, unit, partitions)
     settled = _NONE if fully else _settled(coverage, partitions, rule)
     records = lookup.around(settled, coverage) if settled else {}
-    # The newest success must be a planned partition, else the row covers other partitions, too.
+    # If the newest success is no planned partition, the row also covers other partitions.
     if not any(record.high == coverage.max_high for record in records.values()):
         settled = _NONE
         records = lookup.planned(0, len(partitions))

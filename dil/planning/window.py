@@ -1,4 +1,4 @@
-"""Plans a backfill's window: the job's partitions in a range, as far as runs have read them."""
+"""Plans the window of a backfill: a job's partitions in a range, as far as runs have read them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ENC(...) texts, ``env:`` and ``file:`` references: from what a job file says to a Secret."""
+"""Turns ENC(...) texts and references such as ``env:`` and ``file:`` in job files into Secrets."""
 
 from dil.secrets.forms import is_encrypted, is_reference
 from dil.secrets.learning import learn, learned

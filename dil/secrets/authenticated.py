@@ -7,11 +7,11 @@
     1 byte   scrypt's p               so many   the purpose in UTF-8
     16 bytes salt of the key          the rest  cipher text and its 16 byte tag
 
-The purpose is the property that the text was encrypted for, and the text opens for no other.
-``ENC(v1:...)`` has neither purpose nor its length, and opens for all.
+The purpose is the property that the text was encrypted for; the text opens for no other property.
+``ENC(v1:...)`` has neither a purpose nor its length, and opens for every property.
 
-All bytes before the cipher text, and the prefix, are authenticated with it. A wrong password and
-a changed text look the same, and neither passes unnoticed.
+The prefix and all bytes before the cipher text are authenticated together with it. A wrong password
+and a changed text give the same error; neither passes unnoticed.
 
 Source: RFC 7914 (scrypt), NIST SP 800-38D (GCM, 96 bit nonces); cost as in the OWASP Password
 Storage Cheat Sheet, read 2024-06.
@@ -38,13 +38,13 @@ _FIXED_BYTES = _HEAD_BYTES + _NONCE_BYTES
 _LENGTH_BYTES = 2
 _KEY_BYTES = 32
 _LARGEST_LOG_N = 20
-# What a text may ask for: a changed one must not take all memory or an hour before it is refused.
+# The most cost that a text may ask for: a changed text must not take all memory, or an hour.
 _LARGEST_MEMORY = 256 * 2**20
 _LARGEST_P = 16
 
 
 class PurposeError(ValueError):
-    """A text was opened for another purpose than its own, which is authentic."""
+    """A text was opened for another purpose than the authentic ``purpose`` in it."""
 
     def __init__(self, purpose: str) -> None:
         super().__init__(f"the text was encrypted for {purpose}")
@@ -53,7 +53,7 @@ class PurposeError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a key costs to derive: 32 MiB and about a third of a second by default."""
+    """The cost of deriving a key: 32 MiB and about a third of a second by default."""
 
     log_n: int = 15
     r: int = 8
@@ -65,10 +65,10 @@ class Cost:
         return 128 * self.r * (1 << self.log_n)
 
     def check(self) -> None:
-        """Refuse what no writer of this form asks for.
+        """Refuse a cost that no writer of this form asks for.
 
         Raises:
-            ValueError: out of bounds.
+            ValueError: the cost is out of bounds.
         """
         is_sane = 1 <= self.log_n <= _LARGEST_LOG_N and self.r > 0 and 1 <= self.p <= _LARGEST_P
         if not is_sane or self.memory > _LARGEST_MEMORY:
@@ -79,8 +79,8 @@ class Cost:
 class Encryptor:
     """Encrypts texts under one master password; derives its key once.
 
-    ``salt`` is random for each encryptor; the texts of one share it, so that whoever reads them
-    derives one key.
+    ``salt`` is random for each encryptor; all texts of one encryptor share the salt, so that a
+    reader derives one key for them.
     """
 
     password: str
@@ -95,7 +95,7 @@ class Encryptor:
     def encrypt(self, text: str, purpose: str = "") -> str:
         """Encrypt a text for a purpose as ``ENC(v2:...)``; the result is different in each call.
 
-        Without a purpose it is ``ENC(v1:...)``, which can be decrypted for every purpose.
+        Without a purpose the result is ``ENC(v1:...)``, which can be decrypted for every purpose.
         """
         version, bound = ANYWHERE, b""
         if purpose:
@@ -113,9 +113,9 @@ def decrypt(cipher_text: str, password: str, purpose: str = "") -> str:
     """Return the plain text of the text inside ``ENC(...)``, prefix included.
 
     Raises:
-        PurposeError: it was encrypted for another purpose.
-        ValueError: it was cut off or changed, or the password is another one. The message repeats
-            neither text.
+        PurposeError: the text was encrypted for another purpose.
+        ValueError: the text was cut off or changed, or the password does not fit. The message
+            repeats neither the text nor the password.
     """
     version = version_of(cipher_text)
     raw = _decoded(cipher_text.removeprefix(version))
@@ -135,9 +135,9 @@ def decrypt(cipher_text: str, password: str, purpose: str = "") -> str:
 
 
 def purpose_of(text: str) -> str:
-    """Return the purpose that a whole ``ENC(v2:...)`` names; empty where it names none.
+    """Return the purpose that a whole ``ENC(v2:...)`` names; empty if it names none.
 
-    Only decryption shows that it is authentic.
+    Only decryption shows that the purpose is authentic.
     """
     found = ENCRYPTED.fullmatch(text)
     if found is None or version_of(found[1]) != BOUND:
@@ -161,7 +161,7 @@ def _decoded(text: str) -> bytes:
 
 
 def _purpose_place(raw: bytes) -> tuple[int, int]:
-    """Return where the purpose starts and ends."""
+    """Return the positions at which the purpose starts and ends."""
     start = _FIXED_BYTES + _LENGTH_BYTES
     end = start + int.from_bytes(raw[_FIXED_BYTES:start], "big")
     if len(raw) < end + _TAG_BYTES:
@@ -171,7 +171,7 @@ def _purpose_place(raw: bytes) -> tuple[int, int]:
 
 @functools.lru_cache(maxsize=64)
 def _derived(password: str, salt: bytes, cost: Cost) -> bytes:
-    """Return the key of a password; kept, as it is slow on purpose."""
+    """Return the key of a password; keys are cached, because deriving one is slow on purpose."""
     return hashlib.scrypt(
         password.encode(),
         salt=salt,

@@ -1,4 +1,4 @@
-"""How a secret may be written: plain, ``ENC(...)``, ``env:NAME`` or ``file:PATH``."""
+"""The forms in which a secret may be written: plain, ``ENC(...)``, ``env:NAME``, ``file:PATH``."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import re
 
 ANYWHERE = "v1:"
 BOUND = "v2:"
-VERSIONS = frozenset({"", ANYWHERE, BOUND})  # the empty one means DIL's forms
+VERSIONS = frozenset({"", ANYWHERE, BOUND})  # the empty text means DIL's forms
 
 ENCRYPTED = re.compile(r"ENC\((.*)\)", re.DOTALL)
 ENVIRONMENT = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
 FILE = re.compile(r"file:(?://(?:localhost)?(?=/))?(.+)", re.DOTALL)
 
-# An encrypted text inside a longer one, such as a line of a job file.
+# An encrypted text inside a longer text, such as a line of a job file.
 ENCRYPTED_INSIDE = re.compile(r"ENC\(([A-Za-z0-9+/=:_-]+)\)")
 
 _VERSION = re.compile(r"v[0-9]+:")
 
 
 def is_reference(text: str) -> bool:
-    """Return whether a text means a secret: ENC(...), env:NAME or file:PATH, as a whole."""
+    """Return whether a whole text is ENC(...), env:NAME or file:PATH, and so means a secret."""
     return any(form.fullmatch(text) for form in (ENCRYPTED, ENVIRONMENT, FILE))
 
 
@@ -31,7 +31,7 @@ def is_encrypted(text: str) -> bool:
 def version_of(cipher_text: str) -> str:
     """Return the version in front, such as ``v1:``; empty for DIL's forms.
 
-    Base64 has no colon, so the two cannot be taken for each other.
+    Base64 has no colon, so DIL's forms never look like a version.
     """
     match = _VERSION.match(cipher_text)
     return match[0] if match else ""

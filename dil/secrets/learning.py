@@ -1,7 +1,7 @@
 """Secrets that a process learned while it ran, such as fetched tokens: no job file names them.
 
-Whatever leaves the process as text has to mask them too, so they are kept for the whole process,
-as its log is.
+Every text that leaves the process must mask these secrets, too. So they are kept for the whole
+process, like its log.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import threading
 
 from dil.model.secret import Secret
 
-# A run of a day renews a token some hundred times; older ones have expired.
+# A run of a day renews a token about a hundred times; older tokens have expired.
 _KEPT = 200
 _lock = threading.Lock()
 _learned: list[tuple[Secret, ...]] = [()]
@@ -25,5 +25,5 @@ def learn(secret: Secret) -> None:
 
 
 def learned() -> tuple[Secret, ...]:
-    """Return what was learned; the same object until there is more."""
+    """Return the learned secrets; the same object until another secret is learned."""
     return _learned[0]

@@ -1,7 +1,7 @@
-"""Reading of DIL's password based encryption: MD5 with DES, and MD5 with triple DES.
+"""Decrypts DIL's password-based encryption: MD5 with DES, and MD5 with triple DES.
 
-Both are weak and kept for reading old values only (rule S2). A wrong password is
-noticed by its padding, which one wrong password in 256 passes by chance.
+Both are weak, and kept only to read old values (rule S2). Wrong padding shows a wrong password, but
+one wrong password in 256 gives right padding by chance.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def decrypt(cipher_text: str, password: str, *, strong: bool) -> str:
     """Return the plain text of the text inside ``ENC(...)``.
 
     Args:
-        cipher_text: Base64 of eight bytes of salt and the cipher text.
+        cipher_text: Base64 of eight bytes of salt, followed by the cipher text.
         password: The master password.
-        strong: Triple DES instead of DES (rule S2).
+        strong: Whether triple DES was used, not DES (rule S2).
 
     Raises:
-        ValueError: not base64, not whole blocks, or the password does not fit.
+        ValueError: the text is not base64 or has no whole blocks, or the password does not fit.
     """
     try:
         raw = base64.b64decode(cipher_text, validate=True)
@@ -69,5 +69,5 @@ def _decrypt_blocks(blocks: bytes, key: bytes, vector: bytes) -> str:
         padded = decryptor.update(blocks) + decryptor.finalize()
         return (padding.update(padded) + padding.finalize()).decode()
     except ValueError as error:
-        # The cause may quote bytes of the plain text; it is not passed on.
+        # The error itself may quote bytes of the plain text, so it is not passed on.
         raise ValueError("no master password fits") from error.__cause__

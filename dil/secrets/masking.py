@@ -1,8 +1,8 @@
 """Masks the secrets of the running task, preview or query in texts that are shortened.
 
-A cut goes through a secret as through anything else, and what is left of it is found by no search.
-So whoever shortens a text of a source masks it first; which secrets there are is for its caller to
-say, since a plug-in does not know them.
+A cut may go through a secret, and no later search finds the remaining half. So code that shortens a
+text of a source masks the text first. A plug-in does not know the secrets, so its caller provides
+the mask.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _mask: ContextVar[Callable[[str], str]] = ContextVar("mask", default=str)
 
 @contextmanager
 def masking(mask: Callable[[str], str]) -> Iterator[None]:
-    """Let ``masked`` use this mask inside the block, in this thread."""
+    """Let ``masked`` use ``mask`` inside the block, in this thread."""
     before = _mask.set(mask)
     try:
         yield

@@ -7,14 +7,14 @@ from typing import BinaryIO
 
 
 def master_password_files(path: str, count: int) -> tuple[str, ...]:
-    """Return where master passwords are looked for: ``path``, ``path.1``, ..., ``count`` files."""
+    """Return the ``count`` files that may hold master passwords: ``path``, ``path.1``, ..."""
     return (path, *(f"{path}.{index}" for index in range(1, count)))
 
 
 def read_master_passwords(
     path: str, count: int, opened: Callable[[str], BinaryIO]
 ) -> tuple[str, ...]:
-    """Return the first line of ``path``, ``path.1``, ... of those of ``count`` files that exist.
+    """Return the first line of each existing file of ``count`` files: ``path``, ``path.1``, ...
 
     ``opened`` opens a file for reading, as ``Filesystem.open_input`` does.
 

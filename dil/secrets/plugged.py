@@ -15,13 +15,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PluggedReferences:
-    """The resolvers of a job by their prefixes; asks for each reference once."""
+    """The resolvers of a job by their prefixes; each reference is resolved once."""
 
     resolvers: Mapping[str, ReferenceResolver] = field(default_factory=dict)
     _known: dict[str, Secret] = field(default_factory=dict, compare=False)
 
     def knows(self, text: str) -> bool:
-        """Return whether a whole text is a reference of one of the prefixes."""
+        """Return whether a whole text is a reference with one of the prefixes."""
         prefix, colon, _ = text.partition(":")
         return bool(colon) and prefix in self.resolvers
 
@@ -29,7 +29,7 @@ class PluggedReferences:
         """Check the form of a reference, without any I/O.
 
         Raises:
-            UnresolvedReferenceError: no secret can have it.
+            UnresolvedReferenceError: no secret can have this reference.
         """
         prefix, _, reference = text.partition(":")
         _called(prefix, self.resolvers[prefix].check, reference)
@@ -38,7 +38,7 @@ class PluggedReferences:
         """Return the secret of a reference.
 
         Raises:
-            UnresolvedReferenceError: its resolver finds none, or is broken.
+            UnresolvedReferenceError: the resolver finds no secret, or is broken.
         """
         if text not in self._known:
             prefix, _, reference = text.partition(":")
@@ -56,7 +56,7 @@ def _called(prefix: str, method: Callable[[str], T], reference: str) -> T:
     except UnresolvedReferenceError:
         raise
     except Exception as error:
-        # What a foreign exception says may hold the secret, or the token that opens it.
+        # The text of a foreign exception may hold the secret, or the token that opens it.
         place = extract_tb(error.__traceback__)[-1]
         raise UnresolvedReferenceError(
             f"is a reference for {prefix}, whose resolver failed ({type(error).__name__})",

@@ -1,4 +1,4 @@
-"""One secret value as a job file may write it: plain, ENC(...), env:NAME, file:PATH, or another."""
+"""Resolves a secret as a job file writes it: plain, ENC(...), env:NAME, file:PATH, a plug-in's."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class SecretError(ValueError):
 class SecretResolver:
     """Turns texts into Secrets.
 
-    ``passwords`` are tried in order (rule S3), ``strong`` chooses between DIL's two
-    algorithms (rule S2; our own forms, ``ENC(v2:...)``, name their version), ``folder`` is where
-    relative ``file:`` paths start. ``missing`` are files that were to hold a master password and
-    are not there. ``is_unread`` says that they could not be read, which is reported already.
-    ``plugged`` resolves references of other prefixes.
+    ``passwords`` are tried in order (rule S3). ``strong`` chooses between DIL's two algorithms
+    (rule S2); our own forms, such as ``ENC(v2:...)``, name their version. Relative ``file:`` paths
+    start at ``folder``. ``missing`` are files that should hold a master password but do not exist.
+    ``is_unread`` says that the master passwords could not be read, and that this was already
+    reported. ``plugged`` resolves references with other prefixes.
     """
 
     environ: Mapping[str, str]
@@ -53,26 +53,27 @@ class SecretResolver:
     plugged: PluggedReferences = field(default_factory=PluggedReferences)
 
     def is_reference(self, text: str) -> bool:
-        """Return whether a text means a secret, by any of the forms that the job knows."""
+        """Return whether a text has one of the forms in which the job knows secrets."""
         return is_reference(text) or self.plugged.knows(text)
 
     def is_costly(self, text: str) -> bool:
-        """Return whether a secret takes long to be had: a key is derived, or a server asked."""
+        """Return whether a secret takes long to get: a key must be derived, or a server asked."""
         return is_encrypted(text) or (not is_reference(text) and self.plugged.knows(text))
 
     def nearest_prefix(self, text: str) -> str:
-        """Return the prefix of references that a plain text nearly begins with, if it does."""
+        """Return the known prefix nearest to the prefix of a plain text; empty if none is near."""
         prefix, colon, _ = text.partition(":")
         return nearest_word(prefix, ("env", "file", *self.plugged.resolvers)) if colon else ""
 
     def resolve(self, text: str, purpose: str = "") -> Secret:
         """Return the secret that a text means; plain text means itself.
 
-        ``purpose`` is the property that the secret is for: ENC(v2:...) opens for its own alone.
+        ``purpose`` is the property that the secret is for: ENC(v2:...) opens only for its own
+        purpose.
 
         Raises:
-            SecretError: unknown variable, unreadable file, no or no fitting master password, or
-                encrypted for another purpose.
+            SecretError: the variable is unknown, the file is unreadable, the master password is
+                missing or does not fit, or the text was encrypted for another purpose.
         """
         if match := ENCRYPTED.fullmatch(text):
             return self._decrypted(match[1], purpose)
@@ -85,10 +86,11 @@ class SecretResolver:
         return Secret(text)
 
     def check(self, text: str) -> None:
-        """Check as much of a text as costs nothing: nothing is decrypted, and no server asked.
+        """Check what costs nothing about a text: nothing is decrypted, and no server is asked.
 
         Raises:
-            SecretError: as ``resolve``, but for a master password or a purpose that does not fit.
+            SecretError: as ``resolve``, except for a master password or a purpose that does not
+                fit.
         """
         if match := ENCRYPTED.fullmatch(text):
             self._check_encrypted(match[1])

@@ -1,4 +1,4 @@
-"""Job files whose ``ENC(...)`` texts are encrypted again, as a text: nothing else changes."""
+"""Encrypts the ``ENC(...)`` texts of a job file again, and changes nothing else in its text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COMMENT = re.compile(r"[ \t\f]*[#!]")
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """The new text of a file, and the lines (from 1) of what was encrypted again."""
+    """The new text of a file, and the lines (from 1) of the texts that were encrypted again."""
 
     text: str
     lines: tuple[int, ...]
@@ -24,7 +24,7 @@ class Rewritten:
 def reencrypt(text: str, resolver: SecretResolver, encryptor: Encryptor) -> Rewritten:
     """Return a job file's text with every ``ENC(...)`` encrypted by ``encryptor``.
 
-    Comment lines stay as they are, and so does what each text was encrypted for.
+    Comment lines stay as they are, and each text keeps its purpose.
 
     Raises:
         SecretError: a text cannot be decrypted; the error names its line.

@@ -67,14 +67,14 @@ def check_regex(pattern: str, where: str) -> None:
     """Refuse a text that is no Java regular expression.
 
     Raises:
-        ShapeError: the text is none; its message begins with ``where``.
+        ShapeError: the text is not valid; the message begins with ``where``.
     """
     if error := regex_error(pattern):
         raise ShapeError((f"{where}: {error}", REGEX_FIX)) from error
 
 
 def regex_error(pattern: str) -> ValueError | None:
-    """Return why a text is no Java regular expression; None if it is."""
+    """Return why a text is no Java regular expression; None if it is one."""
     from dil.text.java_regex import compile_java  # few jobs have expressions
 
     try:
@@ -88,7 +88,7 @@ def check_date_pattern(pattern: str, where: str) -> None:
     """Refuse a text that is no Joda pattern.
 
     Raises:
-        ShapeError: the text is none; its message begins with ``where``.
+        ShapeError: the text is not valid; the message begins with ``where``.
     """
     if found := date_pattern_error(pattern):
         why, fix = found

@@ -88,7 +88,7 @@ class ReadContext(Protocol):
 
 
 def note_missing(path: str, notice: Callable[[str, str], None], where: str = "") -> None:
-    """Give a notice if this machine lacks a file; other machines with tasks may have it."""
+    """Give a notice if this machine lacks a file; other machines that run tasks may have it."""
     try:
         is_there = Path(path).expanduser().is_file()
     except (OSError, RuntimeError, ValueError):  # too long, no such user, a zero byte

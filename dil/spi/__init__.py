@@ -34,7 +34,7 @@ SECTIONS = {
 }
 
 
-def __getattr__(name: str) -> Any:  # a class, which one only the name says
+def __getattr__(name: str) -> Any:  # a class; the name decides which one
     if name not in SECTIONS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"dil.sections.{SECTIONS[name]}"), name)

@@ -11,7 +11,7 @@ from dil.model.json import JsonObject, JsonValue
 
 @dataclass(frozen=True, slots=True)
 class AuditedRequest:
-    """One request in the form of its sending; the audit trail masks the job's secrets in it."""
+    """One request as the session sends it; the audit trail masks the job's secrets in it."""
 
     method: str
     uri: str = field(repr=False)
@@ -31,7 +31,7 @@ class AuditTrail(Protocol):
         """
 
     def answered(self, number: int, status: int, error: str = "") -> None:
-        """Record the outcome of a request: the status of its answer, or why there is none.
+        """Record the outcome of a request: the status of the answer, or why no answer came.
 
         Raises:
             WriteError: see ``sent``.

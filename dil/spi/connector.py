@@ -1,7 +1,7 @@
 """The connector contract: a protocol opens a session, and the session answers requests.
 
-A connector runs inside a task, on an executor. The task creates it from its class, without
-arguments, so it need not be picklable. A connector has no paging loop: the loop in
+A connector runs inside a task, on an executor. The task creates the connector from its class,
+without arguments, so a connector need not be picklable. A connector has no paging loop: the loop in
 ``dil.extraction`` calls the session once for each page (docs/writing-a-connector.md).
 """
 
@@ -75,10 +75,10 @@ class RequestValues:
 
     ``variables`` are the values for ``{{name}}``. ``parameters`` are the declared parameters in
     order, without temporaries; they are sent if no placeholder uses them. ``page`` counts from 0.
-    ``next_uri`` is the address of the next page from the last answer, which must be requested
-    unchanged; empty if the answer named none. ``payload`` is the row to send, None without a row;
-    ``idempotency_key`` names this row, the same in every attempt and run. Secrets are revealed
-    here, so this class does not print its values.
+    ``next_uri`` is the address of the next page that the last answer named, empty if it named none;
+    request the address unchanged. ``payload`` is the row to send, None if no row is sent.
+    ``idempotency_key`` names this row by the same text in every attempt and run. Secrets are
+    revealed here, so this class does not print its values.
     """
 
     variables: Mapping[str, JsonValue] = field(repr=False)
@@ -97,7 +97,7 @@ class Response:
     has no content (an HTTP warning, 204). ``headers`` has the names as received; use ``header`` for
     look-ups. ``content_type`` is the lower-case media type without parameters, empty if unknown.
     ``location`` names the request in messages, without secrets. ``uri`` is the address that
-    answered, after redirects, from which relative links are resolved. ``status`` is the protocol's
+    answered, after redirects; relative links are resolved from it. ``status`` is the protocol's
     number for the outcome, 0 if it has none. ``has_more`` is true if the session has another answer
     of its own, such as the next file of a folder: then the loop calls the session again, whatever
     the job's paging rules say (docs/files.md).
@@ -126,11 +126,11 @@ class Session(ABC):  # noqa: B024 - close has a default, a plain session is no s
     """An open connection of one attempt; it is always closed at the attempt's end.
 
     ``seconds_waited`` is the time for which the session itself has held requests back so far,
-    before retries or for a source's rate limit. A session that waits adds to it, and the run's
-    counters include it. ``retries`` counts the failed requests that the session has sent again by
-    itself; the report adds them to the calls of the session. ``audits`` is true if the session
-    itself records each of its requests, including repetitions, in the context's ``audit``; for
-    other sessions the task records one request for each call.
+    before retries or for a source's rate limit. A session that waits adds to ``seconds_waited``,
+    and the run's counters include this time. ``retries`` counts the failed requests that the
+    session has sent again by itself; the report adds them to the calls of the session. ``audits``
+    is true if the session itself records each of its requests, including repetitions, in the
+    context's ``audit``; for other sessions the task records one request for each call.
     """
 
     audits: ClassVar[bool] = False
@@ -164,7 +164,7 @@ class Session(ABC):  # noqa: B024 - close has a default, a plain session is no s
         return None
 
     def close(self) -> None:  # noqa: B027 - many sessions have nothing to close
-        """Release the session's resources; the caller closes it once."""
+        """Release the session's resources; the caller calls this once."""
 
 
 class ByteSession(Session):
@@ -234,11 +234,11 @@ class Connector(ABC):
 
     ``reads_window`` is true if sessions use ``low`` and ``high`` of their work unit. If it is
     false, pages that were read for one window are resumed for another window, unless a parameter is
-    a watermark. A subclass does not inherit the value; it sets it again.
+    a watermark. A subclass does not inherit the value from its base class, but must set it itself.
 
-    ``overlaps`` is true if sessions mostly wait for a network, and several of them may be open in
-    one process, each used by a thread of its own: then a task reads several work units at once. A
-    subclass does not inherit this value either.
+    ``overlaps`` is true if sessions mostly wait for a network, and if several sessions may be open
+    in one process, each in a thread of its own: then a task reads several work units at once. A
+    subclass must set this value itself, too.
     """
 
     sections: ClassVar[tuple[type[Section], ...]] = ()
@@ -261,18 +261,18 @@ class Connector(ABC):
 
     @classmethod
     def credentials(cls, job: Job) -> CredentialSource | None:
-        """Return the fetcher of tokens for all tasks, None if the job needs none; on the driver."""
+        """Return the source of tokens, None if the job needs none; runs on the driver."""
         del job
         return None
 
     @classmethod
     def for_tasks(cls, job: Job) -> Job:
-        """Return the job for tasks, without secrets that only ``credentials`` needs."""
+        """Return the job as tasks get it: without the secrets that only ``credentials`` needs."""
         return job
 
     @classmethod
     def may_repeat_rows(cls, job: Job) -> bool:
-        """Return whether a payload row may be sent again if it is unknown whether it arrived.
+        """Return whether a payload row may be sent again if nobody knows whether the row arrived.
 
         If not, a person must check a lost work unit before its rows are sent again.
         """
@@ -283,9 +283,9 @@ class Connector(ABC):
     def units(cls, job: Job, now_ms: int) -> Iterable[JsonObject]:
         """Yield the units that the source itself names, in order; on the driver, before planning.
 
-        It is called only if the job takes its units from the source: the files of a folder, which
-        have the member ``file``, or the ranges of a key column. ``now_ms`` is the time of the run
-        (now) in epoch ms UTC. Equal units are the same unit in all runs.
+        It is called only if the job takes its units from the source. Such a unit is a file of a
+        folder, in the member ``file``, or a range of a key column. ``now_ms`` is the time of the
+        run (now) in epoch ms UTC. Equal units are the same unit in all runs.
 
         Raises:
             SourceError: the source refuses the request, or cannot be reached.
@@ -301,8 +301,8 @@ class Connector(ABC):
     def changes(cls, job: Job) -> Problem | None:
         """Return the setting by which a request may change the source, None if requests only read.
 
-        ``dil preview`` asks the user before it sends. Rows of ``payload`` input need not be
-        reported.
+        ``dil preview`` asks the user before it sends such a request. A connector need not report
+        that it sends the rows of ``payload`` input.
         """
         del job
         return None
@@ -311,7 +311,7 @@ class Connector(ABC):
     def spark_reader(cls, job: Job) -> SparkReader | None:
         """Return the reader of the job's rows in Spark, None if sessions read them; on the driver.
 
-        With a reader, sessions yield the rows of their context as their only page.
+        If there is a reader, sessions yield the rows of their context as their only page.
 
         Raises:
             ConfigError: a file or library that the reader needs is missing.

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 class ConverterContext:
     """The context of a converter; one per attempt. ``run_now`` is epoch ms UTC.
 
-    ``validation_rows`` reads the rows of the secondary input of category validation, entry after
-    entry; it may be called once, and is None if the job has no such entry. ``rejects`` keeps the
-    rows that a step puts aside. ``known_schema`` is ``known_schema`` of RunContext.
+    ``validation_rows`` reads the rows of the secondary input of category ``validation``, entry
+    after entry; it may be called once, and is None if the job has no such entry. ``rejects`` keeps
+    the rows that a step puts aside. ``known_schema`` is the dataset's schema, as in ``RunContext``.
     """
 
     job: Job
@@ -65,7 +65,7 @@ class Converter(ABC):
 
     @abstractmethod
     def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
-        """Yield the batches that replace this batch; no batch drops its rows."""
+        """Yield the batches that replace this batch; to drop its rows, yield no batch."""
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows that the converter held back; called after the work unit's last row."""

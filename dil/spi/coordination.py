@@ -1,4 +1,4 @@
-"""Through the driver, the tasks of one run share a rate, credentials and the end of a quota.
+"""The tasks of one run share a rate limit, credentials and the end of a quota through the driver.
 
 A connector calls the coordinator of its session; the coordinator may or may not be connected to the
 driver.
@@ -13,7 +13,7 @@ from dil.model.secret import Secret
 
 
 class Coordinator(Protocol):
-    """The driver from a task's view; any thread of the task may call every method."""
+    """The driver from a task's view; any thread of the task may call any method."""
 
     def permit(self) -> float:
         """Wait until the job's rate allows one more request; return the seconds waited.
@@ -47,7 +47,7 @@ class Coordinator(Protocol):
 
 
 class CredentialSource(ABC):
-    """Fetches tokens on the driver; made by ``Connector.credentials``; one call at a time."""
+    """Fetches tokens on the driver, one call at a time; ``Connector.credentials`` returns it."""
 
     @abstractmethod
     def fetch(self) -> Credential:
@@ -62,7 +62,7 @@ class CredentialSource(ABC):
 class Credential:
     """A token, and its lifetime in seconds from now, None if unknown.
 
-    The driver renews it ``margin_s`` seconds before its end; None lets the driver decide.
+    The driver renews the token ``margin_s`` seconds before its end; None lets the driver decide.
     """
 
     __slots__ = ("lifetime_s", "margin_s", "token")

@@ -65,13 +65,14 @@ class Destination(ABC):
 
     ``keeps_versions`` is true if files that a commit removes stay for readers of earlier versions;
     then DIL calls ``refuse_deleted_rows``, ``unremovable`` and ``vacuum``. If ``merges`` is true,
-    ``carry_out`` merges rows by key, and ``merged`` counts the rows that the last commit merged,
-    None if the commit was done before; otherwise an earlier step rewrites staged files.
+    ``carry_out`` merges rows by key; if it is false, an earlier step rewrites the staged files.
+    ``merged`` counts the rows that the last commit merged, None if an earlier call had done the
+    commit.
 
     A class that a job names in ``ms.destination.class`` is created with a ``DestinationContext``,
-    without any I/O. ``modes`` are its publish modes; with ``merge`` among them it must merge by
-    itself. ``sections`` and ``properties`` are as in ``Connector``. Such a destination gets Parquet
-    files, whatever ``writer.output.format`` is.
+    without any I/O. ``modes`` are its publish modes; if ``merge`` is one of them, the class must
+    merge rows itself. ``sections`` and ``properties`` are as in ``Connector``. The class gets
+    Parquet files, whatever ``writer.output.format`` is.
     """
 
     modes: ClassVar[frozenset[PublishMode]] = frozenset({PublishMode.APPEND})
@@ -92,7 +93,7 @@ class Destination(ABC):
         del properties
         return ()
 
-    def check(self) -> None:  # noqa: B027 - what needs no look is found in ``carry_out``
+    def check(self) -> None:  # noqa: B027 - others find problems in ``carry_out``
         """Check whether rows can be published to this destination at all, before any row is read.
 
         Raises:
@@ -110,7 +111,7 @@ class Destination(ABC):
         """
 
     def live(self) -> tuple[PublishedFile, ...]:
-        """Return the staged files whose rows are live now, under the names in their commits.
+        """Return the staged files whose rows are live now, under the names that their commits use.
 
         The modes ``replace`` and ``window_replace`` remove these files, so a destination with these
         modes must define this method. After a merge of rows of several files the files are unknown.
@@ -135,7 +136,7 @@ class Destination(ABC):
         return 0
 
     def landed(self, source: str) -> int | None:
-        """Return the largest number of a source's commits, -1 without a commit, None if unknown.
+        """Return the largest number of a source's commits, -1 if it has none, None if unknown.
 
         If the state lacks this commit, the state is an older copy, and a run that trusted it would
         append rows a second time.
@@ -144,16 +145,16 @@ class Destination(ABC):
         return None
 
     def has_others(self, source: str) -> bool:
-        """Return whether jobs other than the source's publish here, as far as this knows."""
+        """Return whether other jobs than the source's publish here, as far as is known."""
         del source
         return False
 
     def late_files(self) -> tuple[str, ...]:
-        """Return the names of the files whose rows are in a table of late rows beside this one."""
+        """Return the names of the files whose rows are in the table of late rows."""
         return ()
 
     def expired(self, system_time: int) -> tuple[PublishedFile, ...]:
-        """Return the live files whose rows expire with the next commit, made at epoch ms UTC.
+        """Return the live files whose rows expire with a commit at ``system_time`` (epoch ms UTC).
 
         It is for a destination that keeps rows for a limited time.
         """
@@ -161,7 +162,7 @@ class Destination(ABC):
         return ()
 
     def missing(self) -> PublishedFile | None:
-        """Return the file whose removal in a commit deletes all rows whose keys the commit lacks.
+        """Return a file; a commit that removes it deletes all rows whose keys the commit lacks.
 
         It is for a destination that itself finds the rows that a run did not read.
         """
@@ -170,7 +171,7 @@ class Destination(ABC):
     def spared(self, commit: Commit) -> Commit:
         """Return a commit without the files whose rows are already here, and without their removes.
 
-        It is for a destination that does not write rows again that it has.
+        It is for a destination that does not write again the rows that it already has.
         """
         return commit
 
@@ -189,9 +190,9 @@ class Destination(ABC):
         """Carry out the moves and removes of an intent, visible to readers all at once.
 
         After a crash at any step it is called again, but the rows must land only once. So record
-        ``intent.commit.run_id`` with the rows, in one transaction. A driver that slept may call it
-        after another driver has finished the same intent. A commit that only put rows aside has
-        neither moves nor removes: then do nothing.
+        ``intent.commit.run_id`` with the rows, in one transaction. A driver that slept may call
+        ``carry_out`` after another driver has finished the same intent. A commit that only put rows
+        aside has neither moves nor removes: then do nothing.
 
         Raises:
             WriteError: the store refused to write; the next run finishes the rest.
@@ -203,7 +204,7 @@ class Destination(ABC):
         """Return whether readers see the commit of an intent, by the destination's own records."""
 
     def lost(self, intent: Intent) -> tuple[Move, ...]:
-        """Return the moves that are not carried out yet and no longer can be."""
+        """Return the moves that are not carried out yet and can no longer be carried out."""
         exists = self.context.files.exists
         gone = tuple(move for move in intent.commit.moves if not exists(move.source))
         return () if gone and self.has_landed(intent) else gone
@@ -244,9 +245,9 @@ class Destination(ABC):
         return frozenset()
 
     def vacuum(self, *, hours: int, now_ms: int, is_look: bool) -> tuple[str, ...]:
-        """Delete the files of versions replaced more than ``hours`` ago; return their paths.
+        """Delete the files of versions that were replaced over ``hours`` ago; return their paths.
 
-        Called again after a crash, it deletes the rest.
+        If it is called again after a crash, it deletes the rest.
 
         Args:
             hours: The hours for which a version is kept after it was replaced.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def nothing_found(path: str) -> JsonValue | Missing:
-    """Return MISSING; the look-up function of an answer without a root."""
+    """Return MISSING; this is the look-up function of an answer that has no root."""
     del path
     return MISSING
 
@@ -35,8 +35,8 @@ class Page:
     run's report about oddities that are no failure; the report counts equal notes. ``has_content``
     is False if the answer had no part that could hold rows. ``rows`` counts all rows of the answer,
     ``dropped`` the rows that the extractor left out, as the job allows. ``is_whole`` is true if the
-    result is the answer itself, a file, and not the rows in it. ``left_out`` are the paths of
-    columns that the rows had and ``ms.output.schema`` lacks.
+    result is the answer itself, as a file, and not the rows in the answer. ``left_out`` are the
+    paths of columns that the rows had and ``ms.output.schema`` lacks.
     """
 
     batches: Iterator[pa.RecordBatch]
@@ -58,9 +58,10 @@ class Page:
 class Extractor(ABC):
     """A format; one instance serves one attempt of one work unit, page after page.
 
-    An extractor that infers keeps its schema over pages and may widen it; ``schema`` returns the
-    newest schema (raw form), None before the first page. ``sees_every_member`` is true if rows have
-    all their members without ``ms.output.schema``, so that a schema contract can check them.
+    An extractor that infers a schema keeps the schema over pages and may widen it; ``schema``
+    returns the newest one (raw form), None before the first page. ``sees_every_member`` is true if
+    rows keep all their members when ``ms.output.schema`` is not set, so that a schema contract can
+    check the members.
     """
 
     sections: ClassVar[tuple[type[Section], ...]] = ()
@@ -84,7 +85,7 @@ class Extractor(ABC):
 
     @abstractmethod
     def extract(self, response: Response) -> Page:
-        """Return the page of one response, whose body is read to the end or closed.
+        """Return the page of one response; the body of the response is read to its end or closed.
 
         Raises:
             SourceContractError: the body does not fit the configuration.

@@ -44,7 +44,7 @@ def plugin_failure(
 
 @contextmanager
 def translated_plugin_errors(what: str) -> Iterator[None]:
-    """Pass DIL's own errors, and turn all other errors into one that names the plug-in.
+    """Pass DIL's own errors on, and turn every other error into one that names the plug-in.
 
     Raises:
         PluginFailureError: the block raised an exception that is not DIL's.

@@ -34,9 +34,9 @@ class PreprocessorContext:
 class Preprocessor(ABC):
     """A stream filter over each response; one instance serves one attempt.
 
-    The instance gets response after response. ``is_output`` is true if it prepares dumped files:
-    then it comes after all other preprocessors, and only file dumps may use it. ``parameters`` maps
-    the names of its parameters to their meanings.
+    The instance gets response after response. ``is_output`` is true if the class prepares dumped
+    files: then the preprocessor comes after all others, and only file dumps may use it.
+    ``parameters`` maps the names of the preprocessor's parameters to their meanings.
     """
 
     sections: ClassVar[tuple[type[Section], ...]] = ()
@@ -60,10 +60,10 @@ class Preprocessor(ABC):
 
     @abstractmethod
     def process(self, stream: BinaryIO) -> BinaryIO:
-        """Return a stream of the changed bytes, which reads lazily; closing it closes ``stream``.
+        """Return a lazy stream of the changed bytes; closing it also closes ``stream``.
 
-        Its ``read`` raises a SourceContractError if the bytes are damaged or end too early, at the
-        latest at the end of the stream.
+        The ``read`` method of the returned stream raises a SourceContractError if the bytes are
+        damaged or end too early, at the latest at the end of the stream.
         """
 
     def close(self) -> None:  # noqa: B027 - many preprocessors have nothing to release

@@ -1,7 +1,7 @@
 """Finds the class that a job file names: by a short name, DIL's Java name, or a Python path.
 
-Built-in names are resolved from a table. So they work from a zip without package metadata, import
-nothing, and no module of the user can hide them.
+Built-in names are resolved from a table. So these names work from a zip without package metadata
+and import nothing, and no module of the user can hide them.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ BUILT_IN: dict[PluginKind, dict[str, str]] = {
     PluginKind.WRITER: {},
 }
 
-# The names of DIL and Gobblin, by simple name; the package before it is ignored.
+# Our names for the Java classes of DIL and Gobblin, by simple name; the package is ignored.
 JAVA_NAMES: dict[PluginKind, dict[str, str]] = {
     PluginKind.CONNECTOR: {
         "HttpSource": "http",

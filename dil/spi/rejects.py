@@ -37,7 +37,7 @@ class Rejects(Protocol):
         """
 
     def add(self, batch: pa.RecordBatch, rejected: Sequence[RejectedRow]) -> None:
-        """Keep rejected rows of a batch in the form that the step got: in order, each row once.
+        """Keep the rejected rows of a batch as the step got them: in order, each row once.
 
         Raises:
             ConversionError: the job allows fewer rows to be put aside.

@@ -1,11 +1,11 @@
-"""Shows the request that a session would send in a form for people."""
+"""Shows people the request that a session would send."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-# When logs mask secrets, they mask such a header up to the end of its line.
+# A log masks the value of such a header up to the end of the line, so these headers come last.
 _LAST = frozenset({"authorization", "proxy-authorization", "cookie"})
 
 

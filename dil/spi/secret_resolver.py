@@ -37,7 +37,7 @@ class ResolverContext:
 
 
 class ReferenceResolver(ABC):
-    """Resolves references: the text behind the prefix and its colon, up to the end.
+    """Resolves references; a reference is the whole text behind the prefix and its colon.
 
     One instance serves one job while it is loaded. Each reference is resolved once, even if several
     properties contain it. Creating an instance does no I/O; ``resolve`` closes everything that it

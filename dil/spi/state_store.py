@@ -64,10 +64,10 @@ class StateStore(ABC):
     def acquire_lease(self, run_id: str, *, lease_s: int, upgrade: bool = False) -> Lease:
         """Take the job's lease with a new, larger fencing token; return the lease.
 
-        The lease of a holder whose process on this host has ended is taken over at once, any other
-        lease ``lease_s`` seconds after its last heartbeat (rule C24). If ``upgrade`` is true, a
-        store of an older format is copied and converted to the format of this release in the same
-        transaction.
+        If the holder's process ran on this host and has ended, its lease is taken over at once; any
+        other lease is taken over ``lease_s`` seconds after its last heartbeat (rule C24). If
+        ``upgrade`` is true, a store of an older format is copied and converted to the format of
+        this release in the same transaction.
 
         Raises:
             LeaseHeldError: another run holds the lease, or a run of another job is active in an
@@ -135,7 +135,7 @@ class StateStore(ABC):
 
     @abstractmethod
     def replace_intent(self, lease: Lease, intent: Intent) -> None:
-        """Replace the pending intent of the same run by its rest.
+        """Replace the pending intent of the same run by the part of it that is still to be done.
 
         It is only for an operator's decision about a publish that cannot be finished.
 
@@ -146,10 +146,10 @@ class StateStore(ABC):
 
     @abstractmethod
     def pending_intent(self) -> Intent | None:
-        """Return the intent that was recorded and not yet committed, None without one."""
+        """Return the intent that was recorded and not yet committed, None if there is none."""
 
     def begun_publish(self) -> str | None:
-        """Return the id of the run whose intent is kept, even if the intent cannot be read."""
+        """Return the id of the run whose intent is pending, even if the intent cannot be read."""
         intent = self.pending_intent()
         return None if intent is None else intent.commit.run_id
 
@@ -159,8 +159,8 @@ class StateStore(ABC):
 
         It is idempotent by run id: a run that is already committed changes nothing. It returns the
         sequence of the new block, None if there was nothing to record (no block for a no-op, V23).
-        An operator's act (``commit.act``) may take several blocks; then it returns the sequence of
-        the last one.
+        An operator's act (``commit.act``) may take several blocks; then the result is the sequence
+        of the last block.
 
         Raises:
             LeaseLostError: a newer token exists.
@@ -190,7 +190,7 @@ class StateStore(ABC):
     def keep_run_details(
         self, lease: Lease, run_id: str, documents: Mapping[str, JsonObject]
     ) -> None:
-        """Keep documents of a run by their kind, in place of earlier ones; all of them or none.
+        """Keep documents of a run by kind, in place of earlier documents; all of them or none.
 
         Raises:
             LeaseLostError: a newer token exists.
@@ -282,7 +282,7 @@ class StateStore(ABC):
 
     @abstractmethod
     def count_swept_runs(self, before: int) -> int:
-        """Return the number of runs begun before an instant (epoch ms UTC) without staging now."""
+        """Count the runs that began before an instant (epoch ms UTC) and have no staging folder."""
 
     def problems(self, live: Mapping[str, int | None]) -> Iterator[str]:
         """Yield the errors in the records that the store keeps beside its blocks, for ``verify``.
@@ -301,7 +301,7 @@ class StateStore(ABC):
 
     @abstractmethod
     def recorded_shape(self) -> str | None:
-        """Return the last text of from, zone and partition type that was kept; None without one."""
+        """Return the last kept text of from, zone and partition type; None if none was kept."""
 
     @abstractmethod
     def record_shape(self, lease: Lease, shape: str) -> None:

@@ -32,8 +32,8 @@ class FileWriter(ABC):
     A class that a job names in ``ms.writer.class`` runs in tasks. ``sections`` and ``properties``
     are as in ``Connector``; ``section`` returns the values of a section. ``extension`` is the
     ending of file names, without a dot. ``read``, if it is set, yields the rows of a file again, so
-    that columns may change while a work unit is read. It is a static method with the arguments of
-    the class.
+    that columns may change while a work unit is read. ``read`` is a static method that takes the
+    same arguments as the class.
     """
 
     extension: ClassVar[str]

@@ -77,7 +77,7 @@ def open_database(spec: StateSpec, job_name: str, *, clock: Callable[[], int]) -
     Args:
         spec: The kind and the place of the store. ``sqlite``, and ``fs`` on a local path, are one
             SQLite file ``state.db`` in the folder, shared by all its jobs. ``noop`` keeps lease,
-            intent and runs there, too: only watermarks are left out, by the caller (rule C25).
+            intent and runs in this file, too: the caller leaves out only watermarks (rule C25).
             ``filelog`` is a tree of files that needs no locks. ``postgresql`` and ``mysql`` are
             tables in the server's database, shared by all its jobs.
         job_name: The key of the chain and of the lease.

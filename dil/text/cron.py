@@ -1,7 +1,7 @@
 """Cron expressions of five fields, and their fires in a time zone (rules T3 and T7).
 
-The fields are read by cronsim. The fires are computed here, because in changes of daylight saving
-time a schedule of several times a day has to follow local time, which cronsim does not do.
+cronsim reads the fields. The fires are computed here: when clocks change, a schedule of several
+times a day has to follow local time, and cronsim does not do this.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _PLAIN = re.compile(r"[0-9A-Za-z*,/-]+")
 
 
 class CronError(ValueError):
-    """The text is no usable cron expression; the reason continues a sentence about it."""
+    """A text is no usable cron expression; the reason continues a sentence about the text."""
 
 
 class Level(IntEnum):
@@ -62,7 +62,7 @@ class Level(IntEnum):
 class Cron:
     """A parsed expression; weekdays count from Sunday, which is 0.
 
-    ``either_day`` says that a date matches if its day of month or its weekday does, not only both.
+    If ``either_day`` is true, one matching day field suffices: the day of the month or the weekday.
     """
 
     minutes: tuple[int, ...]
@@ -94,12 +94,12 @@ class Cron:
     def by_clock(self, zone: tzinfo, low: int, high: int) -> list[int]:
         """Return the fires in [low, high) of a schedule of several times a day, epoch ms UTC.
 
-        A local time that occurs twice fires twice; one that clocks jump over does not fire (rule
+        A local time that occurs twice fires twice; a time that clocks jump over does not fire (rule
         T7).
 
         Raises:
             ValueError: the stretch reaches beyond the years 1 to 9999.
-            OverflowError: likewise.
+            OverflowError: as for ``ValueError``.
         """
         times = [
             hour * HOUR_MS + minute * MINUTE_MS for hour in self.hours for minute in self.minutes
@@ -121,7 +121,7 @@ class Cron:
 
         Raises:
             ValueError: the stretch reaches beyond the years 1 to 9999.
-            OverflowError: likewise.
+            OverflowError: as for ``ValueError``.
         """
         at = time(self.hours[0], self.minutes[0])
         # A fire that was moved out of a skipped day belongs to the date before.
@@ -174,7 +174,7 @@ def parse_cron(text: str) -> Cron:
 
 
 def first_instant(local: datetime, zone: tzinfo) -> int:
-    """Return the epoch ms of a naive local time: the first of two, and in a gap its end."""
+    """Return the epoch ms of a naive local time: the first of two instants, or the end of a gap."""
     gap = gap_at(local, zone)
     return to_ms(local if gap is None else gap[1], zone)
 

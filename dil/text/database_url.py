@@ -1,8 +1,8 @@
 """Reads URLs of database servers, and the ``jdbc:`` URLs of Java job files (rule F15).
 
 ``postgresql://host:5432/database?option=value`` goes to libpq with its options (PostgreSQL
-manual, 34.1.1). ``mysql://`` takes the TLS options of the MySQL client: ssl-mode, ssl-ca,
-ssl-cert, ssl-key; besides connect-timeout and unix-socket. ``jdbc:`` URLs are translated. No
+manual, 34.1.1). ``mysql://`` takes some options of the MySQL client: for TLS ssl-mode, ssl-ca,
+ssl-cert and ssl-key, and also connect-timeout and unix-socket. ``jdbc:`` URLs are translated. No
 error of this module shows the URL, because it may hold a password.
 """
 

@@ -12,7 +12,7 @@ RESERVED = frozenset({"_dil", "_staging", "_quarantine", "_failed", "_audit"})
 # Halves of surrogate pairs, which have no bytes, and control characters, which scripts and
 # terminals may act on.
 _UNUSABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-# Names with these first characters are no published data for us, Spark, Hive and shells.
+# DIL, Spark, Hive and shells do not take files with these first characters for published data.
 _HIDDEN = ("_", ".")
 _ENDINGS = re.compile(r"(?:\.[A-Za-z0-9]{1,10}){1,2}$")
 
@@ -24,7 +24,8 @@ def relative_name(text: str) -> str:
     'home/user/f.gpg'
 
     Raises:
-        ValueError: the name is no file's, or not allowed; the text gives the reason.
+        ValueError: the text names no file, or the name is not allowed; the message gives the
+            reason.
     """
     if _UNUSABLE.search(text):
         raise ValueError("holds control characters, or characters that no file name can have")

@@ -49,11 +49,11 @@ class Instant:
 
 
 def parse_instant(text: str, *, now_ms: int, zone: str = DEFAULT_ZONE, end: bool) -> Instant:
-    """Return the point in time of a watermark's from or to.
+    """Return the point in time of a watermark's ``from`` or ``to``.
 
-    For durations and ``-``, now is always cut by their form (rule P4): for PnD to midnight, for
-    PnDTnH to the hour, for all others to the minute. Then days are subtracted in the local
-    calendar, hours and minutes in elapsed time.
+    For durations and ``-``, now is first cut to a unit that depends on their form (rule P4): for
+    PnD to midnight, for PnDTnH to the hour, for all other forms to the minute. Then days are
+    subtracted in the local calendar, hours and minutes in elapsed time.
 
     Args:
         text: One of the forms of rule P3, without blanks around it.

@@ -59,7 +59,7 @@ class CharSet:
         return self.pattern or f"[{self.items}]"
 
     def negated(self) -> CharSet:
-        """Return all other characters."""
+        """Return the set of all other characters."""
         if self.items:
             return CharSet(pattern=f"[^{self.items}]")
         return CharSet(pattern=rf"(?:(?!{self.pattern})[\s\S])")
@@ -158,7 +158,8 @@ class ClassReader:
         """Read the class whose opening bracket is at ``at``.
 
         Raises:
-            ValueError: it is not closed, or means different things in different Java releases.
+            ValueError: the class is not closed, or means different things in different Java
+                releases.
         """
         self.at += 1
         negated = self._take("^")

@@ -14,7 +14,7 @@ from dil.text.joda_tokens import Token, tokenize
 from dil.text.joda_writing import write_field
 from dil.text.zones import find_zone, to_local
 
-# Is given instead of a pattern for texts of ISO 8601.
+# Stands in place of a pattern for texts of ISO 8601.
 ISO = "iso"
 # Letters except the T between date and time, or an offset.
 _LITERAL_ZONE = re.compile(r"[A-SU-Za-su-z]|[+-]\d")
@@ -25,14 +25,14 @@ class JodaPattern:
     """A compiled date pattern; made by ``compile_pattern``.
 
     Attributes:
-        pattern: The text it was compiled from.
+        pattern: The text of the pattern.
         reads_zone: Whether texts name their own zone or offset.
-        unreadable: The reason why ``parse`` refuses the pattern, empty if it can read.
+        unreadable: The reason why ``parse`` cannot read with the pattern, empty if it can.
         strptime: A format for vectorised parsing, or None. If a text parses with it to whole
             seconds AND formats back to the very same text, ``parse`` gives the same local time.
             All other texts must go through ``parse``: strptime functions let 30 February, second
             60 and stray blanks through, and Joda reads numbers with fewer digits. Only patterns of
-            yyyy, MM, dd, perhaps HH, mm, ss, and literals have one.
+            literals and yyyy, MM, dd, perhaps with HH, mm, ss, have a ``strptime``.
     """
 
     __slots__ = ("_reader", "_tokens", "pattern", "reads_zone", "strptime", "unreadable")
@@ -62,15 +62,15 @@ class JodaPattern:
         )
 
     def has_form(self, text: str) -> bool:
-        """Return whether the whole text has the pattern's form, with a real date or without."""
+        """Return whether the whole text has the pattern's form, even if its date does not exist."""
         return self._reader is not None and self._reader.fullmatch(text) is not None
 
     def agrees_with_iso(self, zone: str) -> bool:
         """Return whether texts of ISO 8601 keep their meaning if this pattern is read, too.
 
-        It is False if days are between years and months, if hours are missing, are of twelve or
-        are not the first field of a time, or if an offset is literal text, such as 'Z', and so the
-        time would be read in another zone than ``zone``.
+        The result is False if days stand between years and months; if hours are missing, count to
+        twelve, or are not the first field of a time; or if an offset is literal text, such as 'Z',
+        so that the time would be read in another zone than ``zone``.
         """
         letters = [token.letter for token in self._tokens]
         order = "".join(each for each in letters if each in ("y", "Y", "M", "d"))

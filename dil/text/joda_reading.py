@@ -54,7 +54,7 @@ _BOUNDS = {
 def why_unreadable(token: Token) -> str:
     """Return the reason why texts with this field cannot be read, empty if they can.
 
-    Joda takes the century of a two-digit year from the clock, which the result must not depend on.
+    Joda takes the century of a two-digit year from the clock; our result must not depend on it.
     """
     if token.is_two_digit_year:
         return "a two-digit year does not say its century"
@@ -117,7 +117,7 @@ class ParsedFields:
         """Keep one field's value; if two fields have the same letter, the later one wins.
 
         Raises:
-            ValueError: the value is out of range, the zone unknown.
+            ValueError: the value is out of range, or the zone is unknown.
         """
         match token.letter:
             case "E":
@@ -138,7 +138,7 @@ class ParsedFields:
                 self._numbers[letter] = _bounded(letter, int(text))
 
     def instant(self, default_zone: str) -> int:
-        """Return the epoch milliseconds by the text's offset, else by its zone, else the default.
+        """Return the epoch ms by the text's offset, else by its zone, else by ``default_zone``.
 
         Raises:
             ValueError: there is no such day, or the time lies in a DST gap.

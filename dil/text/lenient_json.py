@@ -154,7 +154,7 @@ def from_node(node: yaml.Node | None) -> JsonValue:
     """Return the JSON value of a YAML node; all scalars but JSON's words and numbers are text.
 
     Raises:
-        JsonError: a name without a value, a name that is no text, or one given twice.
+        JsonError: a name has no value, is no text, or is given twice.
     """
     import yaml
 
@@ -193,7 +193,7 @@ def scalar(text: str) -> JsonValue:
 class Balance:
     """The state at the end of a text: the open brackets, and an open string or comment.
 
-    ``end`` is the offset behind the bracket that closes the first bracket, None while that is open.
+    ``end`` is the offset behind the bracket that closes the first bracket, None while it is open.
     ``scanned`` is the offset at which counting continues when text is appended.
     """
 
@@ -211,7 +211,7 @@ class Balance:
 def balance(text: str, before: Balance | None = None) -> Balance:
     """Return the open brackets of JSON-like text, without those in strings and comments.
 
-    With ``before``, the state of an earlier part of the text, only the rest is scanned.
+    If ``before``, the state of an earlier part of the text, is given, only the rest is scanned.
     """
     depth, end = (before.depth, before.end) if before else (0, None)
     for token in _TOKEN.finditer(text, before.scanned if before else 0):
@@ -243,7 +243,7 @@ def keep_unknown_escapes(text: str) -> str:
 def flow_text(text: str) -> str:
     """Return lenient JSON as YAML flow text with the same number of lines.
 
-    Comments become blanks, tabs between tokens too, and a blank follows each unquoted name.
+    Comments, and tabs between tokens, become blanks; a blank follows each unquoted name.
     """
     parts: list[str] = []
     position = 0

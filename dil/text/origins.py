@@ -16,7 +16,7 @@ _ENTRY = re.compile(
 )
 _PATH_ORIGIN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)(?://([^/]*))?")
 _INPUT = "ms.secondary.input"
-# A variable behind the authority, which then begins the path: http://host:8080{{path}}
+# A variable directly behind the authority begins the path: http://host:8080{{path}}
 _PATH_BEHIND = re.compile(r"[^{}/?#]+://[^{}/?#]*\{\{[^{}]+\}\}(?:[/?].*)?", re.DOTALL)
 
 
@@ -52,11 +52,12 @@ def is_host_entry(text: str) -> bool:
 
 
 def own_origin(template: str, parse: Callable[[str], NetworkOrigin]) -> NetworkOrigin | None:
-    """Return the origin that a template has for all values, None if values decide about it.
+    """Return the origin that a template has for all values, None if values decide the origin.
 
     Args:
         template: An address with ``{{variables}}``.
-        parse: Returns the origin of a filled address; raises ValueError or ConfigError without one.
+        parse: Returns the origin of a filled address; raises ValueError or ConfigError if it has
+            none.
     """
     samples = ("/1", "/2") if _PATH_BEHIND.fullmatch(template) else ("1", "2")
     first, second = (_sample(template, each, parse) for each in samples)
@@ -107,7 +108,7 @@ def refuse_way_out(
     """Refuse a value with a part ``..``, which could lead out of the job's folder.
 
     Raises:
-        ConfigError: a value that ``template`` asks for has one.
+        ConfigError: a value that ``template`` asks for has such a part.
     """
     for name in placeholders(template):
         if name in variables and ".." in as_text(variables[name]).split("/"):
@@ -145,8 +146,8 @@ def _sample(
 def allows(entry: str, found: NetworkOrigin, written: NetworkOrigin | None) -> bool:
     """Return whether an entry of ``ms.source.uri.hosts`` allows an origin.
 
-    ``written`` is the origin in the job file. Its scheme and port hold if the entry has none, and
-    its user and options always hold.
+    ``written`` is the origin in the job file. Its scheme and port apply if the entry names none;
+    its user and options always apply.
     """
     match = _ENTRY.fullmatch(entry.strip().lower())
     if match is None or not found.host:

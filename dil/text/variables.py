@@ -32,7 +32,7 @@ def placeholders(text: str) -> tuple[str, ...]:
 def substitute(
     text: str, values: Mapping[str, JsonValue], encode: Callable[[str], str] | None = None
 ) -> Substituted:
-    """Return a text with every placeholder that has a value replaced; other ones stay.
+    """Return a text with every placeholder that has a value replaced; other placeholders stay.
 
     Placeholders inside a value are not replaced. ``encode`` is applied to the text of
     each value (``dil.model.json.as_text``), never to ``text`` itself.

@@ -139,8 +139,8 @@ class IntervalWindows:
 class ChangedWindows:
     """Windows of one schedule after the other (2.13); ``ends`` are the ends of all but the last.
 
-    The first window after a change begins where the last window before it ended, so that no gap is
-    between windows.
+    The first window after a change begins where the last window before it ended, so that there is
+    no gap between windows.
     """
 
     ends: Sequence[int]

@@ -28,7 +28,7 @@ ABBREVIATIONS = {
     "PDT": "America/Los_Angeles",
 }
 _OFFSET = re.compile(r"([+-])([01][0-9]|2[0-3]):?([0-5][0-9])")
-# No regions, but files that some systems keep in the folders of zones.
+# These are no regions, but files that some systems keep in the folders of zones.
 _NO_REGION = ("posix", "right/", "localtime", "Factory")
 _MOST_HOURS = 12  # of the regions Etc/GMT+12 to Etc/GMT-12
 _NAMED_OFFSET = re.compile(r"(?:GMT|UTC|UT)([+-])([01]?[0-9])(?::?([0-5][0-9]))?", re.IGNORECASE)
@@ -134,7 +134,7 @@ def iso(ms: int | None) -> str | None:
 def moment(ms: int, zone: tzinfo) -> str:
     """Return an instant in epoch milliseconds as local time with offset, no finer than needed.
 
-    Outside the years 1 to 9999 the result is its number and ``ms``.
+    Outside the years 1 to 9999 the result is the number, followed by ``ms``.
 
     >>> moment(1_000, find_zone("+05:30"))
     '1970-01-01 05:30:01+05:30'
@@ -150,8 +150,8 @@ def moment(ms: int, zone: tzinfo) -> str:
 def to_ms(local: datetime, zone: tzinfo) -> int:
     """Return the epoch milliseconds of a naive local time; finer digits are cut.
 
-    A time in a gap of the zone moves forward by the gap; of a time that occurs twice it is the
-    first.
+    A time in a gap of the zone moves forward by the gap. If a time occurs twice, the first
+    occurrence counts.
     """
     offset = _offset(local.replace(tzinfo=zone, fold=0))
     return (local - LOCAL_EPOCH - offset) // MILLISECOND
@@ -163,7 +163,7 @@ def offset_ms(local: datetime) -> int:
 
 
 def gap_at(local: datetime, zone: tzinfo) -> tuple[datetime, datetime] | None:
-    """Return begin and end of the gap that a naive local time is in, None if the time exists."""
+    """Return begin and end of the gap in which a naive local time lies, None if the time exists."""
     before = _offset(local.replace(tzinfo=zone, fold=0))
     after = _offset(local.replace(tzinfo=zone, fold=1))
     if after <= before:

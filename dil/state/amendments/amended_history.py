@@ -42,7 +42,7 @@ class AmendedHistory(History):
         )
 
     def coverage(self, unit_key: str) -> Coverage | None:
-        """Return the unit's row; a changed unit's covers nothing, so that records are read."""
+        """Return the unit's row; a changed unit's row covers nothing, so that records are read."""
         if unit_key not in self._changed:
             return self._base.coverage(unit_key)
         found = self.records(unit_key, *_ALWAYS).values()

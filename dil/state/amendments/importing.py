@@ -83,7 +83,7 @@ def read_import(
     spelling: Callable[[str], str] = decoded,
     limits: ImportLimits | None = None,
 ) -> ImportFile:
-    """Read a whole file; return its rows, or nothing if any row has a problem.
+    """Read a whole file and return its rows; if any row has a problem, no row is returned.
 
     Args:
         path: A CSV file with the header job,signature,high, or one JSON object a line.
@@ -93,7 +93,8 @@ def read_import(
         limits: The largest allowed highs; a success beyond them would hide unread rows.
 
     Raises:
-        ConfigError: findings with their lines, at most twenty.
+        ConfigError: the file cannot be read, or rows have problems; at most twenty are listed, with
+            lines.
     """
     reader = _Reader(path, job, spelling, limits or ImportLimits())
     try:

@@ -1,7 +1,7 @@
 """The last act of an operator, read from the chain.
 
 Chains are long: blocks are read one by one, and memory grows with the number of work units, not
-    with the number of blocks.
+with the number of blocks.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class LastAct:
     reopened: tuple[LabelWindow, ...] = ()
 
     def settled(self, then: Iterable[UnitEntry]) -> LastAct:
-        """Return the act with the rows that it changed separated from rows that it only names.
+        """Return the act, with the rows that it changed separated from the rows that it only names.
 
         Args:
             then: All rows of the index just before the act.
@@ -83,8 +83,8 @@ def last_act(resets: Iterable[JsonObject], blocks: Iterable[JsonObject]) -> Last
 
     Args:
         resets: Blocks, newest first, with all ResetState blocks among them; read back to the act.
-        blocks: All blocks, newest first; read back to the data block before the act. Not read at
-            all if there is no act.
+        blocks: All blocks, newest first; read back to the data block before the act. They are not
+            read at all if there is no act.
     """
     act = next((block for block in resets if _is_act(block["event"])), None)
     return None if act is None else _act_of(act, blocks)

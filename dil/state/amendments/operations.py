@@ -1,7 +1,7 @@
 """The changes of an operator's command to a job's state: rows before and after.
 
 Pure: takes rows and blocks, returns a ``Proposal``. No state is changed here; a proposal becomes
-    the ``OperatorAct`` of one commit (rules C11, P18 and P32).
+the ``OperatorAct`` of one commit (rules C11, P18 and P32).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class RowChange:
 class Proposal:
     """The changes that a command would make. ``notes`` are sentences for the operator.
 
-    If ``sets_watermark``, the dataset's watermark becomes ``watermark`` (epoch ms UTC or None).
-    ``keeps_records`` says whether planning would still have records. ``runs`` is the number of run
-    rows that would be deleted, of runs that began before ``runs_before``. ``named`` are unchanged
+    If ``sets_watermark`` is true, the dataset's watermark becomes ``watermark`` (epoch ms UTC or
+    None). ``keeps_records`` says whether planning would still have records. ``runs`` is the number
+    of rows that would be deleted of runs that began before ``runs_before``. ``named`` are unchanged
     rows of work units whose files change. ``closes`` and ``reopens`` are timelabels that would be
     closed or reopened.
     """
@@ -57,7 +57,7 @@ class Proposal:
         return not (self.changes or self.runs or self.closes or self.reopens)
 
     def amended(self, entries: Iterable[UnitEntry]) -> Iterator[UnitEntry]:
-        """Yield all rows after the change, the changed ones last."""
+        """Yield all rows after the change, the changed rows last."""
         changed = {each.signature for each in self.changes}
         yield from (entry for entry in entries if entry.signature not in changed)
         yield from (each.after for each in self.changes if each.after is not None)
@@ -170,7 +170,7 @@ def rewind(
 def undo(
     last: LastAct, now: Iterable[UnitEntry], then: Iterable[UnitEntry], watermark: int | None
 ) -> Proposal:
-    """Return a proposal that undoes the last act: its work units go back to their earlier state.
+    """Return a proposal that undoes the last act: the act's work units get their earlier rows back.
 
     Args:
         last: The act, after ``settled``.
@@ -208,7 +208,7 @@ def undo(
 def import_highs(
     now: Iterable[UnitEntry], highs: Iterable[ImportedHigh], *, replaces: bool
 ) -> Proposal:
-    """Return a proposal with the high watermarks of another store; it lowers none (rule P32).
+    """Return a proposal with another store's high watermarks; it lowers no known high (rule P32).
 
     Args:
         now: All present rows.
@@ -216,7 +216,7 @@ def import_highs(
         replaces: Whether known highs may be lowered.
 
     Raises:
-        StateError: a known high would be lowered and ``replaces`` is off.
+        StateError: a known high would be lowered, and ``replaces`` is false.
     """
     known = {entry.signature: entry for entry in now}
     changes, lowered, equal = [], [], 0

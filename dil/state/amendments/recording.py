@@ -1,9 +1,9 @@
 """Records an operator's act: one change of the work-unit index, appended, never rewritten.
 
 An act is a ResetState block that names it, followed by data blocks whose deltas have the changed
-rows. If it only closes or reopens timelabels, blocks of their own follow instead. A large act has
-several data blocks, so that no block is larger than servers accept; all are written in one
-transaction.
+rows. If the act only closes or reopens timelabels, CloseBooks and ReopenBooks blocks follow
+instead. A large act has several data blocks, so that no block is larger than servers accept; all
+are written in one transaction.
 """
 
 from __future__ import annotations

@@ -148,8 +148,8 @@ def next_block(tip: ChainHead | None, event: Event, system_time: int) -> Block:
 def carried(tip: ChainHead) -> DataEvent:
     """Return a data event that changes nothing and has all members that must be copied (C1 to C6).
 
-    The caller replaces the members that change. With a transform every input is repeated, and
-    inputs that SetTransform has added since begin with nulls (C5, C7).
+    The caller replaces the members that change. If there is a transform, every input is repeated,
+    and inputs that SetTransform has added since begin with nulls (C5, C7).
     """
     is_derived = tip.dataset_kind == "Derivative"
     return carried_on(tip.data, transform_inputs(tip.source) if is_derived else None)
@@ -176,14 +176,14 @@ def carried_on(last: DataEvent | None, inputs: Sequence[str] | None) -> DataEven
 
 
 def transform_inputs(source: ConfigEvent | None) -> tuple[str, ...]:
-    """Return the dataset ids in the SetTransform in force, in its order."""
+    """Return the dataset ids in the SetTransform in force, in the order of the transform."""
     if source is None or source.kind != "SetTransform":
         return ()
     return tuple(map(str, listed(source, "inputs")))
 
 
 def listed(event: ConfigEvent, name: str) -> Sequence[JsonValue]:
-    """Return a member of a config event that should be a list, an empty one if it is not a list."""
+    """Return a member of a config event that should be a list; an empty list if it is none."""
     found = event.body.get(name)
     return found if isinstance(found, list | tuple) else ()
 

@@ -24,7 +24,7 @@ EXTENSION_PREFIX = "ext."
 
 @dataclass(frozen=True, slots=True)
 class SliceFile:
-    """One file of a slice. ``start`` and ``end`` are inclusive; without rows end = start - 1.
+    """One file of a slice; ``start`` and ``end`` are inclusive, without rows ``end`` is before.
 
     Both offsets are None for a file that was published while no chain was kept.
     """
@@ -62,7 +62,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class SideFile:
-    """One file of rows beside the dataset; they have no offsets, because no reader sees them."""
+    """One file of rows beside the dataset; the rows have no offsets: no reader sees them."""
 
     path: str
     rows: int
@@ -82,8 +82,8 @@ class SideFiles:
 class Changelog:
     """The files of rows that one data event changed, in the order of their rows.
 
-    ``is_begun`` says that they begin with all rows that the dataset had before the event: a new
-    reader of the changelog begins here.
+    ``is_begun`` says that the files begin with all rows that the dataset had before the event: a
+    new reader of the changelog begins here.
     """
 
     parts: tuple[SideFile, ...] = ()
@@ -111,11 +111,12 @@ class SourceState:
 class DataEvent:
     """AddData, or ExecuteQuery if ``inputs`` is not None.
 
-    ``late`` has its changes beside the dataset, None if there are none. ``changelog`` has the rows
-    that it changed, None if they were not recorded. ``judged`` says by which watermark rows were
-    judged late. ``stream`` names the micro-batch of an ExecuteQuery, None for an ordinary run; an
-    AddData has it in its source state. ``last_event_ms`` is the greatest event time (epoch ms UTC)
-    of all rows so far, for a dataset that leaves out repeats; None if it is unknown.
+    ``late`` has the event's changes beside the dataset, None if there are none. ``changelog`` has
+    the rows that the event changed, None if they were not recorded. ``judged`` says by which
+    watermark rows were judged late. ``stream`` names the micro-batch of an ExecuteQuery, None for
+    an ordinary run; an AddData has it in its source state. ``last_event_ms`` is the greatest event
+    time (epoch ms UTC) of all rows so far, for a dataset that leaves out repeats; None if it is
+    unknown.
     """
 
     prev_checkpoint: str | None = None

@@ -34,8 +34,8 @@ def input_violations(
     Args:
         block: A block with ExecuteQuery.
         tip: The end of the derived dataset's own chain.
-        chains: The input chains by dataset id. With None, the rules that need them are not checked:
-            V34, V37, V38.
+        chains: The input chains by dataset id. If it is None, the rules that need these chains are
+            not checked: V34, V37, V38.
     """
     event = block.event
     if not isinstance(event, DataEvent) or event.inputs is None:
@@ -63,8 +63,8 @@ def require_known_interval(item: InputSlice, chain: InputChain) -> int:
     """Return the sequence up to which an input was consumed, -1 if nothing was consumed.
 
     Raises:
-        StateError: that block is no longer in the input's chain (V40): the input was reset, and
-            reading it from its beginning would double rows.
+        StateError: the last consumed block is no longer in the input's chain (V40): the input was
+            reset, and reading it from its beginning would double rows.
     """
     if item.prev_block_hash is None:
         return -1

@@ -58,7 +58,7 @@ class UnitRow:
 
     @property
     def hash(self) -> str:
-        """Return 64 hex digits."""
+        """Return the row's SHA-256, 64 hex digits."""
         return row_hash(self.as_json())
 
 
@@ -167,7 +167,7 @@ class UnitSummary:
     ) -> SourceState:
         """Return the source state to write; the rows of ``removed`` are removed from the index.
 
-        ``stream`` names the micro-batch that wrote it and the micro-batch's end; else None.
+        ``stream`` names the micro-batch that wrote the state, and its end; None for other runs.
         """
         kept = len(delta)
 

@@ -47,7 +47,8 @@ _MAX_READINGS = 3
 class ChainReport:
     """The findings of a check; each of ``problems`` begins with a code if a rule is broken.
 
-    ``files`` is how many files no later block removed. At most a hundred problems are listed.
+    ``files`` is the number of files that no later block removed. At most a hundred problems are
+    listed.
     """
 
     blocks: int

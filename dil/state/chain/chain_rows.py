@@ -48,7 +48,7 @@ def read_tip(tx: Transaction, job: str) -> ChainHead | None:
 def read_block_at(
     tx: Transaction, job: str, sequence: int, expected_hash: str | None = None
 ) -> Block:
-    """Return one block, after checking its bytes against its hash.
+    """Return one block, after a check of its bytes against its hash.
 
     Raises:
         StateError: the block is missing or damaged, or its hash is not the expected one.
@@ -69,7 +69,7 @@ def read_stored(job: str, sequence: int, stored_hash: str, payload: bytes | str)
     """Return the block of a stored row.
 
     Raises:
-        StateError: its bytes do not fit its hash or its sequence, or cannot be read.
+        StateError: the row's bytes do not fit its hash or its sequence, or cannot be read.
     """
     content = payload.encode() if isinstance(payload, str) else bytes(payload)
     if not is_hash_of(stored_hash, content):
@@ -103,7 +103,7 @@ def data_event_at(tx: Transaction, job: str, sequence: int) -> DataEvent:
 def config_event_at(
     tx: Transaction, job: str, sequence: int | None, kinds: frozenset[str] = SOURCE_KINDS
 ) -> ConfigEvent | None:
-    """Return a block's config event of one of some kinds, None for the sequence None.
+    """Return the config event in a block, of one of ``kinds``; None for the sequence None.
 
     Raises:
         StateError: the block is missing or damaged, or has another event.
@@ -155,7 +155,7 @@ def append(
 
 
 def moved_head(job: str) -> CommitConflictError:
-    """Return the error for a writer that came second."""
+    """Return the error for a writer that came second: the head has moved."""
     return CommitConflictError(
         f"the chain of job {json.dumps(job)} has new blocks since this run was planned",
         "Nothing of this run was recorded; run the job again.",

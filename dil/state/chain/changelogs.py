@@ -1,6 +1,6 @@
 """Whether the changelog of a dataset has every change of its rows since it began.
 
-A block that changes rows and has no changelog breaks it; a compaction changes no row.
+A block that changes rows and has no changelog breaks the changelog; a compaction changes no row.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ def breaks_changelog(event: DataEvent, act: str) -> bool:
 def begins_changelog(spec: PublishingSpec, store: StateStore) -> bool:
     """Return whether the changelog of the next merge begins with all rows that are live.
 
-    So it is where the job keeps one, and the last change of rows is in none.
+    It does if the job keeps a changelog, and no changelog has the last change of rows.
     """
     return spec.keeps_changelog and not _has_last_change(store)
 
 
 def _has_last_change(store: StateStore) -> bool:
     """Return whether the last change of rows is in a changelog; reads blocks back to that one."""
-    later: DataEvent | None = None  # its act, if it is of one, is in the block before it
+    later: DataEvent | None = None  # the block before it names its act, if it has one
     for event in (read_block(block).event for block in store.blocks()):
         act = str(event.body.get("act", "")) if isinstance(event, ConfigEvent) else ""
         if later is not None and (later.changelog is not None or breaks_changelog(later, act)):

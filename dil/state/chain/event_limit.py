@@ -8,9 +8,10 @@ from dil.text.zones import iso
 
 
 def event_limits(commit: Commit) -> tuple[int | None, ...]:
-    """Return the event watermark that limits the dataset's, epoch ms UTC; None if unset yet.
+    """Return the event watermark that limits the dataset's watermark, as the only item.
 
-    The result is empty for a job without an event watermark.
+    The item is epoch ms UTC, None while the event watermark is unset. The result is empty for a job
+    without an event watermark.
     """
     events = commit.checkpoints.get(EVENT_TIME)
     if events is None or events.get("strategy") == "none":

@@ -34,8 +34,8 @@ def still_holds(tx: Transaction, job: str, planned: PlannedHead, commit: Commit)
     """Return whether a commit may be written after the present head.
 
     It may if the planned head is still part of the chain, and each later block is a configuration
-    that leaves rows and state unchanged, or data of other work units. Reads only those blocks: none
-    if the head did not move.
+    that leaves rows and state unchanged, or data of other work units. Only the later blocks are
+    read: none if the head did not move.
     """
     now = planned_now(tx, job)
     if now == planned:

@@ -26,7 +26,7 @@ from dil.state.databases.database import Transaction
 def slice_of(tx: Transaction, job: str, commit: Commit, prev_offset: int | None) -> Slice | None:
     """Return the ``newData`` of a commit, None if it neither adds nor removes a file.
 
-    Offsets follow ``prev_offset``, the chain's last offset; with None they begin at 0.
+    Offsets follow ``prev_offset``, the chain's last offset; if it is None, they begin at 0.
     """
     if not commit.moves and not commit.removes:
         return None
@@ -70,8 +70,8 @@ def _side_files(moves: Iterable[Move]) -> tuple[SideFile, ...]:
 def own_of(tx: Transaction, job: str, files: Iterable[PublishedFile]) -> frozenset[str]:
     """Return the URIs of the files that a recorded run of the job published, or its chain has.
 
-    There are few runs and many files: each run is looked up once. A run's row may be pruned; then
-    the chain still has its files.
+    There are few runs and many files: each run is looked up once. The row of a run may be pruned;
+    then the chain still has the files of the run.
     """
     is_known: dict[str, bool] = {}
     own: set[str] = set()

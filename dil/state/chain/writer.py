@@ -25,9 +25,8 @@ class ChainWriter:
     """The head of a chain, and the blocks drafted after it, inside one transaction.
 
     ``tip`` is the head including the drafts, None for an empty chain. ``horizon`` is the latest
-    instant, epoch ms UTC, that a watermark may have besides the system time (V18), also epoch ms
-    UTC. ``chains`` are the chains of a query's inputs; without them the rules that need them are
-    not checked.
+    instant, epoch ms UTC, that a watermark may have besides the system time (V18). ``chains`` are
+    the chains of a query's inputs; if it is None, rules that need them are not checked.
     """
 
     def __init__(
@@ -99,7 +98,7 @@ class ChainWriter:
         """Draft the next block.
 
         Args:
-            event: What the block holds.
+            event: The event that the block holds.
             replaced: The former row hashes of its delta's rows, by signature (V22).
 
         Raises:

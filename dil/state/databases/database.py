@@ -90,7 +90,8 @@ class Database(ABC):
         """Open a transaction like ``write`` that also upgrades a store of an older format.
 
         ``allow`` is only called for an older store, inside the transaction. The old store is first
-        copied to ``copy_place``. Upgrade and block are committed together or not at all.
+        copied to ``copy_place``. The upgrade and the changes of the block are committed together or
+        not at all.
         """
 
     def problems(self) -> Iterator[str]:

@@ -91,7 +91,7 @@ class MysqlStateConnection(ServerConnection):
         return self._session.stream(marked(statement), *values)
 
     def begin_writing(self) -> None:
-        """Begin at READ COMMITTED, which the session is set to."""
+        """Begin at READ COMMITTED, the level of the session."""
         self._session.run("START TRANSACTION READ WRITE")
 
     def begin_reading(self) -> None:

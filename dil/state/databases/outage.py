@@ -1,7 +1,7 @@
 """Limits the wait for a state server that went away, over all calls of one store.
 
-A server that answered before may be restarting, so a call waits for it. The end of a run calls the
-store several times: if the first of these calls waited in vain, the others do not wait.
+A server that answered before may be restarting, so a call waits for the server. The end of a run
+calls the store several times: if the first of these calls waited in vain, the others do not wait.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Outage:
         self._was_there, self._deadline, self._failure = True, None, None
 
     def refuse(self) -> None:
-        """Raise the last failure again while no connection is to be tried.
+        """Raise the last failure again while no connection should be tried.
 
         A call has just waited for the server in vain, and each try to reach a dead host costs a
         time-out.

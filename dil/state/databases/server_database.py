@@ -9,8 +9,8 @@ An upgrade locks the rows of all jobs in ``writer``, so that no job writes meanw
 each statement about tables at once: a second connection creates the copies and the new tables, and
 creates them again after a crash; the format changes in the transaction itself.
 
-A connection that was lost between two transactions is opened again, and a server that is restarting
-is waited for (see ``outage``). A connection that is lost inside a transaction is an error: no
+A connection that was lost between two transactions is opened again, and calls wait for a server
+that is restarting (see ``outage``). A connection that is lost inside a transaction is an error: no
 change was made, and the caller knows how to repeat its work.
 """
 
@@ -135,7 +135,7 @@ class ServerDatabase(Database):
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
-        """Open a reading transaction; a store without tables reads as an empty one."""
+        """Open a reading transaction; a store without tables reads as an empty store."""
         with self._lock, translated(self._driver):
             connection = self._reading()
             if connection is None:

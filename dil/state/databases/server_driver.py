@@ -100,8 +100,9 @@ class ServerDriver(ABC):
         """Open a connection.
 
         Args:
-            may_idle: The connection only reads, and may pause inside a transaction without a limit.
-                Otherwise the server ends it after IDLE_S seconds, with its locks.
+            may_idle: Whether the connection only reads, and may pause inside a transaction without
+                a limit. If not, the server ends the connection after IDLE_S seconds, with its
+                locks.
 
         Raises:
             StateError: the driver is not installed, or the server cannot keep a store.
@@ -113,7 +114,7 @@ class ServerDriver(ABC):
 
     @abstractmethod
     def diagnose(self, error: Exception) -> Diagnosis:
-        """Return the meaning of one of those errors."""
+        """Return the meaning of one of the driver's errors."""
 
 
 @lru_cache(maxsize=256)

@@ -116,7 +116,7 @@ ROWS_OF_UNIT = (
     "SELECT low, high, expected_high, status, era FROM work_unit"
     " WHERE dataset_id = ? AND unit_key = ? ORDER BY low"
 )
-# What is skipped is as good as read up to its end.
+# A skipped work unit counts as read up to its end.
 _REACHED = "CASE WHEN status = 'SKIPPED' THEN expected_high ELSE high END"
 TILE_AT = (
     f"SELECT {_REACHED}, expected_high FROM work_unit"  # noqa: S608 - constant

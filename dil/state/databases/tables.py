@@ -137,7 +137,7 @@ def statements(column_words: ColumnWords, *, number: int = FORMAT) -> list[str]:
 
 
 def additions(column_words: ColumnWords, since: int) -> list[str]:
-    """Return the statements that turn a store of an older format into one of this format."""
+    """Return the statements that turn a store of an older format into a store of this format."""
     return _in_words_of(column_words, "".join(text for to, text in _ADDED.items() if to > since))
 
 
@@ -165,7 +165,7 @@ def names(column_words: ColumnWords, *, number: int = FORMAT) -> tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class JobTable:
-    """A table with rows of jobs, in every store of a format; ``blobs`` have no text."""
+    """A table with rows of jobs, in every store of a format; ``blobs`` are its columns of bytes."""
 
     name: str
     columns: tuple[str, ...]

@@ -1,7 +1,8 @@
 """Builds the blocks of a derived dataset, and checks all rules before they are written.
 
-They are drafted on the head that exists then (rule C21). A query that was planned before another
-one consumed the same input breaks a rule (V32, V33): it is never rebased (rule C22).
+The blocks are drafted on the head that exists then (rule C21). If another query has consumed the
+same input since a query was planned, the planned query breaks a rule (V32, V33); it is never
+rebased (rule C22).
 """
 
 from __future__ import annotations

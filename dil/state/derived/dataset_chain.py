@@ -1,11 +1,10 @@
 """The rows of a dataset's files for a reader: all rows at a block, or the new rows since.
 
 Rows have offsets (docs/state.md). The rows that are new to a reader are in files that blocks added;
-a file that a later block of the same stretch removed is left out, so that the reader gets the rows
-that exist at the end. A block that removes rows which the reader has seen cannot be read as new
-rows and is refused. There are two exceptions: a compaction, which keeps every row under new
-offsets, and an act that is undone by another act which brings its files back, because then nothing
-has changed.
+files that a later block of the same stretch removed are left out, so that the reader gets the rows
+that exist at the end. A block that removes rows that the reader has seen cannot be read as new rows
+and is refused. There are two exceptions. A compaction keeps every row under new offsets. If an act
+removed files, and another act undid this by bringing the files back, nothing has changed.
 """
 
 from __future__ import annotations
@@ -115,7 +114,7 @@ class DatasetChain:
         """Return the position after the row with an offset, in the first block that has it.
 
         Raises:
-            StateError: no block has it.
+            StateError: no block has a row with this offset.
         """
         last = self._last_offset(self.chain.sequence)
         if offset > last:
@@ -170,7 +169,7 @@ class DatasetChain:
         return self._cut(first, end, after)
 
     def all_parts_at(self, end: Position) -> tuple[tuple[FileRows, ...], bool]:
-        """Return all rows that the dataset has at a block, and whether it ever kept a changelog.
+        """Return all rows of the dataset at a block, and whether the dataset ever kept a changelog.
 
         Raises:
             StateError: a block is damaged.
@@ -196,8 +195,9 @@ class DatasetChain:
     ) -> Position:
         """Return the position that a reader at ``start`` reaches within its limits.
 
-        A reader without any rows takes the dataset as it is at ``until``, cut at any row. Later
-        readers take whole blocks, at least one. Without limits the reader reaches ``until``.
+        A reader that has no rows yet takes the dataset as it is at ``until``, cut at any row. Later
+        readers take whole blocks, at least one. If there are no limits, the reader reaches
+        ``until``.
         """
         if start.block == NONE_YET or start.is_inside:
             end = until if start.block == NONE_YET else self.at(start.block)

@@ -1,7 +1,7 @@
-"""Refuses inputs that a derived dataset read before, and cannot continue as it would read them now.
+"""Refuses inputs that a derived dataset read before, if it cannot continue them as set up now.
 
 The last data block only has the positions of the present inputs, so an input that was left out
-meanwhile would be read from its beginning, and its rows would be doubled.
+meanwhile would be read from its beginning: its rows would be doubled.
 """
 
 from __future__ import annotations
@@ -46,10 +46,11 @@ def refuse_inputs_read_before(
 def refuse_other_reading(
     tx: Transaction, dataset_id: str, slices: Sequence[InputSlice], closed: frozenset[str]
 ) -> None:
-    """Refuse an input that is now read with ``closed`` and was read without, or the reverse.
+    """Refuse an input that is in ``closed`` now but was not when it was read, or the reverse.
 
-    Its position does not say which labels were open there: their rows would be read twice, or
-    never. ``slices`` follow the ones of the last data block, and say how those were read.
+    The input's position does not say which labels were open there: rows of these labels would be
+    read twice, or never. ``slices`` continue the slices of the last data block, and say how these
+    slices were read.
 
     Raises:
         StateError: there is such an input.

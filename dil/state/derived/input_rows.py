@@ -66,11 +66,11 @@ class InputReading:
 
     @property
     def first(self) -> int:
-        """Return the sequence of the block before the first block to read, -1 without one."""
+        """Return the sequence of the block before the first block to read, -1 if there is none."""
         return self.reached.block
 
     def has_changes(self) -> bool:
-        """Return whether rows came or went there, or labels were closed whose rows are read.
+        """Return whether rows came or went in this part, or labels whose rows are read were closed.
 
         Raises:
             StateError: rows came for a label that was closed and read before, or it was reopened.
@@ -131,7 +131,7 @@ class InputReading:
         return tuple(part for part in every if part.timelabel in labels)
 
     def closed_labels(self) -> frozenset[str]:
-        """Return the timelabels closed in these blocks; if all rows are read, all closed ones.
+        """Return the timelabels that these blocks closed; if all rows are read, all closed labels.
 
         Raises:
             StateError: a label was reopened whose rows were read before.
@@ -283,10 +283,10 @@ class InputReading:
 def recorded_reading(
     chain: StoredInput, item: InputSlice, transform: JsonObject
 ) -> InputReading | None:
-    """Return a recorded query's reading of an input, None if the chain lost those blocks.
+    """Return a recorded query's reading of an input, None if the chain lost the blocks it read.
 
     ``item`` is the block's slice of the input, ``transform`` the query in force then. The query
-    does not say whether changelogs were read: they were, if the blocks have them.
+    does not say whether changelogs were read: they were if the blocks have any.
     """
     reached = place_of(chain, item.prev_block_hash, item.prev_offset)
     last = None if item.last_block is None else chain.sequence_of(item.last_block)

@@ -61,7 +61,7 @@ class StoredInput(InputChain):
     """One input's chain inside a transaction; lookups take the same time in a chain of any length.
 
     ``sequence`` is the head's sequence; ``data_sequence``, ``source_sequence`` and
-    ``schema_sequence`` are the sequences of the newest block of their kind, None without one.
+    ``schema_sequence`` are the sequences of the newest block of their kind, None if there is none.
     """
 
     tx: Transaction
@@ -163,14 +163,14 @@ class StoredInput(InputChain):
         return self.tx.row(ANY_DATA, self.dataset_id, first, last) is not None
 
     def first_after(self, sequence: int, kinds: Sequence[str]) -> int | None:
-        """Return the sequence of the first block of some kinds after a sequence."""
+        """Return the sequence of the first block after ``sequence`` that is of one of ``kinds``."""
         found = [
             _only(self.tx.row(FIRST_OF_KIND, self.dataset_id, kind, sequence)) for kind in kinds
         ]
         return min((each for each in found if each is not None), default=None)
 
     def last_until(self, sequence: int, kinds: Sequence[str]) -> int | None:
-        """Return the sequence of the last block up to a sequence of the first kind that occurs."""
+        """Return the last sequence, up to ``sequence``, of the first of ``kinds`` that occurs."""
         for kind in kinds:
             found = _only(self.tx.row(LAST_OF_KIND, self.dataset_id, kind, sequence))
             if found is not None:

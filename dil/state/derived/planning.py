@@ -34,8 +34,8 @@ class SliceLimits:
     """The most that one transaction takes of each input (rule C23); None means no limit.
 
     A block is never split: a block with more than ``rows`` rows is taken whole. ``again`` asks for
-        a transaction even if no input has new rows. ``until`` has, by input, the sequence of the
-        last block to take; an input that is not in it is taken to its head.
+    a transaction even if no input has new rows. ``until`` has, by input, the sequence of the last
+    block to take; an input that is not in ``until`` is taken to its head.
     """
 
     blocks: int | None = None
@@ -55,7 +55,7 @@ NO_LIMITS = SliceLimits()
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """A transaction planned on the head ``head``, at ``head_sequence``; -1 without a block.
+    """A transaction planned on the head ``head``; ``head_sequence`` is -1 if the chain is empty.
 
     ``event`` has all members that a writer must copy (C1 to C5), the inputs' slices, and the
     watermark raised to ``watermark_limit`` unless the caller sets it. The caller replaces
@@ -93,8 +93,8 @@ def plan_query(
         inputs: The inputs that the transform will have, in their order; None for the inputs in
             force. A dataset without a chain begins with these.
         chains: The chains of the inputs, by name; None if the dataset's store has them.
-        whole: The inputs that are taken up to their heads: no limit cuts them, and no change of
-            their schema ends the slice.
+        whole: The inputs that are taken up to their heads: no limit and no change of schema ends
+            their slices.
 
     Raises:
         StateError: there is no transform (V30), an input has no chain (V39) or was reset since it

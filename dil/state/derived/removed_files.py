@@ -1,8 +1,8 @@
 """Finds the end of a slice that was cut, so that all its files still exist.
 
 A block after the cut, such as a compaction, may have removed files that the slice would read: then
-they are deleted, and the slice continues to that block. Each act that does this is recorded: if
-there is no such record after the cut, no block is read.
+these files are deleted, and the slice continues to that block. Each act that removes files is
+recorded; if no such record comes after the cut, no block is read.
 """
 
 from __future__ import annotations

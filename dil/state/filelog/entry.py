@@ -40,9 +40,9 @@ class LogChange:
 class LogEntry:
     """One transaction of a job.
 
-    ``format`` is the format of the tables that it changes. ``previous`` is the hash of the entry
-    before, ``NO_ENTRY`` for the first entry, whose number is 1. ``writer`` is unique to each
-    attempt to write it, so that a writer recognizes its own entry.
+    ``format`` is the format of the tables that the entry changes. ``previous`` is the hash of the
+    entry before, ``NO_ENTRY`` for the first entry, whose number is 1. ``writer`` is unique to each
+    attempt to write an entry, so that a writer recognizes its own entry.
     """
 
     format: int

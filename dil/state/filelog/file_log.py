@@ -86,8 +86,8 @@ class FileLogDatabase(Database):
     def write(self) -> Iterator[Transaction]:
         """Open a transaction; its entry is created at the end, unless the block raises.
 
-        If other entries came first, ours follows them if they change none of the answers that the
-        block got; otherwise it is not recorded.
+        If other entries came first, and change none of the answers that the block got, our entry
+        follows them. If they change an answer, our entry is not recorded.
         """
         with self._written() as recording:
             yield recording

@@ -165,8 +165,8 @@ class JobFolder:
         snapshots = self.snapshots()
         floor = superfluous_until(snapshots)
         with _translated(self.path):
-            # Snapshots go before the entries after them, so that a crash leaves no snapshot without
-            # those.
+            # A snapshot is deleted before the entries after it, so that a crash leaves no snapshot
+            # without them.
             for snapshot in snapshots:
                 if snapshot.number < floor:
                     self._files.delete_file(self.snapshot_path(snapshot))
@@ -274,8 +274,8 @@ class JobFolder:
 def superfluous_until(snapshots: Iterable[SnapshotFile]) -> int:
     """Return the number of the last entry that two snapshots make superfluous, 0 if there is none.
 
-    Entries up to it, and older snapshots, may exist or not: sweeping deletes them one by one, and a
-    writer that slept may have created such an entry again.
+    Entries up to this number, and older snapshots, may or may not exist: sweeping deletes them one
+    by one, and a writer that slept may have created such an entry again.
     """
     kept = sorted({each.number for each in snapshots}, reverse=True)[:_KEPT_SNAPSHOTS]
     return kept[-1] if len(kept) == _KEPT_SNAPSHOTS else 0

@@ -1,7 +1,7 @@
 """Rechecks a file log: entries against the snapshots that replace them, and the chain's files.
 
-Opening a log reads its newest snapshot and the entries after it, and trusts both. The other files
-were written by the same transactions, so they reveal a snapshot or an entry that was changed or
+Opening a log reads its newest snapshot and the entries after it, and trusts both. The same
+transactions wrote the other files, so these files reveal a snapshot or an entry that was changed or
 deleted since.
 """
 

@@ -1,4 +1,4 @@
-"""The job's tables in memory, in their state after some entry of its journal.
+"""The tables of a job in memory, in their state after some entry of the job's journal.
 
 The tables are the same as in the SQL stores, and SQLite runs the statements: a file log has no
 rules of its own.
@@ -190,7 +190,7 @@ class Replica:
         self._connection.execute(sql.CHANGE_FORMAT, (number,))
 
     def hash_of(self, number: int) -> str | None:
-        """Return the hash of an applied entry, None if it is not one of the last thousand."""
+        """Return the hash of an applied entry, None if it is older than the last thousand."""
         row = self._connection.execute(
             "SELECT entry_hash FROM journal_entry WHERE number = ?", (number,)
         ).fetchone()

@@ -72,13 +72,13 @@ def drop_swept(tx: Transaction, job: str, before: int) -> None:
 
 
 def drop_without_run(tx: Transaction, job: str) -> None:
-    """Delete the details of runs that have no row, because they ended before they got one."""
+    """Delete the details of runs without a row: these runs ended before they got one."""
     if keeps_documents(tx):
         tx.change(sql.DROP_DETAILS_WITHOUT_RUN, job, job)
 
 
 def decoded(payload: str) -> JsonObject:
-    """Return the document of a payload, numbers exact."""
+    """Return the document of a payload, with exact numbers."""
     document: JsonObject = json.loads(payload, parse_float=read_number)
     return document
 

@@ -98,8 +98,8 @@ def encode_intent(intent: Intent) -> str:
 def intent_pieces(intent: Intent) -> Iterator[bytes]:
     """Yield the same text in pieces, so that a large run's text is never in memory as a whole.
 
-    Newer members are left out if they are empty, such as an operator's act in a run's intent, so
-    that older versions can finish it.
+    Empty newer members are left out, such as an operator's act in a run's intent, so that older
+    versions can finish the intent.
     """
     commit, run = intent.commit, intent.commit.run
     found = {

@@ -21,8 +21,8 @@ class LeaseKeeper:
     ``lost`` becomes true if a newer token exists: then the run should start no more work.
     Publishing needs no such hint, because the store checks the token itself.
 
-    Neither call waits for a server that is away: the next heartbeat tries again, and a lease that
-    is not released expires.
+    Neither a heartbeat nor the release waits for a server that is away: the next heartbeat tries
+    again, and a lease that is not released expires.
     """
 
     def __init__(self, store: StateStore, lease: Lease, lease_s: int) -> None:

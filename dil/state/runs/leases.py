@@ -16,10 +16,10 @@ WAIT = "Wait for it to end."
 
 
 def acquire(tx: Transaction, job: str, run_id: str, now: int, lease_s: int) -> Lease:
-    """Take the lease if it is free or expired, or its holder on this host is gone.
+    """Take the lease if it is free or expired, or if its holder on this host is gone.
 
     Raises:
-        LeaseHeldError: another run holds it.
+        LeaseHeldError: another run holds the lease.
     """
     row = tx.row(sql.LEASE, job)
     if row is not None:

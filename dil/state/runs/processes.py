@@ -26,7 +26,7 @@ def this_process(run_id: str, now: int) -> LeaseHolder:
 
 
 def start_mark(pid: int) -> str | None:
-    """Return ``<system>/<start>`` of a living process on this host, None when it is gone."""
+    """Return ``<system>/<start>`` of a living process on this host, None if it is gone."""
     start = _linux_start(pid) if _is_linux() else _listed_start(pid)
     return None if start is None else f"{_system()}/{start}"
 

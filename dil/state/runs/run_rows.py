@@ -76,7 +76,7 @@ def end(tx: Transaction, job: str, run_id: str, status: str, published: tuple[in
 def unfinished(tx: Transaction, job: str) -> list[RunRecord]:
     """Return the runs whose staging was not deleted, oldest first.
 
-    Committed runs are among them, so that their staging can be deleted.
+    Committed runs are among the results, so that their staging can be deleted.
     """
     return [as_run(job, row) for row in tx.rows(sql.STAGED_RUNS, job)]
 

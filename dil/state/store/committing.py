@@ -1,7 +1,7 @@
 """Records a commit: blocks, work units, coverage, file offsets and intent in one transaction.
 
-A begun publish can always be committed: this only depends on the commit, the store and the fencing
-token, and blocks are built on the present head.
+A begun publish can always be committed: recording it needs only the commit, the store and the
+fencing token, and builds the blocks on the present head.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def committed_block(tx: Transaction, job: str, run_id: str) -> tuple[bool, int |
 
 
 def record(tx: Transaction, job: str, commit: Commit) -> int | None:
-    """Record a commit unless it is recorded; return its block's sequence, None without one.
+    """Record a commit once; return the sequence of its block, None if it has no block.
 
     Raises:
         CommitConflictError: another writer moved the head.

@@ -41,9 +41,10 @@ class SqlStateStore(StateStore):
     """The state of one job in a database.
 
     ``clock`` returns epoch ms of the real clock; only leases use it. Threads may share a store. The
-    head on which ``history`` was read protects a plan: if another writer moved the head since, the
-    plan's commit is written after the present head if the plan is still valid; otherwise recording
-    its intent, or committing it without one, is a conflict (rule C21).
+    head on which ``history`` was read protects a plan. If another writer has moved the head since,
+    but the plan is still valid, its commit is written after the present head. If the plan is no
+    longer valid, recording its intent, or committing it without an intent, is a conflict (rule
+    C21).
     """
 
     def __init__(self, database: Database, job: str, *, clock: Callable[[], int]) -> None:
@@ -99,7 +100,7 @@ class SqlStateStore(StateStore):
             leases.release(tx, lease)
 
     def lease_holder(self) -> LeaseHolder | None:
-        """Return the holder of the job's lease; None if it is free to be taken."""
+        """Return the holder of the job's lease; None if the lease is free."""
         with self._database.read() as tx:
             return leases.holder(tx, self._job, self._clock())
 
@@ -221,7 +222,7 @@ class SqlStateStore(StateStore):
     def keep_run_details(
         self, lease: Lease, run_id: str, documents: Mapping[str, JsonObject]
     ) -> None:
-        """Save documents of a run by kind, in place of earlier ones; all or none."""
+        """Save documents of a run by kind, in place of earlier documents; all of them or none."""
         with self._database.write() as tx:
             leases.require_newest(tx, self._job, lease)
             for kind, document in documents.items():
@@ -262,7 +263,7 @@ class SqlStateStore(StateStore):
             return slices.own_of(tx, self._job, files)
 
     def live_uris(self, *, until: int | None = None) -> Iterator[str]:
-        """Yield the URIs of the files that blocks up to one added and no block removed."""
+        """Yield the URIs of the files that blocks up to ``until`` added and no block removed."""
         last = math.inf
         if until is not None:
             with self._database.read() as tx:
@@ -326,7 +327,7 @@ class SqlStateStore(StateStore):
             return run_rows.read_counters(tx, self._job).shape
 
     def record_shape(self, lease: Lease, shape: str) -> None:
-        """Save the shape of this run's watermark; under a new one no time counts as covered."""
+        """Save the shape of this run's watermark; under a new shape no time counts as covered."""
         with self._database.write() as tx:
             leases.require_newest(tx, self._job, lease)
             run_rows.keep_shape(tx, self._job, shape)

@@ -1,4 +1,4 @@
-"""Rechecks a store's tables beside its blocks, which runs and planning trust.
+"""Rechecks the tables that a store has beside its blocks; runs and planning trust these tables.
 
 Coverage decides which time is never read again, and a file's offset decides which job's file it is.
 Both come from the blocks and the work-unit index, so each row can be computed again.

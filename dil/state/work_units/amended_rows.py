@@ -1,6 +1,6 @@
 """The work-unit index while an operator's act changes it.
 
-A run records its readings, but an act writes rows as the operator wants them, so it may lower highs
+A run records its readings, but an act writes rows as the operator wants them: it may lower highs
 and remove rows. Therefore the coverage of each changed unit is computed again from its rows.
 """
 

@@ -2,10 +2,9 @@
 
 A *tile* is the partition of a work unit that succeeded. Adjoining tiles form a *span*: every
 partition that starts inside it has a successful record. Two spans are kept, because a work unit
-that never succeeds would otherwise stop the first span from growing for ever: ``main``, the wider
-one, which planning uses, and ``tail``, the newest span apart from it. Adding a tile takes constant
-time; spans that meet are joined in one step, and tiles outside of both spans are found again one by
-one.
+that never succeeds would stop a single span from growing for ever. Planning uses ``main``, the
+wider span; ``tail`` is the newest span apart from ``main``. Adding a tile takes constant time;
+spans that meet are joined in one step, and tiles outside of both spans are found again one by one.
 """
 
 from __future__ import annotations

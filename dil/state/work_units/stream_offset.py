@@ -1,7 +1,8 @@
 """The position of a stream: a micro-batch's end offset, from the work-unit index.
 
-Its size is limited, however many work units there are: above the frontier, it lists the work units
-that the micro-batch changed, or, if these are too many, has the digest of the whole index.
+The size of the offset is limited, however many work units there are. Above the frontier, the offset
+lists the work units that the micro-batch changed. If these are too many, it has the digest of the
+whole index.
 """
 
 from __future__ import annotations

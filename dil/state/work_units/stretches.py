@@ -18,8 +18,9 @@ RecordRow: TypeAlias = tuple[Any, ...]
 def stretches_of(unit_key: str, rows: Sequence[RecordRow]) -> UnitStretches:
     """Return the stretches of one unit from its records, sorted by partition start.
 
-    A record counts as read up to its high, for any partition; the time up to the end that it failed
-    to reach counts as failed, and a period without a run as skipped up to the partition's end.
+    A record counts as read up to its high, whatever its partition is. The time from there to the
+    end that it failed to reach counts as failed. A period without a run counts as skipped up to the
+    partition's end.
     """
     # Each row is handled by few expressions: there may be a million rows.
     read = [row for row in rows if row[2] is not None and row[2] > row[0]]

@@ -106,7 +106,8 @@ class UnitIndex:
     """The work units of one job inside one transaction.
 
     ``era`` counts the shapes that the job's watermark had; only successes of the present shape
-    count as covered. It is raised if a partition shows that the grid changed without a new shape.
+    count as covered. ``era`` is raised if a partition shows that the grid changed without a new
+    shape.
     """
 
     def __init__(self, tx: Transaction, job: str, era: int) -> None:
@@ -139,7 +140,7 @@ class UnitIndex:
     def leave_out(
         self, skipped: Iterable[WorkUnitOutcome], sequence: int, changes: UnitChanges
     ) -> None:
-        """Record in ``changes`` work units that no run reads; a known one stays as it is."""
+        """Record in ``changes`` work units that no run reads; a known work unit stays as it is."""
         for outcome in sorted(skipped, key=lambda each: (each.unit_key, each.low)):
             if read_row(self._tx, self._job, outcome.signature) is not None:
                 continue
@@ -213,7 +214,7 @@ class UnitIndex:
 
 
 def tile_end(row: UnitRow) -> int | None:
-    """Return the time up to which a work unit is covered, epoch ms UTC; None without a success."""
+    """Return the end, epoch ms UTC, of a work unit's covered time; None if it never succeeded."""
     if row.status == SKIPPED:
         return row.expected_high
     return None if row.high is None else min(row.high, row.expected_high)
