@@ -66,7 +66,7 @@ class StoredRow:
     timelabel: str | None
 
     def tile_end(self, era: int) -> int | None:
-        """Return the end of the work unit's tile; None if it never succeeded under this shape."""
+        """Return the end of the work unit's tile, epoch ms UTC; None if it has none in this era."""
         return tile_end(self.row) if self.era == era else None
 
 
@@ -214,7 +214,10 @@ class UnitIndex:
 
 
 def tile_end(row: UnitRow) -> int | None:
-    """Return the end, epoch ms UTC, of a work unit's covered time; None if it never succeeded."""
+    """Return the end, epoch ms UTC, of the time that a work unit covers.
+
+    A skipped unit covers its whole window. None if the work unit neither succeeded nor was skipped.
+    """
     if row.status == SKIPPED:
         return row.expected_high
     return None if row.high is None else min(row.high, row.expected_high)
