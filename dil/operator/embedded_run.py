@@ -1,4 +1,4 @@
-"""Runs a job inside a program of somebody else: a notebook, an orchestrator."""
+"""Runs a job inside another program, such as a notebook or an orchestrator."""
 
 from __future__ import annotations
 

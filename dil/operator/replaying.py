@@ -57,7 +57,7 @@ class ReplayOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReplayedBlock:
-    """The outcome of the replay of one block; ``why`` explains it, empty without explanation."""
+    """The outcome of the replay of one block; ``why`` explains the outcome, or is empty."""
 
     sequence: int
     outcome: ReplayOutcome

@@ -54,10 +54,10 @@ from dil.types.widening import Widening, conform
 
 @dataclass(frozen=True, slots=True)
 class SourceAnswer:
-    """The answer to one request; it took ``seconds`` until its headers, or its first rows, came.
+    """The answer to one request; after ``seconds`` its headers, or its first rows, came.
 
     ``location`` names the source, without secrets. ``request`` is the request, None if the
-    connector cannot describe it; its secrets are not masked yet.
+    connector cannot describe it; secrets in ``request`` are not masked yet.
     """
 
     location: str
@@ -78,8 +78,8 @@ class PreviewLimits:
 
     Attributes:
         may_send: Whether the preview may send requests that may change data at the source.
-        skips_empty: Whether the next due work units are tried if the first has no rows.
-        on_request: Called with each request before it is sent, its secrets not masked.
+        skips_empty: Whether the next due work units are tried if the first one has no rows.
+        on_request: Called with each request before it is sent; secrets are not masked.
     """
 
     may_send: bool = False
@@ -91,9 +91,9 @@ class PreviewLimits:
 class SourcePreview:
     """The first rows of one work unit, and the answers that had them.
 
-    ``is_due`` is False if the next run would not take it. ``rows`` are converted as for writing,
-    all with one schema; ``dropped`` counts rows that conversion put aside. ``work_unit`` is None if
-    the source lists no units, which ``notes`` mention.
+    ``is_due`` is False if the next run would not take the work unit. ``rows`` are converted as for
+    writing, all with one schema; ``dropped`` counts rows that conversion put aside. ``work_unit``
+    is None if the source lists no units; ``notes`` then say so.
     """
 
     work_unit: WorkUnit | None
@@ -124,7 +124,7 @@ def preview_source(
         rules: The limits of the preview, and the observer of its requests.
 
     Raises:
-        ConfigError: the job has no such signature, or it would send rows, which the rules forbid.
+        ConfigError: the job has no such work unit, or would send rows although the rules forbid it.
         SourceError: the source refuses, or its answer differs from the job's declaration or needs
             more memory than a worker may take.
         ConversionError: the rows differ from the job's declaration.

@@ -21,8 +21,8 @@ def claim(run: ActiveRun, planned: PlannedRun) -> None:
     """Record the job as an owner of its dataset, and the run if a work unit is due.
 
     Raises:
-        ConfigError: the dataset belongs to another job, cannot take rows of this form, or is not
-            the dataset that has the earlier rows.
+        ConfigError: the dataset belongs to another job, cannot take rows of this form, or does not
+            have the rows that the job published earlier.
         StateError: the state is older than the dataset, or was lost.
         WriteError: the dataset's folder, or the staging folder, cannot be written.
     """
@@ -71,8 +71,8 @@ def check_claim(job: Job, options: RunOptions) -> None:
     """Check a dataset and its state as ``claim`` does, without recording anything.
 
     Raises:
-        ConfigError: the dataset belongs to another job, or is not the dataset that has the earlier
-            rows; or the watermark has a new shape, under which no record is found.
+        ConfigError: the dataset belongs to another job, or does not have the rows that the job
+            published earlier; or the watermark has a new shape, for which state has no record.
         StateError: the state is older than the dataset, or was lost.
     """
     spec, files = job.publishing, filesystem_for(job.publishing.final_dir)

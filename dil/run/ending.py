@@ -1,4 +1,4 @@
-"""The end of a run that a signal or a failure outside its tasks stopped."""
+"""The end of a run that was stopped by a signal, or by a failure outside its tasks."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def failed(run: ActiveRun, planned: PlannedRun, executed: Execution, error: DilE
 def keep_unplanned(run: ActiveRun, error: DilError | KeyboardInterrupt, seconds: float) -> None:
     """Record a run that ended before its tasks began, with its failure and how long it took.
 
-    A run with an invalid configuration has done nothing, and is not recorded.
+    A run is not recorded if its configuration is invalid: it has done nothing.
     """
     if isinstance(error, KeyboardInterrupt):
         error = RunInterruptedError(_STOPPED)

@@ -29,11 +29,11 @@ class Recovered:
 
 
 def recover(run: ActiveRun) -> Recovered:
-    """Finish a begun publish; publish complete results of a crashed ``successful`` run.
+    """Finish a begun publish; publish results of a crashed run with the policy ``successful``.
 
     Raises:
-        CommitUnknownError: the files of a begun publish are gone, or it had another destination.
-        DilError: publishing or state failed; the next run tries again.
+        CommitUnknownError: the files of a begun publish are gone, or its destination was another.
+        DilError: publishing or the state store failed; the next run tries again.
     """
     spec = run.job.publishing
     pending = publishing.finish_pending(run.store, run.lease, spec, run.files)

@@ -24,10 +24,10 @@ _UNKNOWN = "unknown"
 class CompactionRequest:
     """An operator's request; ``clock`` is the real clock, epoch ms UTC.
 
-    ``target_bytes`` is the size that files should reach, None for the job's own target.
-    ``max_bytes`` is the most to read, None for no limit. ``vacuum_hours`` is how long versions of a
-    table can still be read afterwards, None for no vacuum. A dry run changes nothing. One commit
-    takes at most ``files_per_commit`` files.
+    ``target_bytes`` is the size that files should reach, None for the job's own target. At most
+    ``max_bytes`` are read, None for no limit. ``vacuum_hours`` is how long versions of a table can
+    still be read afterwards, None for no vacuum. A dry run changes nothing. One commit takes at
+    most ``files_per_commit`` files.
     """
 
     clock: Callable[[], int]
@@ -51,7 +51,7 @@ class FileGroup:
 
     @property
     def signature(self) -> str:
-        """Return the signature of the files' work unit, empty if the files are of several."""
+        """Return the signature of the files' work unit; empty if they have several work units."""
         found = {file.signature for file in self.files}
         return found.pop() if len(found) == 1 else ""
 

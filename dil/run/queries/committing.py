@@ -1,4 +1,4 @@
-"""The record of a query in its commit, checked against the inputs before rows are visible."""
+"""Adds a query's record to its commit, checked against the inputs before rows are visible."""
 
 from __future__ import annotations
 
