@@ -1,4 +1,4 @@
-"""Work units as Spark tasks, several small ones in each (rule P39)."""
+"""Runs work units as Spark tasks, several small work units in each task (rule P39)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ R = TypeVar("R")
 
 
 class SparkExecutor:
-    """Runs tasks on Spark; a session is started with the first task and stopped by ``close``."""
+    """Runs tasks on Spark; the first task starts a session, ``close`` stops it."""
 
     def __init__(self, settings: SparkSettings) -> None:
         self._settings = settings
@@ -56,7 +56,7 @@ class SparkExecutor:
         """Run all work units; finished reports survive a cancelled or broken Spark job.
 
         Raises:
-            ConfigError: the connector reads by Spark, and a class or driver that it needs is
+            ConfigError: the connector reads through Spark, and a class or driver that it needs is
                 missing; or there is no metastore for the job's catalog.
         """
         reader = _reader(run.job)
@@ -89,7 +89,7 @@ class SparkExecutor:
         return run_query(context, run, query, watch)
 
     def differing(self, one: View, other: View) -> int:
-        """Return how many rows of one view the other lacks."""
+        """Return how many rows of view ``one`` the ``other`` lacks."""
         from dil.execution.queries.spark_query import differing_rows
 
         return differing_rows(self._session(self._settings), one, other)
@@ -234,7 +234,7 @@ class _Body:
 
 
 def in_order(reports: Sequence[TaskReport], units: Sequence[WorkUnit]) -> tuple[TaskReport, ...]:
-    """Return reports in the order of the work units, sharing the units' signature objects."""
+    """Return reports in the order of the work units; they share the units' signature objects."""
     places = {unit.signature: (number, unit.signature) for number, unit in enumerate(units)}
     found = (replace(each, signature=places[each.signature][1]) for each in reports)
     return tuple(sorted(found, key=lambda report: places[report.signature][0]))

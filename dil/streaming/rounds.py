@@ -14,7 +14,7 @@ from dil.streaming.patience import Patience
 class Due:
     """The work units of one micro-batch, as a plan of their own.
 
-    ``is_alone``: it has only one work unit, whose failure is recorded.
+    ``is_alone`` says that there is only one work unit, whose failure is recorded.
     """
 
     plan: Plan
@@ -22,7 +22,7 @@ class Due:
 
     @property
     def signatures(self) -> tuple[str, ...]:
-        """Return the signatures of its work units."""
+        """Return the signatures of the work units."""
         return tuple(unit.signature for unit in self.plan.work_units)
 
 
@@ -31,7 +31,7 @@ def micro_batches(
 ) -> Iterator[Due]:
     """Yield micro-batches in the plan's order; each gets its size when it is requested.
 
-    The frontier of each stays below the due work units that are unread or held back.
+    The frontier of each micro-batch stays below the due work units that are unread or held back.
     """
     work, lowest_held = _work(due, patience, now_s)
     place = 0
