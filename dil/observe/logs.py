@@ -1,6 +1,6 @@
 """Structured logs: one event per line, for people or as JSON, never with a secret.
 
-It works on the driver and in executors alike: each process calls ``configure`` once, and ``bind``
+This works on the driver and in executors alike: each process calls ``configure`` once, and ``bind``
 around its work for one job, run or work unit.
 """
 
@@ -45,7 +45,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 @dataclass(frozen=True, slots=True)
 class LogContext:
-    """The fields of every log line of this context; None is left out of text lines."""
+    """The fields of every log line of this context; fields that are None are not in text lines."""
 
     run_id: str | None = None
     job: str | None = None
@@ -94,10 +94,10 @@ def configure(
 
     Args:
         level: DEBUG, INFO, WARNING or ERROR, for our own loggers. Plug-ins log from INFO on.
-            Records of installed libraries below ERROR, and those of py4j on the root logger,
-            are only written with DEBUG, because the code that catches the error reports it.
-        json_lines: One JSON object a line (``ts level run_id job unit attempt event msg``) in
-            place of text.
+            Records of installed libraries below ERROR, and records of py4j on the root logger,
+            are written only under DEBUG, because the code that catches the error reports it.
+        json_lines: Whether to write one JSON object a line (``ts level run_id job unit attempt
+            event msg``) in place of text.
         stream: The stream for lines; ``sys.stderr`` is looked up for each line, so that a progress
             bar can stay below the lines.
         secrets: The secrets to mask, see ``redactor``.

@@ -19,8 +19,8 @@ _agreed: dict[int, int] = {}
 def peak_rss_bytes() -> int:
     """Return the peak of this process's resident memory, in bytes.
 
-    Linux's own record of the process is preferred: ``ru_maxrss`` of a process that a large process
-    started begins with the size of that process.
+    Linux's own record of the process is preferred, because a process that a large process started
+    inherits the ``ru_maxrss`` of that process.
     """
     # macOS counts in bytes, others in KiB.
     unit = 1 if sys.platform == "darwin" else 1024
@@ -35,7 +35,7 @@ def peak_rss_bytes() -> int:
 
 
 def data_bytes() -> tuple[int, int] | None:
-    """Return the bytes of data that this process reserved, and used; None unless on Linux."""
+    """Return the bytes of data that this process reserved, and uses; None if not on Linux."""
     facts = _kept_by_linux()
     if "VmData" not in facts:
         return None
@@ -46,7 +46,8 @@ def machine_memory_bytes(root: Path = Path("/")) -> int:
     """Return the memory of the machine, or of the container that this process runs in.
 
     Source: kernel.org, cgroup-v2.rst (memory.max) and cgroup-v1/memory.rst
-    (memory.limit_in_bytes); a limit holds for all groups below. ``root`` is where to look for them.
+    (memory.limit_in_bytes); a limit also holds for all groups below. ``root`` is the folder that
+    has ``proc`` and ``sys``.
     """
     sizes = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     for line in _text(root / "proc/self/cgroup").splitlines():

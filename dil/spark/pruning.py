@@ -1,7 +1,7 @@
 """Finds Parquet row groups that a query's filters rule out, by the statistics in the footer.
 
-Spark applies its filters to all rows that are read, so a filter is only used to read less. If a
-comparison has no sure answer, the row group is read.
+Spark itself applies the filters to all rows that are read, so filters are used here only to read
+less. If a comparison has no sure answer, the row group is read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Condition:
     value: Any
 
     def may_hold(self, statistics: Statistics) -> bool:
-        """Return whether a row of a row group may meet the condition."""
+        """Return whether any row of a row group may meet the condition."""
         found = statistics(self.column)
         if found is None:
             return True
@@ -56,12 +56,12 @@ class Pruning:
     conditions: tuple[Condition, ...]
 
     def __call__(self, statistics: Statistics) -> bool:
-        """Return whether a row of a row group may meet all of them."""
+        """Return whether the row group may have rows for each of the conditions."""
         return all(each.may_hold(statistics) for each in self.conditions)
 
 
 def pruning_of(filters: Sequence[object]) -> Pruning:
-    """Return the conditions of Spark's filters, without filters that statistics cannot answer."""
+    """Return the conditions for those of Spark's filters that statistics can answer."""
     known = (*_COMPARED, "IsNull", "IsNotNull")
     found = []
     for each in filters:

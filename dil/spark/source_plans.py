@@ -51,7 +51,7 @@ def source_schema(options: SourceOptions, job: Job) -> pa.Schema:
     """Return the columns of a job's rows: declared columns, else those of the source's first rows.
 
     Raises:
-        ConfigError: there are no rows to infer the columns from, or there is no such column.
+        ConfigError: the source has no rows to infer the columns from, or lacks a named column.
         SourceError: the source refuses.
     """
     schema = _declared(job)
@@ -132,7 +132,7 @@ def planned_units(job: Job, options: SourceOptions) -> tuple[tuple[WorkUnit, ...
 
 
 def run_of(job: Job, now_ms: int, *, full_extract: bool) -> RunContext:
-    """Return the context that a micro-batch's tasks share; secondary input is read again.
+    """Return the context that a micro-batch's tasks share; this reads secondary input again.
 
     Raises:
         SourceError: secondary input cannot be read.
