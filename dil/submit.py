@@ -1,8 +1,8 @@
 """The file for spark-submit: ``spark-submit [options] dil/submit.py JOB.conf [flags of dil run]``.
 
-Does what ``dil run`` does, on the session that spark-submit configured. On a cluster the package
-itself comes by ``--py-files`` or is installed there. Note that spark-submit in client mode prints
-standard error on standard output too: for the JSON report give ``--report FILE``.
+This does what ``dil run`` does, on the session that spark-submit configured. On a cluster the
+package itself comes by ``--py-files``, or is installed. Note that spark-submit in client mode
+prints standard error on standard output, too: for the JSON report give ``--report FILE``.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def source_schema(options: SourceOptions, job: Job) -> pa.Schema:
     """Return the columns of a job's rows: declared columns, else those of the source's first rows.
 
     Raises:
-        ConfigError: the source has no rows to infer the columns from, or lacks a named column.
+        ConfigError: the source has no rows from which to infer the columns.
         SourceError: the source refuses.
     """
     schema = _declared(job)
