@@ -24,7 +24,7 @@ _EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)""")
 
 
 def write_code(target: Path, extra: Iterable[Path] = ()) -> int:
-    """Write our packages, their metadata and the user's own modules; return the file count.
+    """Write our packages, their metadata and the user's own modules; return how many files.
 
     Raises:
         WriteError: the zip cannot be written, or a module cannot be read.

@@ -34,7 +34,7 @@ class _ListingGroup(LazyGroup):
     """A group that lists if the first argument is neither a verb nor a misspelt verb."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Insert the verb that may be left out."""
+        """Insert the verb ``list`` if the arguments leave it out."""
         is_verb = not args or args[0] in (*self.commands, *_HELP) or self._is_misspelt(args)
         return super().parse_args(ctx, args if is_verb else ["list", *args])
 
