@@ -1,4 +1,4 @@
-"""Kills a process that commits, and now and then the server, and looks what is left."""
+"""Kills a process that commits, and sometimes the server, and checks the store afterwards."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ for number in itertools.count(int(sys.argv[2])):
 class StateKills:
     """Rounds of writing and killing on one store.
 
-    ``kill_server`` ends the server without a farewell and starts it again; it is None where the
-    store has no server. ``acknowledged`` are the runs whose commit returned, over all rounds.
+    ``kill_server`` kills the server and starts it again; it is None if the store has no server.
+    ``acknowledged`` are the runs of all rounds whose commit returned.
     """
 
     spec: StateSpec
@@ -52,9 +52,10 @@ class StateKills:
     _started: int = 0
 
     def round(self, number: int, *, server: bool = False) -> None:
-        """Let a new process write for a random time, then kill it, or the server under it.
+        """Let a new process write for a random time, then kill it; if asked, kill the server first.
 
-        Each second one has committed something before; the others may be killed at their start.
+        In even rounds the process has committed before; in odd rounds it may be killed at its
+        start.
         """
         with child(self.spec, WRITER, f"writer-{number}", str(self._started)) as writer:
             assert writer.stdout is not None
@@ -78,7 +79,7 @@ class StateKills:
         return lines
 
     def require_sound(self, number: int) -> None:
-        """Check the chain, that nothing acknowledged is missing, and that one can go on."""
+        """Check that the chain is sound, no acknowledged commit is missing, and commits go on."""
         with Place(self.spec).open() as store:
             lease = store.acquire_lease(f"check-{number}", lease_s=3600)
             pending = store.pending_intent()
@@ -97,7 +98,7 @@ class StateKills:
 
 
 def published(store: StateStore) -> list[str]:
-    """Return the files that all blocks together added."""
+    """Return the files that the blocks added."""
     return [
         part["path"]
         for block in store.blocks()
