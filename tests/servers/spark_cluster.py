@@ -18,7 +18,7 @@ SPARK_HOME = Path(pyspark.__file__).parent
 
 
 class SparkCluster:
-    """Master and workers from the installed pyspark, on free ports, logs below ``folder``."""
+    """A master and workers of the installed pyspark, on free ports, with logs in ``folder``."""
 
     def __init__(self, folder: Path, workers: int = 2) -> None:
         self.folder = folder
@@ -69,7 +69,7 @@ class SparkCluster:
         return log
 
     def environ(self) -> Mapping[str, str]:
-        """Return the environment of Spark's own programs; without this process's Python path."""
+        """Return the environment of Spark's own programs, without this process's Python path."""
         kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         return {
             **kept,
@@ -87,5 +87,5 @@ class SparkCluster:
 
 
 def read(path: Path) -> str:
-    """Return what a log holds by now."""
+    """Return the present content of a log."""
     return path.read_text(errors="replace")
