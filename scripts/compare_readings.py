@@ -35,7 +35,7 @@ JOBS = {
     "sftp": f"{_COMMON}source.class=sftp\nsource.conn.host=h\nms.source.uri=/in/*\n"
     "ms.extractor.class=csv\n",
 }
-# Without blanks, which none of them needs.
+# The texts are separated by blanks; none of them needs a blank.
 ODD = (  # noqa: SIM905 - a list of quoted JSON texts reads worse
     "0 1 -1 5 999999999999 99999999999999999999 1.5 abc true FALSE yes {} [] [1,2] "
     '{"a":1} [{"name":"x"}] {"x":"y","z":{"q":[1]}} P1D PT1H30M P1M -P1D none hourly (unclosed '

@@ -25,7 +25,7 @@ BEGIN, END = "<!-- measures: written by make measures -->", "<!-- end of measure
 SMALL = 80
 PACKAGES = ("dil", "connectors")
 REFERENCE = "docs/reference/properties.md"
-# A path from the job file to the first request: what other connectors do with pages is not on it.
+# The path from the job file to the first request; other connectors' use of pages is not on it.
 JOURNEY = ("dil.", "connectors.http")
 PAGING = re.compile("pagination|paging", re.IGNORECASE)
 

@@ -53,7 +53,7 @@ class Invocation:
     def redact(self, text: str) -> str:
         """Return the text without secrets."""
         if self._redact is None:
-            # Imported here: commands without a job mask a text only where they fail.
+            # Imported here: commands without a job mask a text only when they fail.
             from dil.observe.redaction import redactor
 
             self._redact = redactor(self._secrets)

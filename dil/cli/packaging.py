@@ -63,7 +63,7 @@ def _written(target: Path) -> Iterator[None]:
         target.parent.mkdir(parents=True, exist_ok=True)
         yield
     except OSError as error:
-        # The file may also be a module of the user that is read.
+        # The file of the error may also be a module of the user, which is only read.
         place = error.filename or target
         raise WriteError(
             f"{target} cannot be written: {place}: {error.strerror or error}",

@@ -63,7 +63,7 @@ def _descriptor_redirected() -> Iterator[None]:
     try:
         yield
     finally:
-        sys.stdout.flush()  # code that kept the stream itself has written into its buffer
+        sys.stdout.flush()  # code that kept the stream object has written into its buffer
         os.dup2(saved, _STDOUT)
         os.close(saved)
 

@@ -54,7 +54,7 @@ class SparkJobMonitor:
 
         A signal or an error in the block cancels the jobs and is raised again.
         """
-        # Its log lines name the job, as those of this thread do.
+        # The thread's log lines name the job, like the log lines of this thread.
         polled = partial(copy_context().run, self._poll)
         glance = threading.Thread(target=polled, daemon=True, name="dil-watch")
         glance.start()

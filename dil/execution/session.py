@@ -183,7 +183,7 @@ class _OwnContext:
                 self._context = _local(settings)
             self._stop = stop.pop_all()
         if threading.current_thread() is threading.main_thread():
-            # The context installs a SIGINT handler of its own; ours knows how a run ends.
+            # The context installs a SIGINT handler of its own; only our handler can end a run well.
             signal.signal(signal.SIGINT, handler)
 
 

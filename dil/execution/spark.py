@@ -71,7 +71,7 @@ class SparkExecutor:
             stages = _Stages(context, shared, watch, lanes_of(run.job, len(units), slots))
             stopped = stages.run(units, slots)
         reports = in_order(stages.reports, units)
-        # Spark keeps an accumulator for as long as the process lives, which a service does.
+        # Spark keeps an accumulator until the process ends, and a service runs for long.
         stages.reports.clear()
         return Execution(reports, stopped)
 
@@ -104,7 +104,7 @@ class SparkExecutor:
         context = self._session(self._settings)
         results: list[R] = []
         with _cancelled_on_error(context, f"{self._settings.app_name} reshaping"):
-            # One partition per item, so that each is a task; stages of a bounded number of them.
+            # One partition, and so one task, for each item, up to a bounded number of tasks.
             partitions = context.parallelize(items, min(len(items), STAGE_TASKS))
             called: list[_Called[R]] = partitions.map(_Call(function)).collect()
         for each in called:
@@ -266,7 +266,7 @@ def reports_parameter() -> Any:  # its base class comes with pyspark
         def addInPlace(  # noqa: N802 - pyspark's name
             self, value1: list[TaskReport], value2: list[TaskReport]
         ) -> list[TaskReport]:
-            # Each report has its own copy of a schema text, which is equal for most.
+            # Each report has its own copy of the schema text, but most texts are equal.
             value1.extend(replace(each, schema=sys.intern(each.schema)) for each in value2)
             return value1
 

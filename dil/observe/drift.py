@@ -17,7 +17,7 @@ LEFT_OUT = "left out"
 _DECLARE = "declare it in ms.output.schema to keep it; ms.schema.contract has other choices"
 
 
-# Rows that are read again are not judged, so that reading them again fills neither column.
+# Rows that are read again are not judged, so a repeated reading fills neither column.
 _OF_LATENESS = frozenset({"_late", "_lateness_ms"})
 
 

@@ -8,11 +8,12 @@ import resource
 import sys
 from pathlib import Path
 
-# The sizes are at the beginning; more cores only mean more lines after them.
+# The sizes are at the beginning of the file; more cores only add lines after them.
 _STATUS_BYTES = 4096
 _SIZE = re.compile(r"^(Vm\w+|RssAnon):\s*(\d+) kB$", re.MULTILINE)
 
-# The last values of both records: as long as the first does not grow, the second does not.
+# The last peak on which both records agreed, by process id. While ru_maxrss does not grow, Linux's
+# own record does not grow either.
 _agreed: dict[int, int] = {}
 
 

@@ -37,7 +37,7 @@ _OURS = re.compile(
     rf"(?<![\w.])(?:{'|'.join(map(re.escape, sorted(NAMES, key=len, reverse=True)))})(?![\w]|\.\w)"
     rf"|(?<!\w)(?:{'|'.join(_PHRASES)})(?!\w)"
 )
-# Private characters around the number of a place that was put aside; no text of ours has them.
+# Private characters around the number of a word that was put aside; no text of ours has them.
 _LEFT, _RIGHT = "\ue0d1", "\ue0d2"
 _ASIDE = re.compile(f"{_LEFT}([0-9]+){_RIGHT}")
 

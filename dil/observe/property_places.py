@@ -11,8 +11,8 @@ from dil.model.report import ReportedFailure
 
 Places = Callable[[str], Origin | None]
 
-# A name, and a value to set it to, which is not torn from it. One behind -D is part of a command,
-# which people copy as it is.
+# A name, with the value that follows it, so that both stay together. A name behind -D does not
+# match: it is part of a command, which people copy unchanged.
 _NAMED = re.compile(
     r"(?<![\w.])(?<!-D )"
     r"((?:ms|source|job|task|taskexecutor|writer|data|extract|state|converter|encrypt|fs)"

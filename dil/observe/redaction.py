@@ -21,15 +21,15 @@ __all__ = ["redactor", "secrets_of", "shortened"]
 if TYPE_CHECKING:
     from dil.model.job import Job
 
-# Addresses of databases: an error must be able to name the server and the user, which is often the
-# name of the database and of much else.
+# Addresses of databases: an error must be able to name the server and the user. The user's name is
+# often also the name of the database and of other things.
 _ADDRESSES = ("state.store.db.url", "ms.warehouse.url", "ms.iceberg.catalog.uri")
 _PRIVATE_KEY = "source.conn.private.key"
 _SHOWN = frozenset({*_ADDRESSES, "state.store.db.user", "ms.warehouse.user"})
 
 # Shorter texts occur in ordinary words; they are masked only as whole words.
 _SHORT = 4
-# One line of a private key or certificate is secret too, its first and last line are not.
+# A line of a private key or certificate is secret, too, except its first and last line.
 _MIN_KEY_LINE = 16
 
 # The value of a header extends to the end of its line, with its blanks and separators.

@@ -33,8 +33,8 @@ _AGAIN = "Run the job again."
 _KEPT = "Run the job again: successful work units are kept."
 _MENDED = "Run the job again when the cause is fixed."
 # What to do next, by error code; the first that applies is shown. Other failures have their own
-# advice, and so do those in _OWN_ADVICE as a rule: a store that is away wants something else than
-# one that is damaged.
+# advice. Failures in _OWN_ADVICE usually have their own, too: a store that does not answer needs
+# other advice than a damaged store.
 _NEXT = {
     "DIL-SRC-UNKNOWN": "Check the receiver first, as described above; only then run the job again.",
     "DIL-CONFIG": "Correct the job file; `dil validate JOB.conf` checks it without running.",
@@ -284,7 +284,7 @@ def _next_step(report: RunReport) -> str:
         if one.code in _NEXT and not (one.fix and one.code in _OWN_ADVICE):
             return _NEXT[one.code]
     if report.status is RunStatus.PARTIAL:
-        # Only this outcome records which work units failed.
+        # Only a partial run records which work units failed.
         return "Run the job again: work units that failed are due first."
     if report.failures:
         return _again(report) if any(map(_may_pass, report.failures)) else ""

@@ -210,7 +210,7 @@ class _Reading:
             if isinstance(session, ByteSession) and PagingRules.of(job.extraction).names_pages:
                 gate.is_closed = True
                 with suppress(_GateClosedError):
-                    next(pages, None)  # only its end shows whether there is another page
+                    next(pages, None)  # only the walk's next step shows if there is another page
         notes = (
             *self.secondary.notes,
             *map(emphasized, counters.notes),

@@ -32,7 +32,7 @@ def claim(run: ActiveRun, planned: PlannedRun) -> None:
     is_due = bool(planned.plan.work_units)  # libraries of tables take their time to load
     live = _checked_destination(run, planned) if is_due else ()
     owner = _owner(job)
-    if spec.warehouse is None:  # such a store has its own records of owners
+    if spec.warehouse is None:  # a warehouse has its own records of owners
         dataset = publishing.dataset_dir(spec)
         publishing.claim(
             run.files,
@@ -76,7 +76,7 @@ def check_claim(job: Job, options: RunOptions) -> None:
         StateError: the state is older than the dataset, or was lost.
     """
     spec, files = job.publishing, filesystem_for(job.publishing.final_dir)
-    # Checking other destinations could make a file, or needs a catalog.
+    # A check of other destinations could make a file, or would need a catalog.
     is_file_based = spec.keeps_files and spec.table.format is not TableFormat.ICEBERG
     with open_store(job.state, job.name, clock=options.clock) as store:
         problem = plan_checks.changed_shape(job, store, options.now_ms)

@@ -30,7 +30,7 @@ def commit(run: ActiveRun, planned: PlannedRun, published: Published) -> None:
         append(run, published.visible)
     lost = record_end(run, published.status.value, published.rows, len(published.files))
     if lost is not None and published.visible is None:
-        raise lost  # the loss of the lease is why tasks failed, whatever their errors say
+        raise lost  # tasks failed because the lease was lost, whatever their errors say
     if published.visible is not None:
         wanted = {unit.signature for unit in planned.plan.work_units}
         unfinished = wanted - {report.signature for report in published.good}

@@ -76,7 +76,7 @@ def failed(run: ActiveRun, planned: PlannedRun, executed: Execution, error: DilE
     lost = record_end(run, "failed")
     if isinstance(error, ConfigError):
         error = error.located(run.job.properties.origin)
-    # A failure after another run took over is a consequence: the staging may be gone.
+    # If another run took over, other failures are only a consequence: staging may be gone.
     failures = run_report.failures(
         () if lost else executed.reports, Failure.of(error if lost is None else lost)
     )

@@ -43,7 +43,7 @@ class MicroBatches:
         self._newest: int | None = None
         self._recovered = Recovered()
         self._query: PlannedQuery | None = None
-        # A stream that ends when it has caught up takes no blocks of inputs behind these.
+        # A stream that ends when it has caught up takes no later blocks of inputs than these.
         self._until: Mapping[str, int] | None = None
 
     def look(self, now_ms: int) -> Look:
@@ -62,7 +62,7 @@ class MicroBatches:
         refuse_new_shape(run)
         # Without a limit: the size of a micro-batch is decided later.
         job = replace(run.job, planning=replace(run.job.planning, limit=None))
-        self._newest = None  # the plan has the default
+        self._newest = None  # the default for plans
         units = plan_builder.listed_units(job, now_ms, read_units(job))
         found = plan_builder.due(job, run.store, now_ms, units)
         why = ""

@@ -41,11 +41,11 @@ class Condition:
             return nulls > 0
         if self.kind == "IsNotNull":
             return nulls < rows
-        if isinstance(least, float):  # NaN is in no statistics, and above all others to Spark
+        if isinstance(least, float):  # statistics lack NaN, which Spark orders above all numbers
             return True
         try:
             return _COMPARED[self.kind](least, most, self.value)
-        except TypeError:  # null, or of another kind than the file's values
+        except TypeError:  # the value is null, or of another kind than the file's values
             return True
 
 
@@ -67,7 +67,7 @@ def pruning_of(filters: Sequence[object]) -> Pruning:
     for each in filters:
         kind = type(each).__name__
         attribute: tuple[str, ...] = getattr(each, "attribute", ())
-        # A name with a dot is that of a member in a footer as well.
+        # In a footer, a name with a dot may also be the name of a member.
         if kind in known and len(attribute) == 1 and "." not in attribute[0]:
             found.append(Condition(kind, attribute[0], getattr(each, "value", None)))
     return Pruning(tuple(found))

@@ -122,7 +122,7 @@ class SourceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition; runs on an executor."""
         if not isinstance(partition, StretchPartition):
-            return  # Spark reads one partition without a value where there is none
+            return  # if there is no partition, Spark reads one without a value
         reader = WorkUnitsReader((), partition.run, self._fit)
         yield from reader.read(UnitsPartition(partition.value))
 

@@ -59,7 +59,7 @@ class WorkUnitsReader(DataSourceReader):
         Raises:
             DilQueryError: a work unit failed, so the query fails.
         """
-        # Spark reads one partition without a value where there is none.
+        # If there is no partition, Spark reads one without a value.
         units: tuple[WorkUnit, ...] = partition.value or ()
         run = self._run
         join_import_path(run.job.running.plugin_path)

@@ -123,7 +123,7 @@ class StreamLoop:
         seconds = self.around.monotonic() - started
         self._delete_stop_file()  # the file must not stop the next run
         if why:
-            # Otherwise a service that could never read would end as if nothing were due.
+            # Otherwise a service that never read successfully would end as if nothing were due.
             only_failed = self._failures > 0 and not self._went_well
             failed = only_failed or self._is_stuck
             done = totals.report(run_id, seconds, why, failed=failed, was_stopped=True)

@@ -46,7 +46,7 @@ def micro_batches(
         taken = _together(work[place : place + size], patience)
         place += len(taken)
         left = work[place:]
-        # The plan's order is that of time; another order is short enough to be walked.
+        # A plan is in order of time; a list in another order is short enough to be walked.
         lows = [unit.partition.low for unit in (left[:1] if work is due.work_units else left)]
         lows += [] if lowest_held is None else [lowest_held]
         plan = replace(

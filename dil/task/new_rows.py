@@ -210,7 +210,7 @@ def _identity(job: Job, read: pa.Schema, published: pa.Schema) -> Identity:
     names = list(keys) or [
         each for each in published.names if each in read.names and each not in passing - {at}
     ]
-    # Rows are cut into portions by the first columns: that of the event time varies most.
+    # Rows are cut into portions by the first columns; the event column varies most.
     names = names if keys else sorted(names, key=lambda each: each != at)
     columns = [
         published.field(each)

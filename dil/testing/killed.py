@@ -43,7 +43,7 @@ def killed_at_each_line(call: Callable[[], object], folder: str, every: int = 1)
 
 def _ended(call: Callable[[], object], folder: str, number: int) -> int:
     with warnings.catch_warnings():
-        # A child of a process with threads may hang; the alarm is there for that.
+        # A child of a process with threads may hang; the alarm then ends it.
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid:

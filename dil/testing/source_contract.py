@@ -306,10 +306,10 @@ def _rows_of(trial: Trial, properties: Mapping[str, str], name: str) -> int:
 
 def _left_open(job: Job, *batches: int | None) -> int:
     """Return how many files and sockets sessions leave open that read so many batches each."""
-    _read(job, None)  # what is loaded and opened once for the process is there now
+    _read(job, None)  # loads and opens what the process loads and opens only once
     gc.collect()
     before = _open_files()
-    sessions = [_read(job, most) for most in batches]  # kept: it is for close to release
+    sessions = [_read(job, most) for most in batches]  # kept, so that only close releases files
     _wait_until(lambda: _open_files() <= before)
     left = _open_files() - before
     del sessions

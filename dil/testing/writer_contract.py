@@ -42,7 +42,7 @@ from dil.writing.sink import MeasuredSink
 
 _ROWS = 10
 _NOON = datetime(2024, 2, 29, 12, 30, 15, 123456, tzinfo=UTC)
-# A column of each type with values that are easily changed on the way; a null belongs to each.
+# A column of each type, with values that are easily changed by mistake; the tests add a null.
 _COLUMNS: Mapping[str, tuple[pa.DataType, Sequence[object]]] = {
     "boolean": (pa.bool_(), [True, False]),
     "int": (pa.int32(), [0, -(2**31), 2**31 - 1]),
@@ -127,7 +127,7 @@ class WriterHarness(ABC):
             "ms.x.few.rows.count": str(_ROWS),
             **self.properties(),
         }
-        # What the suite's job says of files is that of built-in formats.
+        # The suite's job has a property of built-in formats only.
         return Trial(self.folder / "trial", without=("writer.output.format",)).job(given, **changes)
 
 

@@ -20,7 +20,7 @@ from tests.servers.third_party import needed
 from tests.servers.waiting import wait_until
 
 ACCOUNT = "dillake"
-# Any key that is one: azurite takes accounts from its environment.
+# Any valid key: azurite takes accounts from its environment.
 KEY = "ZGlsLWRpbC1kaWwtZGlsLWRpbC1kaWwtZGlsLWRpbCE="
 
 

@@ -17,7 +17,7 @@ from tests.servers.rows import encode
 
 _ERROR = b'{"error":"a fault"}'
 MAINTENANCE = b"<!DOCTYPE html><html><body>Down for maintenance</body></html>"
-# What keeps a page waiting beyond the time-outs of the jobs, which are 1 s.
+# Longer than the time-outs of the jobs, which are 1 s.
 _LONG_S = 30.0
 Page = dict[str, Any]
 
@@ -71,7 +71,7 @@ def hangs_up(wire: Wire, asked: Asked, answer: Answer) -> None:
 def resets_in_body(wire: Wire, asked: Asked, answer: Answer) -> None:
     """Reset the connection in the middle of the body."""
     wire.send(answer.head + answer.body[: len(answer.body) // 2])
-    wire.pause(0.05)  # what was sent would be thrown away together with the connection
+    wire.pause(0.05)  # otherwise the sent bytes would be lost together with the connection
     wire.reset()
 
 

@@ -223,7 +223,7 @@ class GcsServer(InThread):
         head = f"Content-Type: {request.headers['Content-Type']}\r\n\r\n".encode()
         first, _ = BytesParser().parsebytes(head + request.body).get_payload()
         about = json.loads(first.get_payload())
-        # What the parser decodes are lines; the content is what stands between the boundaries.
+        # The parser decodes lines, but the content is the bytes between the boundaries.
         boundary = request.headers["Content-Type"].partition("boundary=")[2].encode()
         part = request.body.split(b"--" + boundary, 2)[2].rpartition(b"\r\n--" + boundary)[0]
         data = part.partition(b"\r\n\r\n")[2]

@@ -169,7 +169,7 @@ class Hdfs:
 
     def _configure(self) -> None:
         conf = self.folder / "conf"
-        # Where the web servers look for pages, of which there are none.
+        # The folder where the web servers look for pages; there are none.
         for pages in ("hdfs", "datanode"):
             (conf / "webapps" / pages).mkdir(parents=True)
         (conf / "log4j.properties").write_text(_LOGGING)
@@ -190,9 +190,9 @@ class Hdfs:
             "dfs.replication": "1",
             "dfs.blocksize": str(MIB),
             "dfs.ls.limit": "5",
-            # No power cut is tested: what the name node writes need not reach its disk.
+            # No power cut is tested, so the name node's writes need not reach its disk.
             "dfs.namenode.edits.noeditlogchannelflush": "true",
-            # How long a data node waits, before it asks again whether a file may be closed.
+            # How long a data node waits before it asks again whether a file may be closed.
             "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "20",
         }
         for name, values in (("core", core), ("hdfs", hdfs)):

@@ -53,9 +53,9 @@ class MariadbServer:
         settings = ["--bind-address=127.0.0.1", f"--port={self.port}", "--max-connections=60",
                     f"--socket={self.folder / 'socket'}", "--skip-name-resolve",
                     f"--pid-file={self.folder / 'pid'}", "--innodb-buffer-pool-size=32M",
-                    # A server that starts deletes what others keep in a folder of all.
+                    # A starting server deletes the files of others in a shared folder.
                     f"--tmpdir={self.folder}",
-                    # What many servers are set to, and what the store must not fall for.
+                    # Many servers have this setting, which must not mislead the store.
                     "--character-set-server=latin1", "--collation-server=latin1_swedish_ci",
                     "--sql-mode="]  # fmt: skip
         if not self._durable:

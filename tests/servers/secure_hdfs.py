@@ -71,6 +71,6 @@ class SecureHdfs(Hdfs):
             "dfs.web.authentication.kerberos.principal": service,
             "dfs.web.authentication.kerberos.keytab": str(self.keys),
             "dfs.block.access.token.enable": "true",
-            # Data nodes would ask for ports that root alone opens.
+            # Data nodes would need ports that only root may open.
             "ignore.secure.ports.for.testing": "true",
         }

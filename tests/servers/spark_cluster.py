@@ -75,7 +75,7 @@ class SparkCluster:
             **kept,
             "SPARK_HOME": str(SPARK_HOME),
             "SPARK_LOCAL_IP": "127.0.0.1",
-            # Their short lives do not repay what the optimising compiler costs.
+            # The programs end too soon for the optimising compiler to pay off.
             "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         }
 

@@ -20,7 +20,7 @@ from tests.servers.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 SPARK = Path(sys.executable).parent
-# Each line of its input is a program; what that calls ``answer`` is printed.
+# Each line of the input is a program; its variable ``answer`` is printed.
 CLIENT = """
 import json, sys
 from pyspark.sql import SparkSession

@@ -27,7 +27,7 @@ from dil.task.group import run_group
 from tests.servers.rows import DAY_MS, START_MS
 from tests.torture.forks import Answer, killed_at, serve
 
-# So few that a task of some work units writes its log several times.
+# So few results per write that a task of some work units writes its log several times.
 result_log.MOST_UNITS = 2
 WATCHED = ("task/", "publishing/", "storage/", "writing/")
 

@@ -11,8 +11,8 @@ from typing import Self
 
 from tests.torture.lakes import Lake
 
-# The longest time between two looks, and as a multiple of how long the last look took: on a server
-# of this machine, a reader that never rests would slow down what it watches.
+# The longest pause between two looks, in seconds, and as a multiple of the time of the last look.
+# On a server of this machine, a reader without pauses would slow down the runs that it watches.
 _PAUSE_S = 0.05
 _PAUSE_IN_LOOKS = 20
 

@@ -32,7 +32,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017 - Spark 4.0 runs on Python 3.9
 MILLISECOND = timedelta(milliseconds=1)
 FIRST_S = 1_700_000_000  # when the file of the first batch was written
-# How many queries run at once: a batch of a few rows waits more than it computes.
+# How many queries run at once; a batch of a few rows waits longer than it computes.
 AT_ONCE = 3
 
 

@@ -14,8 +14,8 @@ from dil.spi.state_store import StateStore
 from dil.state.blocks.verification import verify_chain
 from tests.contract.state_stores import Place, child, commit_of, file, moves, outcome
 
-# Commits work units until it is killed; tells each run whose commit returned. Runs follow one
-# another over all writers; what the last writer left is finished first, as a run does.
+# Commits work units until it is killed; prints each run whose commit returned. The numbers of runs
+# go on from writer to writer. A writer first finishes the publish of the last writer, as runs do.
 WRITER = """
 import itertools
 
@@ -66,7 +66,7 @@ class StateKills:
             writer.send_signal(signal.SIGKILL)
             lines += writer.stdout.read().split("\n")[:-1]
         self.acknowledged += [line for line in lines if line.startswith("r")]
-        # Twice as far as any writer can have come, so that no run id is used again.
+        # Beyond the number that any writer can have reached, so that no run id is used again.
         self._started += 2 * len(lines) + 2
 
     def _until(self, writer: subprocess.Popen[str], begin: str) -> list[str]:

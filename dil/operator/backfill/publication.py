@@ -231,7 +231,7 @@ def units_changed_since(blocks: Iterable[JsonObject], head: str) -> frozenset[st
         event: Any = block["event"]
         if event["kind"] == "ResetState":
             if is_compaction(str(event.get("act"))):
-                after = set()  # the data block after this one is that of the compaction
+                after = set()  # the data block after this block belongs to the compaction
             elif count := int(event.get("dataBlocks", 0)):
                 found.update(*failed[-count:])  # an act names the work units that it changed
             failed.clear()

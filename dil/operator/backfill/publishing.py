@@ -133,7 +133,7 @@ def publish(
     act = OperatorAct(
         VERB,
         reason or f"publishes backfill {backfill_id}",
-        # All records: if rows leave a shared file, no file name shows their work unit.
+        # All records, because no file name shows the work unit of rows that leave a shared file.
         changed=tuple(
             replace(entry, is_on_grid=partition_ends.get(entry.low) == entry.expected_high)
             for entry in publication.records

@@ -121,7 +121,7 @@ def _key(job: Job, file: PublishedFile, again: frozenset[str]) -> tuple[str, str
     if not again.isdisjoint(file.signatures):
         whose = file.signature or file.uri
     elif job.publishing.mode is PublishMode.APPEND and not file.unit_rows:
-        whose = _UNKNOWN  # such files would make the work units of others unknown, too
+        whose = _UNKNOWN  # joined, they would make the work units of other files unknown, too
     return folder, file.timelabel or "", whose
 
 

@@ -196,7 +196,7 @@ def _planned(
         _place(item, taken, chains[item.dataset])
         for item, taken in zip(spec.inputs, slices, strict=True)
     ]
-    # Blocks that only remove rows have no new offsets, but count as new.
+    # Blocks that only remove rows have no new offsets, but are new blocks, too.
     readings = [_reading(each, chains[each.input.dataset], spec.mode) for each in places]
     changes = [each.has_changes() for each in readings]
     runs = again or any(changes)
