@@ -195,7 +195,7 @@ class TransientSourceError(SourceError):
 
 
 class AuthenticationError(SourceError):
-    """The source refused the credentials; every other work unit would fail alike."""
+    """The source refused the credentials; every other work unit would fail, too."""
 
     code = "DIL-SRC-AUTH"
     retryable = False

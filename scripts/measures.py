@@ -124,7 +124,7 @@ def shared_class_names(modules: list[Module]) -> int:
 
 
 def imports_inside(modules: list[Module]) -> tuple[int, int]:
-    """Count import statements inside functions: those of this project's modules, and all."""
+    """Count import statements inside functions: imports of this project's modules, and all."""
     statements = {
         inner: None
         for module in modules

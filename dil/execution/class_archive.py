@@ -27,7 +27,7 @@ class ClassArchive:
         self._part: Path | None = None
 
     def jvm_options(self) -> tuple[str, ...]:
-        """Return the JVM options that use the archive; if there is none, those that make it."""
+        """Return the JVM options that use the archive, or that make it if there is none."""
         try:
             self._archive.parent.mkdir(parents=True, exist_ok=True)
             self._adopt_finished()

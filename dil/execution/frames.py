@@ -175,7 +175,7 @@ class _NotRunError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """The task body of one attempt; ``names`` are those of the columns that Spark reads."""
+    """The task body of one attempt; ``names`` are the names of the columns that Spark reads."""
 
     run: RunContext
     unit: WorkUnit

@@ -255,7 +255,7 @@ def _text(text: str) -> str:
 
 
 def _is_same_place(one: str, other: str) -> bool:
-    """Compare locations, of which Hadoop writes ``file:/x`` for ``file:///x`` and escapes some."""
+    """Compare locations; Hadoop writes ``file:/x`` for ``file:///x``, and escapes some of them."""
     return unquote(one).replace("file:///", "file:/") == other.replace("file:///", "file:/")
 
 

@@ -24,7 +24,7 @@ def refuse_lossy(fields: Iterable[Mapping[str, Any]]) -> None:
         fields: The fields of a StructType as JSON: ``name``, ``type``, ``metadata``.
 
     Raises:
-        SourceContractError: there is such a column.
+        SourceContractError: a column would be rounded or cut.
     """
     for field in fields:
         name, kind, metadata = str(field["name"]), _item(field["type"]), field["metadata"]

@@ -114,7 +114,7 @@ class SparkJobMonitor:
 
 
 def _signal_behind(error: BaseException) -> BaseException | None:
-    """Return the signal that caused an error, None without one; pyspark's own cleanup may fail."""
+    """Return the signal that caused an error, else None; pyspark's own cleanup may fail."""
     found: BaseException | None = error
     while found is not None and not isinstance(found, RunInterruptedError | KeyboardInterrupt):
         found = found.__context__

@@ -1,4 +1,4 @@
-"""Opens a Spark context as spark-submit asks for it, or a local one, fast and quietly."""
+"""Opens a Spark context: with the options of spark-submit, or a local one, fast and quietly."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class SparkSettings:
 
     ``threads`` is the size of a local session. ``plugins`` are modules of the user's own, to be
     shipped. ``cache`` is a folder that survives the run. ``reads`` says that Spark itself reads
-    rows of the source. ``given`` is a SparkContext of the caller, which is used and left as it is.
+    rows of the source. ``given`` is a SparkContext of the caller, which is used and left running.
     ``is_embedded`` says that this process continues after the run, so a local session and its JVM
     are stopped.
     """

@@ -213,7 +213,7 @@ class _Stages:
 
 
 class _Body:
-    """The task body; the run's context travels with it once, not with each work unit."""
+    """The task body; the run's context travels once with the body, not with each work unit."""
 
     def __init__(self, run: RunContext, arrived: Any, lanes: int, workers: int) -> None:
         self._run = run

@@ -144,12 +144,12 @@ class _Formatter(logging.Formatter):
         return f"{seconds}.{millis % 1000:03d}Z"
 
     def message(self, record: logging.LogRecord) -> str:
-        """Return the message; a message that is marked as masked stays as it is."""
+        """Return the message; a message that is marked as masked stays unchanged."""
         text = record.getMessage()
         return text if getattr(record, _IS_MASKED, False) else self.redact(text)
 
     def trace(self, record: logging.LogRecord) -> str:
-        """Return the traceback, empty without one; never the cached text, which is not redacted."""
+        """Return the traceback, empty if there is none; never the cached text: it is not masked."""
         parts = []
         if record.exc_info and record.exc_info[0] is not None:
             parts.append(self.formatException(record.exc_info))
@@ -211,7 +211,7 @@ class _Repeats:
         self._counts: dict[tuple[str, int, str], int] = {}
 
     def seen(self, record: logging.LogRecord) -> int:
-        """Return how often this process has seen such a record, this time included."""
+        """Return how often this process has seen such a record, including this time."""
         message = _DIGITS.sub("0", record.getMessage())[:_COMPARED]
         key = (record.name, record.levelno, message)
         count = self._counts.pop(key, 0) + 1
@@ -224,8 +224,8 @@ class _Repeats:
 class _Handler(logging.Handler):
     """Writes to a stream; a record that cannot be formatted costs one line, not a leak.
 
-    A brief handler leaves out the records of py4j, those of libraries below ERROR, and repeated
-    warnings of ours.
+    A brief handler leaves out the records of py4j, the records of libraries below ERROR, and our
+    own repeated warnings.
     """
 
     def __init__(self, stream: TextIO, formatter: _Formatter, *, is_brief: bool) -> None:

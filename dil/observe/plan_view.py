@@ -143,7 +143,7 @@ def _head(plan: Plan, job: Job, notes: Sequence[str]) -> Iterator[str]:
 
 
 def _kind(job: Job) -> str:
-    """Return a text that says whether history counts, which DIL's word "full" does not say."""
+    """Return a text that says whether history counts; DIL's word "full" does not say so."""
     if job.planning.backfill:
         return "backfill: reads its range again"
     if job.planning.ignore_history:
@@ -262,7 +262,7 @@ def _table(
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield rows as lines: the first column aligned to the right, other columns to the left.
 
-    Lines are never folded: a terminal does that better than a table.
+    Lines are never folded, because a terminal folds them better.
     """
     widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
     for first, *others in rows:

@@ -93,7 +93,7 @@ def _seen(field: pa.Field, values: pa.Array, path: str, left_out: list[str]) -> 
 
 
 def _is_guess(kind: pa.DataType) -> bool:
-    """Return whether a type is one that columns without values get."""
+    """Return whether a type is a type for columns without values."""
     if pa.types.is_list(kind):
         return _is_guess(kind.value_type)
     if pa.types.is_map(kind):

@@ -48,7 +48,7 @@ class QueryPlanView:
 
 
 def query_json(view: QueryPlanView) -> dict[str, object]:
-    """Return the JSON members that a query's plan has in addition to those of every plan."""
+    """Return the JSON members that only a query's plan has, in addition to those of all plans."""
     return {
         "query": {
             "mode": view.mode,

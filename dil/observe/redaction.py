@@ -98,8 +98,8 @@ class _Known:
 def redactor(secrets: Iterable[Secret]) -> Callable[[str], str]:
     """Return a function that masks the secrets in a text, however they were encoded.
 
-    The function masks each secret as it is, URL-encoded, base64-encoded (also as part of a longer
-    text, such as ``user:password``) and JSON-escaped. It masks the password inside a secret URL,
+    The function masks each secret in plain form, URL-encoded, base64-encoded (also as part of a
+    longer text, such as ``user:password``) and JSON-escaped. It masks passwords in secret URLs,
     and single lines of keys. Without knowing a secret, it also masks values of credential headers
     and query parameters, bearer tokens, and passwords in URLs. It masks secrets below four
     characters only as whole words. It also masks secrets that this process learns later

@@ -1,4 +1,4 @@
-"""Finds the stretches of time in a job's range that were read, and those that were not."""
+"""Finds the stretches of time in a job's range that were read, and that were not read."""
 
 from __future__ import annotations
 

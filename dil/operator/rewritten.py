@@ -1,4 +1,4 @@
-"""Work units whose rows another program may have written to files of its own."""
+"""Finds work units whose rows another program may have written to other files."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class OperatorSession:
 
     @property
     def act_id(self) -> str | None:
-        """Return the id of the act, which is the lease's run id; None without a lease."""
+        """Return the id of the act, which is the lease's run id; None if there is no lease."""
         return None if self.lease is None else self.lease.holder.run_id
 
     def require_lease(self) -> Lease:
@@ -56,7 +56,7 @@ class OperatorSession:
         return filesystem_for(self.job.publishing.final_dir)
 
     def live_files(self) -> tuple[PublishedFile, ...]:
-        """Return the dataset's live files, including those of other jobs that append to it."""
+        """Return the dataset's live files, including files of other jobs that append to it."""
         return publishing.destination_for(self.job.publishing, self.filesystem()).live()
 
     def own_live_files(self) -> tuple[PublishedFile, ...]:
@@ -117,7 +117,7 @@ def open_session(
     Args:
         job: The job whose state is to change.
         store: The job's store; it stays open.
-        verb: The operator's verb; the act's id begins with it.
+        verb: The operator's verb, with which the act's id begins.
         now_ms: The now of planning, epoch ms UTC.
         clock: The real clock, epoch ms UTC.
         is_dry_run: Whether the act is only previewed. Then an empty store is left without a

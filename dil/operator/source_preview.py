@@ -226,7 +226,7 @@ class _GateClosedError(Exception):
 
 @dataclass(slots=True)
 class _PageGate:
-    """Waits between two pages of a walk; once it is closed, no page is asked for."""
+    """Waits between two pages of a walk; after it is closed, no page is requested."""
 
     is_closed: bool = False
 
@@ -297,7 +297,7 @@ class _Recorder:
 
 
 def _recording(session: ByteSession | RowSession, recorder: _Recorder) -> ByteSession | RowSession:
-    """Return a session that records the answers of this one."""
+    """Return a session that records the answers of the given session."""
     if isinstance(session, ByteSession):
         return _RecordingByteSession(session, recorder)
     return _RecordingRowSession(session, recorder)

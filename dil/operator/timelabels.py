@@ -198,7 +198,7 @@ def _require_label(text: str) -> None:
     """Refuse a text that is no timelabel.
 
     Raises:
-        ConfigError: it is no timelabel.
+        ConfigError: the text is no timelabel.
     """
     try:
         label_start(text)

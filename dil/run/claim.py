@@ -113,7 +113,7 @@ def _refuse_lost_state(
 
 
 def _anew(job: Job) -> str:
-    """Return the options of a run that makes the dataset anew, empty if no run does."""
+    """Return the options of a run that makes the dataset anew, empty if no run can do so."""
     if job.query is None:
         return publishing.ANEW
     # Windows that were emitted before would be missing in a dataset that a run replaces.
@@ -125,7 +125,7 @@ def _owner(job: Job) -> Owner:
 
 
 def _checked_destination(run: ActiveRun, planned: PlannedRun) -> tuple[PublishedFile, ...]:
-    """Refuse a run that could not publish before it reads a row; return the live files."""
+    """Refuse, before a row is read, a run that could not publish; return the live files."""
     job = run.job
     run.destination.check()
     live = run.destination.live()

@@ -116,7 +116,7 @@ def keep_unplanned(run: ActiveRun, error: DilError | KeyboardInterrupt, seconds:
 
 
 def _known(run: ActiveRun, executed: Execution) -> tuple[TaskReport, ...]:
-    """Return the reports of tasks: the received ones, and those that are only in staging."""
+    """Return the reports of tasks: received reports, and reports that are only in staging."""
     if run.job.query is not None:
         return executed.reports
     received = {report.signature for report in executed.reports}

@@ -159,8 +159,8 @@ def _known(
 def _left_behind(run: ActiveRun, plan: Plan) -> Iterable[str]:
     """Yield the work units that end before the newest success, which has moved the watermark.
 
-    They failed, were left over, or an earlier start of the range added them. Under
-    ms.late.action=fail they are judged nevertheless, because that loses none of their rows.
+    These work units failed, were left over, or came with an earlier start of the range. Their rows
+    are not judged, except under ms.late.action=fail, because that loses none of their rows.
     """
     events, planning = run.job.events, run.job.planning
     if events is None or events.late_action == "fail" or planning.partition == "none":

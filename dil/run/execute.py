@@ -108,7 +108,7 @@ def _resumable(run: ActiveRun, planned: PlannedRun) -> dict[str, str]:
 
 
 def _watch(run: ActiveRun, units: int) -> Callable[[Sequence[TaskReport]], Failure | None]:
-    """Return the observer that shows progress, and stops a run without lease or hope."""
+    """Return the observer that shows progress, and stops a run that lost its lease or all hope."""
     threads = run.job.running.threads
     early_stop = EarlyStop()
     failed = rows = size = 0

@@ -173,10 +173,10 @@ def _commit(
     *,
     is_whole: bool,
 ) -> CommitLateness | None:
-    """Return the measures of a commit, None without any; ``is_whole`` means that all rows count.
+    """Return the measures of a commit, None if it has none; ``is_whole`` means that all rows count.
 
-    If a commit has rows that may or may not be new, it does not count: the rows known to be new are
-    the early ones, and would give too short a grace period.
+    A commit does not count if some of its rows may or may not be new: only the early rows are then
+    known to be new, and would give too short a grace period.
     """
     before = meter.largest
     unmeasured = sum(each.unmeasured for each in units)

@@ -193,8 +193,8 @@ def standing_failures(store: StateStore) -> tuple[StandingFailure, ...]:
 def _forgotten(store: StateStore, found: Mapping[str, StandingFailure]) -> set[str]:
     """Return the work units whose failure an operator forgot.
 
-    A run with the policy successful records failures; an operator made such a record pending
-    later. A run with the policy full leaves the record as it was before.
+    A run with the policy ``successful`` records failures. If such a record is pending now, an
+    operator made it so. A run with the policy ``full`` leaves the record unchanged.
     """
     if not found:
         return set()

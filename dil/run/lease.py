@@ -66,7 +66,7 @@ def leased(job: Job, store: StateStore, verb: str, clock: Callable[[], int]) -> 
     Args:
         job: The job.
         store: The job's store.
-        verb: The operator's verb; the id begins with it.
+        verb: The operator's verb, with which the run id begins.
         clock: The real clock, epoch ms UTC.
 
     Raises:
@@ -81,7 +81,7 @@ def leased(job: Job, store: StateStore, verb: str, clock: Callable[[], int]) -> 
 
 
 def _advised(job: Job, error: LeaseHeldError) -> LeaseHeldError:
-    """Return the error; for a service, which never ends by itself, with advice to stop it."""
+    """Return the error; if a service, which never ends by itself, holds the lease, with advice."""
     stream = job.stream
     if stream is None or not stream.is_service:
         return error

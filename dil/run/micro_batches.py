@@ -62,7 +62,7 @@ class MicroBatches:
         refuse_new_shape(run)
         # Without a limit: the size of a micro-batch is decided later.
         job = replace(run.job, planning=replace(run.job.planning, limit=None))
-        self._newest = None  # the default for plans
+        self._newest = None  # the plan has the default
         units = plan_builder.listed_units(job, now_ms, read_units(job))
         found = plan_builder.due(job, run.store, now_ms, units)
         why = ""
@@ -128,7 +128,7 @@ class MicroBatches:
         return summary(self._run, status)
 
     def reset(self) -> None:
-        """Stop the Spark session, in case it made a micro-batch fail; the next one starts anew."""
+        """Stop the Spark session, in case it made a micro-batch fail; the next starts a new one."""
         self._run.executors.close()
 
     def _learn(self, done: Plan) -> None:

@@ -41,7 +41,7 @@ class PlannedRun:
         remainders: Unread parts of partitions that would look read after a backfill.
         adopted: Reports of work units that earlier runs staged.
         fresh: The work units that have to be extracted.
-        known_schema: Recorded schema of the dataset, empty without one.
+        known_schema: Recorded schema of the dataset, empty if none is recorded.
         usual_rows: Rows of the last run that published any, None if none did.
         events: Judges rows by their event time; None for a job without event column.
         books: The closed timelabels; None if their rows are published like other rows.
@@ -165,7 +165,7 @@ def refuse_new_shape(run: ActiveRun) -> None:
 def _record_shape(run: ActiveRun) -> None:
     """Record the shape of the watermark, by which work units have their signatures.
 
-    Due work units are looked for afterwards: under a new shape, nothing counts as read.
+    The search for due work units comes afterwards: under a new shape, nothing counts as read.
     """
     job, store = run.job, run.store
     if not job.state.enabled or job.planning.backfill:

@@ -153,8 +153,8 @@ def nothing_listed(job: Job) -> str:
 def approved(job: Job, store: StateStore, now_ms: int, saved: SavedPlan | Plan) -> Plan:
     """Return the part of the caller's plan that a run at ``now_ms`` (epoch ms UTC) has to run.
 
-    A plan from a file runs as it is, paced from now on; it is refused if state has changed since. A
-    bare plan is never too old: only its work units that are not done by now run.
+    A plan from a file runs unchanged, paced from now on; it is refused if state has changed since.
+    A bare plan is never too old: only its work units that are not done by now run.
 
     Raises:
         ConfigError: the plan was made for another job or configuration.
@@ -190,7 +190,7 @@ def _is_done(unit: WorkUnit, history: History) -> bool:
 
 
 def activation_of(job: Job) -> tuple[str, ...] | None:
-    """Return the units of the job's activation input; None without such an input."""
+    """Return the units of the job's activation input; None if it has no such input."""
     if not job.secondary.inputs:
         return None
     # Imported here: a job without secondary input does not need its readers.

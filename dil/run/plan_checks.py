@@ -177,7 +177,7 @@ def refuse_shorter_windows(job: Job, plan: Plan, history: History) -> None:
 def warn_of_lost_state(
     job: Job, store: StateStore, history: History, live: Sequence[PublishedFile]
 ) -> None:
-    """Warn if the dataset seems to have rows of this job, but state has no run of it.
+    """Warn if the dataset seems to have rows of this job, but state has no run of the job.
 
     Files that the state knows do not count: an operator has made the job forget the work units of
     these files.

@@ -183,7 +183,7 @@ def _unfit_folders(job: Job) -> Iterator[Problem]:
 
 
 def _refuse_unfit_database(job: Job) -> None:
-    """Refuse a database file that can be neither opened nor made.
+    """Refuse a database file that cannot be opened, or cannot be made if it is missing.
 
     Raises:
         WriteError: the folder of the file is missing or cannot be written.
@@ -228,7 +228,7 @@ def _problem(job: Job, key: str, value: str, why: str) -> Problem:
 
 
 def _unfit(folder: Path) -> str:
-    """Return why a folder can be neither written nor made; an empty text if it can be."""
+    """Return why a folder cannot be written or made; an empty text if it can be."""
     for place in (folder, *folder.parents):
         is_folder = False
         try:

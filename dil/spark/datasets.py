@@ -49,7 +49,7 @@ def dataset_job(options: SourceOptions) -> Job:
 
 @contextmanager
 def opened_chain(job: Job, now_ms: int) -> Iterator[DatasetChain]:
-    """Open the chain of a job's dataset, as it is at this moment.
+    """Open the chain of a job's dataset in its present state.
 
     Raises:
         StateError: nothing was published, or the store cannot be read.

@@ -128,10 +128,10 @@ class SourceOptions:
 
     @property
     def keeps_history(self) -> bool:
-        """Return whether work units are planned as for the next run, by what was read already.
+        """Return whether to plan only work units that are due for the next run.
 
         Raises:
-            ConfigError: the option is neither true nor false.
+            ConfigError: the option is not ``true`` or ``false``.
         """
         text = self.text("history").lower()
         if text not in {"", "true", "false"}:

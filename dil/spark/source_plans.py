@@ -48,7 +48,7 @@ def source_job(options: SourceOptions) -> Job:
 
 
 def source_schema(options: SourceOptions, job: Job) -> pa.Schema:
-    """Return the columns of a job's rows: declared columns, else those of the source's first rows.
+    """Return the columns of a job's rows: as declared, else as in the source's first rows.
 
     Raises:
         ConfigError: the source has no rows from which to infer the columns.
@@ -86,7 +86,7 @@ def _refuse(job: Job) -> None:
     """Refuse jobs whose source gives no rows, or whose requests change data at the source.
 
     Raises:
-        ConfigError: the job is such a job.
+        ConfigError: the source gives no rows, or a request changes data.
     """
     connector = load(job.source.connector)
     problem = connector.changes(job) if issubclass(connector, Connector) else None

@@ -154,7 +154,7 @@ def _refuse(job: Job) -> None:
     """Refuse sources whose progress is not an instant of time.
 
     Raises:
-        ConfigError: the job has such a source.
+        ConfigError: the progress of the source is not an instant of time.
     """
     spec = job.planning
     fix = "Let `dil run` publish it (ms.stream.mode=ingest), and stream the dataset."

@@ -131,7 +131,7 @@ class StreamLoop:
         return totals.report(run_id, seconds, failed=self._failures > 0)
 
     def _round(self, totals: Totals, admission: Admission) -> RunReport | None:
-        """Read all due work; return the report of the last micro-batch, None without one."""
+        """Read all due work; return the report of the last micro-batch, None if there was none."""
         last, self._left, self._has_more = None, 0, False
         try:
             look = self.batches.look(self.around.now_ms())

@@ -72,7 +72,7 @@ def _work(due: Plan, patience: Patience, now_s: float) -> tuple[Sequence[WorkUni
 
 
 def _together(taken: Sequence[WorkUnit], patience: Patience) -> list[WorkUnit]:
-    """Return the work units before the first one that has to be read alone, or only that one."""
+    """Return the work units before the first that must be read alone; if none are, that one."""
     found = list[WorkUnit]()
     for unit in taken:
         if found and patience.is_alone(unit):

@@ -20,8 +20,8 @@ class EarlyStop:
     """Looks at each report once, as reports come in.
 
     A spent quota ends the run at once: the source gives nothing more before the quota is renewed. A
-    source that refuses every work unit ends the run early (rule P37). It does so if all of the
-    first reports failed, either for credentials or because the source was unreachable.
+    source that refuses every work unit ends the run early (rule P37): if all of the first reports
+    failed, either all for credentials, or all because the source was unreachable.
     """
 
     def __init__(self) -> None:

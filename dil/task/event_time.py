@@ -70,8 +70,8 @@ class EventRows:
     ) -> None:
         """Keep the settings by which rows are judged; ``now_ms`` is the run's now, epoch ms UTC.
 
-        ``known_schema`` is the dataset's schema; rows may lack a column of it. ``late`` takes late
-        rows under ms.late.action=side_table.
+        ``known_schema`` is the dataset's schema, of which rows may lack a column. ``late`` takes
+        late rows under ms.late.action=side_table.
         """
         self._spec = spec
         self._effective = context.effective

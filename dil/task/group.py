@@ -91,8 +91,8 @@ def _unless_lost(report: TaskReport, failure: Failure | None) -> TaskReport:
 def _may_share_a_folder(job: Job) -> bool:
     """Return whether several work units may share a folder and a result log.
 
-    Not if rows are sent, because a later execution looks for results in the folder of the attempt;
-    not if pages are kept for a later attempt, or files are copied unchanged.
+    They may not if rows are sent, because a later execution looks for results in the folder of the
+    attempt. They may not if pages are kept for a later attempt, or files are copied unchanged.
     """
     return not (
         job.has_input("payload") or job.running.page_commit_s is not None or job.writing.file_name

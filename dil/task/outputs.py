@@ -168,7 +168,7 @@ def _closed_label_rows(attempt: AttemptContext, late: LateRows) -> ClosedLabelRo
 
 
 def _label_at(job: Job) -> Callable[[int], str] | None:
-    """Return the function that labels an instant in epoch ms UTC, None without timelabels."""
+    """Return the function that labels an instant in epoch ms UTC; None if there are no labels."""
     if job.planning.timelabel is None:
         return None
     from dil.planning.timelabels import label_at  # few jobs have labels

@@ -117,7 +117,7 @@ def _logged(run: RunContext, unit: WorkUnit, attempt: int) -> AbstractContextMan
 
 
 def _is_lasting(failure: Failure, before: Failure | None) -> bool:
-    """Return whether an attempt failed like the one before, so that waiting does not help."""
+    """Return whether an attempt failed like the attempt before, so that waiting does not help."""
     if before is None or failure.code not in _REPEATED_ALIKE:
         return False
     return (failure.code, failure.error) == (before.code, before.error)

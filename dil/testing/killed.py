@@ -25,7 +25,7 @@ def killed_at_each_line(call: Callable[[], object], folder: str, every: int = 1)
         The number of lines that the killed child ran.
 
     Raises:
-        AssertionError: a child hung, or the call failed in it.
+        AssertionError: a child hung, or the call failed in a child.
     """
     number = 1
     while True:

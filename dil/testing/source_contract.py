@@ -289,15 +289,15 @@ def _check_error(job: Job, source: SourceHarness, kind: type[DilError]) -> None:
 
 
 def _shown(texts: Collection[str], source: SourceHarness) -> list[str]:
-    """Return the secrets that stand in some texts."""
+    """Return the secrets that some texts contain."""
     return [secret for secret in source.secrets if any(secret in text for text in texts)]
 
 
 def _rows_of(trial: Trial, properties: Mapping[str, str], name: str) -> int:
-    """Return how many rows a name brings.
+    """Return how many rows a job reads with a name.
 
     Raises:
-        DilError: it was refused.
+        DilError: the name was refused.
     """
     unit = {"name": "unit", "type": "unit", "units": [{"name": name}]}
     job = trial.job(properties, ms__watermark=json.dumps([DAY, unit]))
@@ -305,7 +305,7 @@ def _rows_of(trial: Trial, properties: Mapping[str, str], name: str) -> int:
 
 
 def _left_open(job: Job, *batches: int | None) -> int:
-    """Return how many files and sockets sessions leave open that read so many batches each."""
+    """Return how many files and sockets stay open after sessions that read ``batches`` each."""
     _read(job, None)  # loads and opens what the process loads and opens only once
     gc.collect()
     before = _open_files()

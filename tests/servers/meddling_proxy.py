@@ -12,7 +12,7 @@ from typing import NoReturn, Self
 
 
 class _CutError(OSError):
-    """A connection is to be broken here."""
+    """The proxy has to break a connection here."""
 
 
 class MeddlingProxy:

@@ -1,6 +1,6 @@
 """A receiver of rows over HTTP: keeps accepted rows, can recognise repeated keys, can refuse.
 
-Egress jobs send to it; tests look at the received requests and the kept rows.
+Egress jobs send rows to the receiver; tests look at the received requests and the kept rows.
 """
 
 from __future__ import annotations

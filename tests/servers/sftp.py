@@ -131,7 +131,7 @@ class SftpServer:
 
 
 def _children(pid: int) -> list[int]:
-    """Return the processes that a process of ours started, and those that they did."""
+    """Return the processes that a process of ours started, and the processes of these."""
     found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False)
     children = [int(word) for word in found.stdout.split()]
     return [*children, *(each for child in children for each in _children(child))]
@@ -206,7 +206,7 @@ class _Login(paramiko.ServerInterface):
 
 @dataclass(frozen=True)
 class _Served:
-    """The file, and how it is given."""
+    """The file, and how the server sends it."""
 
     content: bytes
     most: int

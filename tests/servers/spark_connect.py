@@ -129,7 +129,7 @@ class ConnectClient:
         self._process = process
 
     def run(self, program: str) -> dict[str, Any]:
-        """Run a program; return its ``answer``, or the ``error`` with which it ended."""
+        """Run a program; return a mapping with its ``answer``, or with its ``error``."""
         self._process.stdin.write(json.dumps(program) + "\n")
         self._process.stdin.flush()
         return json.loads(self._process.stdout.readline())

@@ -80,7 +80,7 @@ def killed_at(
 
 
 def _name_of(code: CodeType, watched: tuple[str, ...]) -> str:
-    """Return what to call a function in events; of one that is not watched it is empty."""
+    """Return the name of a function in events; empty if the function is not watched."""
     if code.co_name == _LOADING:
         return _LOADING
     module = code.co_filename.removeprefix(PACKAGE)

@@ -61,7 +61,7 @@ class Player:
         return {"batches": batches, "emitted": self.emitted}
 
     def _offer(self, count: int) -> None:
-        """Let the streams have the first batches, one file each, the older the earlier."""
+        """Give the streams the first batches, one file each; earlier batches get older files."""
         for number, batch in enumerate(self.script["batches"][:count]):
             for stream, rows in enumerate(batch):
                 path = self.folder / f"stream-{stream}" / f"{number}.json"

@@ -70,7 +70,7 @@ class StateKills:
         self._started += 2 * len(lines) + 2
 
     def _until(self, writer: subprocess.Popen[str], begin: str) -> list[str]:
-        """Return what the writer tells, up to a line that begins so."""
+        """Return the lines of the writer, up to a line that begins with ``begin``."""
         lines: list[str] = []
         while not lines or not lines[-1].startswith(begin):
             line = writer.stdout.readline()

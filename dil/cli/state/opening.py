@@ -58,7 +58,7 @@ def sequence(text: str, option: str, job: Job, store: StateStore) -> int:
     """Return the sequence of a block, given as a number or an instant.
 
     Raises:
-        ConfigError: the text is neither a number nor an instant, or the chain has no such block.
+        ConfigError: the text is no number and no instant, or the chain has no such block.
     """
     head = store.head()
     last = -1 if head is None else int(str(head["sequenceNumber"]))

@@ -144,7 +144,7 @@ class Repeats:
 
 
 def _changes(keys: Sequence[pa.Array], last: Sequence[pa.Array]) -> list[bool]:
-    """Return for each row whether its key differs from that of the row before.
+    """Return for each row whether its key differs from the key of the row before.
 
     ``last`` is the row before the first one, empty if there is none.
     """

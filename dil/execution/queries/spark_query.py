@@ -335,7 +335,7 @@ class _ReadBody:
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """Stages the rows of one partition of the result; ``names`` are those of its columns.
+    """Stages the rows of one partition of the result; ``names`` are the names of the columns.
 
     If rows break off, the rows so far are staged, but never published: the task has failed, and
     staged files count only by the report of a task that succeeded.

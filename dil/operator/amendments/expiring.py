@@ -113,7 +113,7 @@ def expiring_files(job: Job, store: StateStore, now_ms: int) -> ExpiringFiles | 
 
 
 def _period_of(job: Job) -> int | None:
-    """Return how long published files are kept, in ms; None without a period."""
+    """Return how long published files are kept, in ms; None if no period is set."""
     return job.properties.section(StateSection).retention.get(PUBLISHED)
 
 

@@ -182,7 +182,7 @@ def propose_prune(session: OperatorSession) -> Preview:
 
 
 def _old_leftovers(session: OperatorSession, period: int | None) -> tuple[Leftovers, ...]:
-    """Return the files put aside longer ago than a period in ms; empty without a period."""
+    """Return the files put aside longer ago than a period in ms; empty if the period is None."""
     if period is None:
         return ()
     job, filesystem = session.job, session.filesystem()

@@ -128,9 +128,9 @@ def _key(job: Job, file: PublishedFile, again: frozenset[str]) -> tuple[str, str
 def _units_read_again(job: Job, store: StateStore) -> frozenset[str]:
     """Return the work units whose rows the next runs read again and replace.
 
-    If they shared a file with other work units, their rows would leave it at once, and its rest
-    would be rewritten. A unit that is behind the others is treated as if it were as far as they
-    are, which only saves work: no row depends on it.
+    If they shared a file with other work units, their rows would leave the file at once, and its
+    rest would be rewritten. A unit that is behind other units is treated as if it were as far as
+    they are. This only saves work: no row depends on it.
     """
     if job.publishing.mode is not PublishMode.WINDOW_REPLACE:
         return frozenset()

@@ -98,7 +98,7 @@ class PlannedQuery:
 def plan_slices(
     job: Job, spec: QuerySpec, clock: Clock, until: Mapping[str, int] | None = None
 ) -> PlannedQuery:
-    """Return the slices that the next run takes, no block after those of ``until``.
+    """Return the slices that the next run takes; ``until`` limits the last block of each input.
 
     Raises:
         StateError: an input was started over since it was read (V40), or removed rows that were
@@ -223,7 +223,7 @@ def _planned(
 
 
 def _refuse_gone(places: Iterable[PlannedInput], chains: Mapping[str, StoredInput]) -> None:
-    """Refuse files that a block behind the slice removed, as a replace does, and that are deleted.
+    """Refuse deleted files that a block behind the slice removed, for example by a replace.
 
     Raises:
         StateError: there is such a file.
