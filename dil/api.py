@@ -137,7 +137,7 @@ def run(
     Raises:
         ConfigError: the configuration is wrong, or state shows that it would double rows.
         LeaseHeldError: another run of the job is under way.
-        LeaseLostError: another run took the lease over before this one published.
+        LeaseLostError: another run took the lease over before this run published.
 
     Example:
         >>> report = dil.api.run("orders.conf")  # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""Spark's Python daemon with our modules imported once, before it forks its workers.
+"""Spark's Python daemon, which imports our modules once, before it forks its workers.
 
 In local mode, ``spark.python.daemon.module`` names this module. Each worker then starts with
 everything a task needs, and imports nothing itself.

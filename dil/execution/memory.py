@@ -44,7 +44,7 @@ def memory_limit(asked: int | None, workers: int = 0) -> int:
 
 
 def usual_limit(memory: int, workers: int) -> int:
-    """Return how many of the machine's bytes of ``memory`` one of ``workers`` may take.
+    """Return how many bytes one of ``workers`` may take on a machine with ``memory`` bytes.
 
     >>> usual_limit(64 * GIB, 4) // GIB, usual_limit(8 * GIB, 10) // GIB, usual_limit(GIB, 1) / GIB
     (8, 1, 0.75)

@@ -130,7 +130,7 @@ def _with_failures(
 
 
 def _joined(stretches: Iterable[Interval]) -> tuple[Interval, ...]:
-    """Return stretches of time in ascending order; those that touch or overlap are joined."""
+    """Return stretches of time in ascending order; stretches that touch or overlap are joined."""
     found: list[Interval] = []
     for each in sorted(stretches, key=lambda one: one.low):
         if found and each.low <= found[-1].high:

@@ -325,7 +325,7 @@ class _RecordingByteSession(ByteSession):
 
 
 class _RecordingRowSession(RowSession):
-    """Passes requests on and records answers where the inner session has a ``location``."""
+    """Passes requests on and records answers, if the inner session has a ``location``."""
 
     def __init__(self, session: RowSession, recorder: _Recorder) -> None:
         self._session = session

@@ -26,7 +26,7 @@ _LATEST, _EARLIEST = "latest", "earliest"
 
 
 class DatasetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Streams the rows of a dataset, each once."""
+    """Streams the rows of a dataset, each row once."""
 
     def __init__(self, job: Job, options: SourceOptions, target: pa.Schema) -> None:
         self._job = job

@@ -254,7 +254,7 @@ def _translate_resume_errors(job: Job, checkpoints: Checkpoints) -> Iterator[Non
 
     Types that were inferred from the earlier pages are fixed by their files; rows that do not fit
     may well fit types that are inferred from all pages together, so reading starts again. If the
-    payload now begins with other rows than those that were sent, nothing is sent again.
+    payload does not begin with the rows that were sent, nothing is sent again.
 
     Raises:
         ResumeRefusedError: the attempt has to start again.

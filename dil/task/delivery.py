@@ -209,7 +209,7 @@ class Delivery:
         return final
 
     def _count_kept(self) -> int:
-        """Return how many requests a later attempt need not repeat, by the log of this one."""
+        """Return how many requests a later attempt need not repeat, by this attempt's page log."""
         if self._attempt.job.running.page_commit_s is None:
             return 0
         folder = self._attempt.folder

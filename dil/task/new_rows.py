@@ -236,7 +236,7 @@ def _present(batch: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
 
 
 class _SpillingTables:
-    """Tables that are kept in memory, and in a file of this machine once they are many."""
+    """Tables that are kept in memory, and in a file of this machine if they get many."""
 
     def __init__(self) -> None:
         self.rows: int = 0

@@ -190,7 +190,7 @@ class DestinationContract:
         assert store.open().destination.has_landed(intent)
 
     def test_published_twice_is_published_once(self, store: DestinationHarness) -> None:
-        """The next run carries out what this one may have carried out already."""
+        """The next run may carry out a commit again that this run has carried out already."""
         opened = store.open()
         intent = opened.intent("run-1", opened.move("run-1", "a", 1, 2))
         opened.destination.carry_out(intent)

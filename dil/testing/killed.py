@@ -15,7 +15,7 @@ _LONGEST_S = 120
 
 
 def killed_at_each_line(call: Callable[[], object], folder: str, every: int = 1) -> Iterator[int]:
-    """Run a call in one child process after the other; yield after each kill, until a child ends.
+    """Run a call in one child after the other; yield after each kill, until a child completes.
 
     Only lines of the Python files count whose paths begin with ``folder``. SIGKILL ends the n-th
     child before it runs its n-th such line, so the child cleans up nothing: no ``finally``, no

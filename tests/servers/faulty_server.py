@@ -83,7 +83,7 @@ class Answer:
 
 
 class Wire:
-    """One connection; once it is closed nothing more is answered on it."""
+    """One connection; after it is closed, nothing more is answered on it."""
 
     def __init__(
         self, connection: socket.socket, dataset: Dataset, stopping: threading.Event

@@ -135,7 +135,7 @@ class Hdfs:
             return False
 
     def _formatted(self) -> Path:
-        """Return the folder of an empty name node, which is made once."""
+        """Return the folder of an empty name node; the first call makes the folder."""
         place = CACHE / "hdfs" / "formatted"
         if not place.exists():
             self._run(NAME_NODE, "-format", "-nonInteractive")

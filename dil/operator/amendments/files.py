@@ -74,7 +74,7 @@ class LiveFiles:
 
 
 def live_files_of(session: OperatorSession, signatures: Collection[str]) -> LiveFiles:
-    """Return the live files of some work units, of those files that this job published.
+    """Return the live files that this job published for some work units.
 
     Another job that appends to the same dataset may have work units of the same signatures.
     """

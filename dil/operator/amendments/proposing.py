@@ -223,7 +223,7 @@ def _quarantine_notes(session: OperatorSession, moves: tuple[Move, ...]) -> tupl
 
 
 def _undone_files(session: OperatorSession, last: LastAct, proposal: Proposal) -> FileChange:
-    """Return the change that brings back the files an act removed, and removes those it added.
+    """Return the change that brings back files that an act removed, and removes files it added.
 
     Raises:
         StateError: runs have read or merged the same rows since.
