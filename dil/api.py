@@ -40,11 +40,11 @@ def plan(
     """Return the work units that a run would execute now.
 
     Args:
-        properties: The job's properties as text; those that do not matter to planning are ignored.
-        now: The aware time to take for now.
-        history: Last high watermark in epoch ms UTC by signature; a high that equals its
-            partition's start means that the work unit never succeeded. A UnitRecord in its place
-            can also say that the last attempt failed.
+        properties: The job's properties as text; properties without effect on planning are ignored.
+        now: The time to take for now; it must have a time zone.
+        history: The last high watermark in epoch ms UTC by signature. If the high watermark equals
+            the partition's start, the work unit never succeeded. A UnitRecord in place of the
+            number can also say that the last attempt failed.
         activation: The rows of the job's activation input, in order; each row is one unit.
 
     Raises:
@@ -66,7 +66,7 @@ def plan(
 def parse_instant(text: str, *, now: datetime) -> int:
     """Return the epoch milliseconds of a text that a watermark's ``to`` accepts, such as ``P1D``.
 
-    Texts that name no zone are in America/Los_Angeles.
+    A text that names no zone is in America/Los_Angeles.
 
     Raises:
         ConfigError: ``now`` has no time zone, or the text is no point in time.
@@ -85,9 +85,9 @@ def event_watermark(
 
     Args:
         properties: ``ms.event.*`` and ``ms.late.*`` as text; others are ignored.
-        state: The ``state()`` of an earlier watermark, which the new one continues. From a state
-            with another ``ms.event.watermark``, only the watermark is taken.
-        floor: A watermark, epoch ms UTC, to begin at when the state is lost; if there is a state,
+        state: The ``state()`` of an earlier watermark, which the new watermark continues. If it was
+            made under another ``ms.event.watermark``, only its watermark is taken.
+        floor: A watermark, epoch ms UTC, to begin at if the state is lost. If ``state`` is given,
             too, the larger watermark counts.
 
     Raises:
@@ -118,26 +118,26 @@ def run(
 ) -> RunReport:
     """Run a job once, as ``dil run`` does; return its report, also when the run failed.
 
-    Installs no signal handlers and never ends the process. A Spark session that the caller made is
-    used and left running; a session that the run had to start is stopped with its JVM. May be
-    called from any thread and again in the same process. A KeyboardInterrupt while tasks run is
-    reported as an interrupted run (exit code 130), at other times it passes through; the next run
-    recovers.
+    This installs no signal handlers and never ends the process. A Spark session that the caller
+    made is used and left running; a session that the run had to start is stopped with its JVM. It
+    may be called from any thread, and several times in one process. A KeyboardInterrupt while tasks
+    run is reported as an interrupted run (exit code 130); at other times it passes through. In both
+    cases the next run recovers.
 
     Args:
         conf: The job file.
-        now: The aware time to take for now in planning; by default the clock.
+        now: The time to take for now in planning; it must have a time zone. By default the clock.
         properties: Overrides of properties, as ``-D`` on the command line.
         lenient: Whether unknown ``ms.*`` keys are warnings in place of errors.
         wait_lease_s: How many seconds to wait for another run of the job to end.
-        plan: A plan that ``dil plan --out`` wrote, to be run exactly; it has a now of its own.
+        plan: A plan that ``dil plan --out`` wrote, to be run exactly, with its own now.
         spark: The SparkSession or SparkContext to run on. By default the active session of this
-            process, else a local session if there is work.
+            process; if there is none, a local session is started when there is work.
 
     Raises:
         ConfigError: the configuration is wrong, or state shows that it would double rows.
         LeaseHeldError: another run of the job is under way.
-        LeaseLostError: another run took the lease over before this one published.
+        LeaseLostError: another run took the lease over before this run published.
 
     Example:
         >>> report = dil.api.run("orders.conf")  # doctest: +SKIP

@@ -22,8 +22,8 @@
     ├── LeaseLostError            DIL-LEASE-LOST       our fencing token is no longer the newest
     └── RunInterruptedError       DIL-INTERRUPTED      SIGINT or SIGTERM
 
-DIL-INTERNAL is no class: the command line and its report give this code to every exception that
-is none of these, that is to what should not happen.
+DIL-INTERNAL is no class: the command line and its report give this code to every other exception,
+which is a defect of this program.
 
 Codes are API: tests and callers match on them, never on the text. Constructors take plain
 positional arguments so that every class survives pickling between executor and driver.
@@ -40,7 +40,7 @@ AnyError = TypeVar("AnyError", bound="DilError")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a value was written: a file and a 1-based line, or a flag such as ``-D``."""
+    """Where a value was written: a file and a line (counted from 1), or a flag such as ``-D``."""
 
     path: str
     line: int | None = None
@@ -81,10 +81,10 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class RefusedAnswer:
-    """The answer of a source to a request that it refuses for good, however often it is sent.
+    """The answer of a source that refuses a request for good, however often it is sent.
 
-    ``status`` is the protocol's number of the outcome, ``reason`` its words. ``text`` is the
-    unchanged beginning of the answer's body: data, which messages must not show.
+    ``status`` is the protocol's number of the outcome, ``reason`` is the protocol's text for it.
+    ``text`` is the unchanged beginning of the answer's body; messages must not show this data.
     """
 
     status: int
@@ -110,7 +110,7 @@ class DilError(Exception):
 
 
 def lasting(error: AnyError) -> AnyError:
-    """Return an error that another attempt would meet again, unlike others of its kind."""
+    """Return the error, marked as one that another attempt would meet again."""
     error.retryable = False
     return error
 
@@ -118,8 +118,8 @@ def lasting(error: AnyError) -> AnyError:
 class ConfigError(DilError):
     """The configuration is invalid; ``problems`` holds every finding, sorted by line.
 
-    ``notices`` are findings that are no problem, ``infos`` are those notices that ask for no
-    action.
+    ``notices`` are findings that are no problem; ``infos`` are the notices among them that ask for
+    no action.
     """
 
     code = "DIL-CONFIG"
@@ -152,7 +152,7 @@ class ConfigError(DilError):
         return cls([Problem(origin, key, what, fix)])
 
     def located(self, origin: Callable[[str], Origin | None]) -> Self:
-        """Return the error with the places of properties that it names without a place."""
+        """Return the error; problems without a place get the place of their property."""
         placed = (
             each if each.origin else replace(each, origin=origin(each.key))
             for each in self.problems
@@ -195,7 +195,7 @@ class TransientSourceError(SourceError):
 
 
 class AuthenticationError(SourceError):
-    """The source refused the credentials; every other work unit would fail alike."""
+    """The source refused the credentials; every other work unit would fail, too."""
 
     code = "DIL-SRC-AUTH"
     retryable = False
@@ -215,7 +215,7 @@ class QuotaError(SourceError):
 
 
 class UnknownOutcomeError(SourceError):
-    """It is unknown whether a request was done that must not be repeated blindly."""
+    """It is unknown whether the source carried out a request that must not be repeated blindly."""
 
     code = "DIL-SRC-UNKNOWN"
     retryable = False

@@ -1,4 +1,4 @@
-"""Keeps a command from importing what lies in the directory that it was started in."""
+"""Keeps a command from importing modules from the directory in which it was started."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import sys
 
 
 def leave_working_directory() -> None:
-    """Take the working directory, which ``python -m`` puts first, off the import path.
+    """Remove the working directory from the import path, where ``python -m`` puts it first.
 
-    It stays where it is the folder of this package: a checkout that is not installed.
+    It stays if it is the folder that has this package: a checkout that is not installed.
     """
     if sys.flags.safe_path:
         return

@@ -1,8 +1,8 @@
 """The file for spark-submit: ``spark-submit [options] dil/submit.py JOB.conf [flags of dil run]``.
 
-Does what ``dil run`` does, on the session that spark-submit configured. On a cluster the package
-itself comes by ``--py-files`` or is installed there. Note that spark-submit in client mode prints
-standard error on standard output too: for the JSON report give ``--report FILE``.
+This does what ``dil run`` does, on the session that spark-submit configured. On a cluster the
+package itself comes by ``--py-files``, or is installed. Note that spark-submit in client mode
+prints standard error on standard output, too: for the JSON report give ``--report FILE``.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import sys
 def _make_importable() -> None:
     """Replace this file's folder on the import path by the one above it.
 
-    Python puts a script's own folder first. Were that the package itself, any library that imports
-    ``operator`` or ``secrets`` would find ``dil/operator`` or ``dil/secrets``. So nothing is
-    imported before this that Python has not loaded at its start.
+    Python puts a script's own folder first. If this is the package itself, any library that imports
+    ``operator`` or ``secrets`` would find ``dil/operator`` or ``dil/secrets``. So before this call,
+    only modules are imported that Python loads at its start.
     """
     here = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120 - pathlib imports operator
     if not os.path.isfile(os.path.join(here, "errors.py")):  # noqa: PTH113, PTH118 - as above

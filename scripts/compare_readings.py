@@ -2,9 +2,10 @@
 
     .venv/bin/python scripts/compare_readings.py COMMIT [PREFIX ...]
 
-reads every job file of conf/ and tests/, and small jobs with one odd setting each (of properties
-that begin with one of the prefixes, or of all), with COMMIT's dil and with that of the working
-tree, and prints each kind of difference once. For changes of dil.config that must change nothing.
+reads jobs twice: with the dil of COMMIT, and with the dil of the working tree. It prints each kind
+of difference once. The jobs are every job file of conf/ and tests/, and small jobs with one odd
+setting each. The odd settings are of properties that begin with one of the prefixes, or of all
+properties. Use this for changes of dil.config that must change no reading.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ JOBS = {
     "sftp": f"{_COMMON}source.class=sftp\nsource.conn.host=h\nms.source.uri=/in/*\n"
     "ms.extractor.class=csv\n",
 }
-# Without blanks, which none of them needs.
+# The texts are separated by blanks; none of them needs a blank.
 ODD = (  # noqa: SIM905 - a list of quoted JSON texts reads worse
     "0 1 -1 5 999999999999 99999999999999999999 1.5 abc true FALSE yes {} [] [1,2] "
     '{"a":1} [{"name":"x"}] {"x":"y","z":{"q":[1]}} P1D PT1H30M P1M -P1D none hourly (unclosed '
@@ -45,7 +46,7 @@ ODD = (  # noqa: SIM905 - a list of quoted JSON texts reads worse
 
 
 def dump(target: Path, prefixes: tuple[str, ...]) -> None:
-    """Write what the dil on the import path makes of every job."""
+    """Write how the dil on the import path reads every job."""
     from dil.config.table import TABLE
 
     found = {
@@ -65,7 +66,7 @@ def dump(target: Path, prefixes: tuple[str, ...]) -> None:
 
 
 def reading(path: Path, settings: dict[str, str]) -> dict[str, str]:
-    """Return the values of a job with its notices, or its problems, without the job's folder."""
+    """Return the values and notices of a job, or its problems; texts leave out the job's folder."""
     from dil.config import load
     from dil.errors import ConfigError
 
@@ -86,7 +87,7 @@ def reading(path: Path, settings: dict[str, str]) -> dict[str, str]:
 
 
 def main(commit: str, *prefixes: str) -> int:
-    """Print each kind of difference once; return 1 where there is any."""
+    """Print each kind of difference once; return 1 if there is any."""
     differences: collections.Counter[str] = collections.Counter()
     examples: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:

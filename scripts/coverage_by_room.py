@@ -1,6 +1,6 @@
-"""Print how much of each room the tests went through: ``make coverage``.
+"""Print how much of the code of each room the tests ran: ``make coverage``.
 
-Reads the JSON report of coverage.py. The goal reports; it is no gate.
+The script reads the JSON report of coverage.py. The goal is only reported; it is no gate.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ COUNTS = ("num_branches", "covered_branches", "num_statements", "covered_lines")
 
 
 def room_of(path: str) -> str:
-    """Return ``state`` of dil/state/chain/x.py and ``api`` of dil/api.py."""
+    """Return the room of a file: ``state`` for dil/state/chain/x.py, ``api`` for dil/api.py."""
     return PurePosixPath(path).with_suffix("").parts[1]
 
 
 def by_room(report: Path) -> dict[str, Counter[str]]:
-    """Return the sums of each room's files."""
+    """Return for each room the sums of the counts of its files."""
     rooms: dict[str, Counter[str]] = defaultdict(Counter)
     for path, file in json.loads(report.read_text(encoding="utf-8"))["files"].items():
         rooms[room_of(path)].update({name: file["summary"][name] for name in COUNTS})
@@ -29,7 +29,7 @@ def by_room(report: Path) -> dict[str, Counter[str]]:
 
 
 def per_cent(part: int, whole: int) -> str:
-    """Return a share with one digit behind the point."""
+    """Return a share in per cent, with one digit behind the point."""
     return f"{100 * part / whole:.1f} %" if whole else "-"
 
 
@@ -46,7 +46,7 @@ def line(name: str, counts: Counter[str]) -> str:
 
 
 def main(report: Path) -> None:
-    """Print a line for each room, and one for all."""
+    """Print a line for each room, and a line for all rooms."""
     rooms = by_room(report)
     print(f"{'room':14}{'branches':>9}{'missed':>8}{'lines':>9}")
     for name in sorted(rooms):

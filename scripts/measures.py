@@ -1,6 +1,6 @@
 """Measure how the code reads, and write the table of docs/contributing.md: ``make measures``.
 
-The figures report; they are no gates. Each row's definition is the function that counts it.
+The figures only report; they are no gates. The function that counts a row is its definition.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BEGIN, END = "<!-- measures: written by make measures -->", "<!-- end of measure
 SMALL = 80
 PACKAGES = ("dil", "connectors")
 REFERENCE = "docs/reference/properties.md"
-# A path from the job file to the first request: what other connectors do with pages is not on it.
+# The path from the job file to the first request; other connectors' use of pages is not on it.
 JOURNEY = ("dil.", "connectors.http")
 PAGING = re.compile("pagination|paging", re.IGNORECASE)
 
@@ -48,11 +48,11 @@ class Module:
 
     @property
     def lines(self) -> int:
-        """How many lines the file has, blank ones too."""
+        """How many lines the file has, including blank lines."""
         return self.text.count("\n")
 
     def strings(self) -> Iterator[str]:
-        """Yield the strings of the code, those of f-strings too, but no docstring."""
+        """Yield the strings of the code, including parts of f-strings, but no docstrings."""
         docs = {id(node.value) for node in self.nodes if isinstance(node, ast.Expr)}
         for node in self.nodes:
             if not isinstance(node, ast.Constant) or id(node) in docs:
@@ -61,7 +61,7 @@ class Module:
                 yield node.value
 
     def names(self) -> Iterator[str]:
-        """Yield each identifier, defined, imported or used, as often as it stands there."""
+        """Yield each identifier that is defined, imported or used, as often as it occurs."""
         for node in self.nodes:
             for member in ("id", "attr", "arg", "name", "module"):
                 if isinstance(found := getattr(node, member, None), str):
@@ -69,13 +69,13 @@ class Module:
 
 
 def modules_of(root: Path) -> list[Module]:
-    """Parse all modules below a checkout."""
+    """Parse all modules of a checkout."""
     paths = [path for package in PACKAGES for path in sorted((root / package).rglob("*.py"))]
     return [module_of(path, path.relative_to(root)) for path in paths]
 
 
 def module_of(path: Path, place: Path) -> Module:
-    """Parse one file, which stands at ``place`` in the checkout."""
+    """Parse one file, whose path in the checkout is ``place``."""
     parts = place.with_suffix("").parts
     text = path.read_text(encoding="utf-8")
     name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -97,7 +97,7 @@ def small_modules(modules: list[Module]) -> int:
 
 
 def functions_used_once(modules: list[Module]) -> tuple[int, int]:
-    """Count private functions and methods that their module names once, and all functions."""
+    """Count private functions and methods that their module uses once, and all functions."""
     once = total = 0
     for module in modules:
         used = Counter(
@@ -113,7 +113,7 @@ def functions_used_once(modules: list[Module]) -> tuple[int, int]:
 
 
 def shared_class_names(modules: list[Module]) -> int:
-    """Count names of public classes that are defined more than once: they have two meanings."""
+    """Count names of public classes that are defined more than once, with different meanings."""
     names = Counter(
         node.name
         for module in modules
@@ -124,7 +124,7 @@ def shared_class_names(modules: list[Module]) -> int:
 
 
 def imports_inside(modules: list[Module]) -> tuple[int, int]:
-    """Count import statements inside functions: of this project's modules, and all."""
+    """Count import statements inside functions: imports of this project's modules, and all."""
     statements = {
         inner: None
         for module in modules
@@ -138,14 +138,14 @@ def imports_inside(modules: list[Module]) -> tuple[int, int]:
 
 
 def targets(statement: ast.Import | ast.ImportFrom) -> list[str]:
-    """Return what a statement imports: the members of a package as if each were a module."""
+    """Return the names that a statement imports; each member of a package counts as a module."""
     if isinstance(statement, ast.Import):
         return [alias.name for alias in statement.names]
     return [f"{statement.module}.{alias.name}" for alias in statement.names]
 
 
 def import_circles(modules: list[Module]) -> int:
-    """Count groups of modules that import each other, imports inside functions included."""
+    """Count groups of modules that import each other; imports inside functions count, too."""
     known = {module.name for module in modules}
     graph: dict[str, set[str]] = {}
     for module in modules:
@@ -160,7 +160,7 @@ def import_circles(modules: list[Module]) -> int:
 
 
 def circles(graph: dict[str, set[str]]) -> Iterator[set[str]]:
-    """Yield each set of nodes that reach one another, the largest sets there are."""
+    """Yield each largest set of nodes that all reach one another."""
     while (start := circle(graph)) is not None:
         ahead, behind = reached(graph, start), reached(reversed_edges(graph), start)
         group = ahead & behind
@@ -169,7 +169,7 @@ def circles(graph: dict[str, set[str]]) -> Iterator[set[str]]:
 
 
 def circle(graph: dict[str, set[str]]) -> str | None:
-    """Return a node of some circle."""
+    """Return a node of any circle, None if there is no circle."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -178,7 +178,7 @@ def circle(graph: dict[str, set[str]]) -> str | None:
 
 
 def reversed_edges(graph: dict[str, set[str]]) -> dict[str, set[str]]:
-    """Return the graph with each edge the other way round."""
+    """Return the graph with each edge reversed."""
     back: dict[str, set[str]] = defaultdict(set)
     for node, after in graph.items():
         for each in after:
@@ -187,7 +187,7 @@ def reversed_edges(graph: dict[str, set[str]]) -> dict[str, set[str]]:
 
 
 def reached(graph: dict[str, set[str]], start: str) -> set[str]:
-    """Return a node and all that its edges lead to."""
+    """Return the node ``start`` and all nodes to which its edges lead."""
     found, waiting = set[str](), [start]
     while waiting:
         node = waiting.pop()
@@ -198,13 +198,13 @@ def reached(graph: dict[str, set[str]], start: str) -> set[str]:
 
 
 def per_thousand_lines(modules: list[Module], comment: str) -> str:
-    """Return how often a comment stands in a thousand lines."""
+    """Return how often a comment occurs in a thousand lines."""
     lines = sum(module.lines for module in modules)
     return f"{1000 * sum(module.text.count(comment) for module in modules) / lines:.1f}"
 
 
 def homes_of_properties(modules: list[Module], properties: set[str]) -> str:
-    """Say in how many modules a string is exactly a property's name: the mean, and the most."""
+    """Return in how many modules a string is exactly a property's name: the mean and the most."""
     homes = Counter(
         text for module in modules for text in set(module.strings()) if text in properties
     )
@@ -219,9 +219,9 @@ def properties_of(root: Path) -> set[str]:
 
 
 def files_of_pagination(modules: list[Module]) -> int:
-    """Count modules, connectors but HTTP's left out, whose code has "pagination" or "paging".
+    """Count modules whose code has "pagination" or "paging"; of the connectors, only HTTP counts.
 
-    In an identifier, an import or a string; not in a comment, and not in a docstring.
+    Identifiers, imports and strings count; comments and docstrings do not count.
     """
     return sum(
         any(PAGING.search(text) for source in (module.names(), module.strings()) for text in source)
@@ -231,7 +231,7 @@ def files_of_pagination(modules: list[Module]) -> int:
 
 
 def figures(root: Path) -> tuple[dict[str, str], dict[str, tuple[int, int]]]:
-    """Return the text of each figure of a checkout by its label, and its rooms."""
+    """Return the text of each figure of a checkout by its label, and the checkout's rooms."""
     modules = modules_of(root)
     once, functions = functions_used_once(modules)
     own, inside = imports_inside(modules)
@@ -256,7 +256,7 @@ def figures(root: Path) -> tuple[dict[str, str], dict[str, tuple[int, int]]]:
 
 
 def checkout(commit: str, folder: Path) -> None:
-    """Write what is measured of a commit into a folder."""
+    """Write the measured files of a commit into a folder."""
     asked = ["git", "archive", commit, *PACKAGES, REFERENCE]
     done = subprocess.run(asked, cwd=ROOT, capture_output=True, check=False)
     if done.returncode:

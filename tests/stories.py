@@ -1,4 +1,4 @@
-"""Runs of one job, one after the other, without Spark: real source, staging, publishing, state."""
+"""Runs one job again and again, without Spark: real source, staging, publishing, state."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ REAL_NOW = START_MS + 1000 * DAY_MS
 
 
 def day(number: int) -> int:
-    """Return the midnight, epoch ms UTC, that begins a day of the source; its first is day 0."""
+    """Return the midnight (epoch ms UTC) at which a day of the source begins; days count from 0."""
     return START_MS + number * DAY_MS
 
 
 def ids_of(*units: str, days: range) -> Counter[tuple[str, int]]:
-    """Return the rows that the source holds for these units and days, each once."""
+    """Return the rows that the source has for these units and days, each row once."""
     numbers = range(days.start * ROWS_PER_DAY, days.stop * ROWS_PER_DAY)
     return Counter((unit, number) for unit in units for number in numbers)
 
 
 def work_unit(number: int, unit: str) -> str:
-    """Return the signature of one day and unit."""
+    """Return the signature of the work unit of one day and unit."""
     return f'[watermark.system.{day(number)}, watermark.unit.{{"unit":"{unit}"}}]'
 
 
@@ -98,18 +98,18 @@ class Story:
             return {run.run_id: run for run in store.unfinished_runs()}
 
     def head(self) -> JsonObject | None:
-        """Return the newest block; the whole chain is verified on the way."""
+        """Return the newest block, after verifying the whole chain."""
         with self.store() as store:
             assert verify_chain(store).problems == ()
             return store.head()
 
     def rows(self) -> Counter[tuple[str, int]]:
-        """Return what a reader of the folder finds; a reader of the manifest finds the same."""
+        """Return the rows in the folder; check that the manifest lists the same files."""
         assert manifest_files(self.folder) == visible_files(self.folder)
         return published_ids(visible_files(self.folder))
 
     def staged(self) -> list[Path]:
-        """Return the files below all staging folders of the job."""
+        """Return the files in all staging folders of the job."""
         root = self.folder / "lake" / "_staging"
         return sorted(path for path in root.rglob("*") if path.is_file())
 
@@ -119,14 +119,14 @@ class Story:
         return manifest
 
     def drop_units(self) -> None:
-        """Make the newest manifest one of a release that did not keep which rows are whose."""
+        """Give the newest manifest the form of a release that kept no work units of rows."""
         manifest = self.manifest()
         for file in manifest["files"]:
             file.pop("units", None)
         self.write_manifest({**manifest, "format": 1})
 
     def write_manifest(self, manifest: JsonObject) -> None:
-        """Put another manifest in the place of the newest one."""
+        """Replace the newest manifest by another manifest."""
         self._manifest_path().write_text(json.dumps(manifest))
 
     def _manifest_path(self) -> Path:
@@ -141,7 +141,7 @@ def executor() -> Executor:
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
-    """Return every file below a folder with its size and inode."""
+    """Return every file in a folder and its subfolders, with its size and inode."""
     return {
         str(path.relative_to(folder)): (path.stat().st_size, path.stat().st_ino)
         for path in sorted(folder.rglob("*"))
@@ -150,5 +150,5 @@ def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def notes_of(report: RunReport) -> tuple[str, ...]:
-    """Return the notes of a report, but that a story's schema leaves columns out."""
+    """Return the notes of a report, without the note that a story's schema leaves columns out."""
     return tuple(note for note in report.notes if "leaves out: " not in note)

@@ -17,8 +17,8 @@ def parse_definitions(definitions: Iterable[str]) -> dict[str, str]:
     """Return the properties given by -D; if a key comes twice, the last value counts.
 
     Raises:
-        ConfigError: a text has no ``=`` or no key. The message does not repeat it: it may be a
-            secret.
+        ConfigError: a text has no ``=`` or no key. The message does not repeat the value, which
+            may be a secret.
     """
     properties: dict[str, str] = {}
     for definition in definitions:

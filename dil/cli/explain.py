@@ -1,4 +1,4 @@
-"""``dil explain``: explains a property, a group or an error code; finds them by words, too."""
+"""``dil explain``: explains properties, groups and error codes; finds them by words, too."""
 
 from __future__ import annotations
 

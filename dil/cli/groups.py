@@ -1,4 +1,4 @@
-"""Groups of commands: each is imported when it is called, and suggested for a misspelt one."""
+"""Groups of commands: import a command when it is called, suggest one for a misspelt name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LazyGroup(click.Group):
     """A group that answers an unknown command with the nearest known one.
 
     ``places`` has the commands that are imported when they are called, in the order of the help
-    text: name -> ("module:command", what lists say of it). Lists import none of them.
+    text: name -> ("module:command", its summary in lists). Lists import none of the commands.
     """
 
     def __init__(
@@ -40,10 +40,10 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command of the arguments, and import it.
+        """Find the command that the arguments name, and import it.
 
         Raises:
-            click.UsageError: there is no such command; the message names the nearest one.
+            click.UsageError: there is no such command; the message names the nearest command.
         """
         try:
             name, command, rest = super().resolve_command(ctx, args)
@@ -61,9 +61,9 @@ class LazyGroup(click.Group):
 
 
 class JobGroup(LazyGroup):
-    """A group whose first word may be a job file: then the command is ``shown``.
+    """A group whose first argument may be a job file: then the command is ``shown``.
 
-    A job file without an ending whose name is a command needs ``./`` before it.
+    A job file that has the name of a command, without an ending, needs ``./`` before the name.
     """
 
     shown = "show"

@@ -25,8 +25,8 @@ class Invocation:
     """The state of one call of the command line.
 
     ``verbose`` shows tracebacks. ``job_name`` is set when a job was loaded, ``run_id`` when a run
-    begins. Before the job is loaded, ``redact`` masks only texts that look like a credential; after
-    that, also every secret of the job.
+    begins. Before the job is loaded, ``redact`` masks only texts that look like a credential. After
+    that, it also masks every secret of the job.
     """
 
     verbose: bool = False
@@ -40,27 +40,27 @@ class Invocation:
     _job: Job | None = None
 
     def begin(self, *, verbose: bool, log_format: str, quiet: bool = True) -> None:
-        """Take in what the command line says of the log; a quiet command logs only warnings."""
+        """Take the command line's settings of the log; a quiet command logs only warnings."""
         self.verbose = verbose
         self.json_log = log_format == "json"
         self.quiet = quiet
 
     @property
     def task_log_level(self) -> str:
-        """Return the log level of tasks, in which each of hundreds of work units would log."""
+        """Return the log level of tasks: by default WARNING, because many work units may log."""
         return "DEBUG" if self.verbose else "WARNING"
 
     def redact(self, text: str) -> str:
         """Return the text without secrets."""
         if self._redact is None:
-            # Imported here: commands without a job mask a text only where they fail.
+            # Imported here: commands without a job mask a text only when they fail.
             from dil.observe.redaction import redactor
 
             self._redact = redactor(self._secrets)
         return self._redact(text)
 
     def located(self, error: BaseException) -> BaseException:
-        """Return an error whose properties of the job have file and line."""
+        """Return the error with file and line for the properties of the job that it names."""
         if self._job is None or not isinstance(error, DilError):
             return error
         places = self._job.properties.origin
@@ -74,11 +74,11 @@ class Invocation:
         return time.monotonic() - self.started
 
     def now(self, text: str | None) -> int:
-        """Return the instant of ``--now``, or else the clock's, in epoch ms UTC."""
+        """Return the instant of ``--now``, or else of the clock, in epoch ms UTC."""
         return real_clock() if text is None else parse_now(text)
 
     def know(self, job: Job, secrets: tuple[Secret, ...]) -> None:
-        """Take in the job that the call is about: from now on its secrets are masked."""
+        """Take the job that the call is about: from now on, the job's secrets are masked."""
         self._job, self.job_name = job, job.name
         self._secrets, self._redact = secrets, None
 
@@ -95,7 +95,7 @@ class Invocation:
 
 
 def notice_line(notice: Problem) -> str:
-    """Return a notice on one line; its advice is a sentence of its own."""
+    """Return a notice on one line; the advice is a sentence of its own."""
     what, _, fix = str(notice).partition("\n")
     joint = " " if what.endswith((".", "?", "!", ":")) else ". "
     return " ".join((what + joint + fix if fix else what).split())

@@ -58,7 +58,7 @@ _PARAMETERS = (
 
 @dataclass(frozen=True, slots=True)
 class JobCall:
-    """One command about one job, as written on the command line."""
+    """One call of a command about one job, with its options from the command line."""
 
     invocation: Invocation
     job_file: str
@@ -67,7 +67,9 @@ class JobCall:
     as_json: bool
 
     def load(self, *, secrets: bool = True) -> Loaded:
-        """Read and check the job file; without ``secrets``, one that cannot be read is a notice.
+        """Read and check the job file.
+
+        If ``secrets`` is false, a secret that cannot be read is only a notice.
 
         Raises:
             ConfigError: the job file is invalid; the error has all problems.
@@ -93,8 +95,8 @@ class JobCall:
     def job(self, *, secrets: bool = True) -> Job:
         """Read and check the job file as ``load`` does, and log the notices.
 
-        Without ``secrets``, secrets of the source may be missing: for commands that never ask the
-        source.
+        If ``secrets`` is false, secrets of the source may be missing; commands that never ask the
+        source use this.
         """
         loaded = self.load(secrets=secrets)
         self.invocation.log_notices(loaded.notices, loaded.infos)
@@ -115,7 +117,7 @@ def refuse_derived(job: Job, command: str, instead: str) -> None:
     """Refuse a command about a source for a job that reads datasets.
 
     Raises:
-        ConfigError: the job has ms.query.inputs; ``instead`` says what to use.
+        ConfigError: the job has ms.query.inputs; ``instead`` says what to use instead.
     """
     if job.query is None:
         return
@@ -129,13 +131,13 @@ def refuse_derived(job: Job, command: str, instead: str) -> None:
 
 
 def _log(invocation: Invocation, secrets: tuple[Secret, ...]) -> None:
-    """Start the log, or go on with it without these secrets."""
+    """Start the log, or let it go on; it masks these secrets."""
     level = "DEBUG" if invocation.verbose else "WARNING" if invocation.quiet else "INFO"
     logs.configure(level=level, json_lines=invocation.json_log, stream=sys.stderr, secrets=secrets)
 
 
 def job_command(*, quiet: bool = True) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Give a command the shared parameters as a ``JobCall``; a quiet command logs only warnings."""
+    """Pass the shared parameters to a command as a ``JobCall``; if ``quiet``, log only warnings."""
 
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         @functools.wraps(command)

@@ -1,7 +1,7 @@
 """``dil lateness``: how far behind new rows came, and the effect of each grace period.
 
-A row is behind if newer rows were published before it came; it is *late* if it is below the
-watermark.
+A row is behind if newer rows were published before it came. A row is *late* if its event time is
+below the watermark.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``dil lineage``: which files, work units and requests rows of a dataset come from."""
+"""``dil lineage``: shows the files, work units and requests from which rows of a dataset come."""
 
 from __future__ import annotations
 

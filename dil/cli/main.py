@@ -1,6 +1,7 @@
-"""The entry point of the console command: from here on, Ctrl-C ends it with one line.
+"""The entry point of the console command: from here on, Ctrl-C ends the command with one line.
 
-Importing the modules of a command takes a while; Ctrl-C in that time showed a Python traceback.
+Importing the modules of a command takes a while. Without this module, Ctrl-C in that time would
+show a Python traceback.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from dil.run.failing import AGAIN, INTERNAL, interrupted, one_line
 
 
 def describe(error: BaseException, *, verbose: bool) -> str:
-    """Return the text for standard error; with ``verbose``, it includes the traceback."""
+    """Return the text for standard error; if ``verbose`` is true, the traceback is included."""
     text = _summary(error)
     if verbose and not isinstance(error, ConfigError):
         trace = "".join(traceback.format_exception(error)).rstrip()

@@ -24,7 +24,7 @@ _EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)""")
 
 
 def write_code(target: Path, extra: Iterable[Path] = ()) -> int:
-    """Write our packages, their metadata and the user's own modules; return the file count.
+    """Write our packages, their metadata and the user's own modules; return how many files.
 
     Raises:
         WriteError: the zip cannot be written, or a module cannot be read.
@@ -63,7 +63,7 @@ def _written(target: Path) -> Iterator[None]:
         target.parent.mkdir(parents=True, exist_ok=True)
         yield
     except OSError as error:
-        # The file may also be a module of the user that is read.
+        # The file of the error may also be a module of the user, which is only read.
         place = error.filename or target
         raise WriteError(
             f"{target} cannot be written: {place}: {error.strerror or error}",

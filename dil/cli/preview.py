@@ -122,7 +122,7 @@ class _PreviewCommand:
     def preview(
         self, job: Job, rows: int, *, signature: str | None = None, skips_empty: bool = False
     ) -> SourcePreview:
-        """Ask the source; show a request that fails on standard error."""
+        """Ask the source; if a request fails, show that request on standard error."""
         asked: list[RequestView] = []
         try:
             return preview_source(
@@ -148,7 +148,7 @@ class _PreviewCommand:
             yield f"  {curl_line(clean)}"
 
     def json(self, view: RequestView | None) -> dict[str, object] | None:
-        """Return the members of a request."""
+        """Return a request as JSON members; None if there is no request."""
         return (
             None if view is None else request_json(masked_view(view, self.call.invocation.redact))
         )

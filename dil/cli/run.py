@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class _ReportingCommand(click.Command):
-    """A command that owes its caller a report on every exit, that of a wrong command line too."""
+    """A command that reports on every exit, also if the command line is wrong."""
 
     def make_context(
         self,
@@ -42,7 +42,7 @@ class _ReportingCommand(click.Command):
         parent: click.Context | None = None,
         **extra: Any,  # those of click
     ) -> click.Context:
-        """Parse the arguments; with ``--json`` a mistake in them is also reported.
+        """Parse the arguments; if ``--json`` is given, report a mistake in them as JSON, too.
 
         Raises:
             click.ClickException: the arguments are wrong.
@@ -190,7 +190,7 @@ def _held(error: LeaseHeldError, waited_s: float) -> LeaseHeldError:
 
 
 def report_of(call: JobCall, start: Callable[[], RunReport]) -> tuple[RunReport, bool]:
-    """Return the run's report, and whether standard error already says how the run ended."""
+    """Return the run's report, and whether standard error says already how the run ended."""
     try:
         with results_only():
             return start(), False
@@ -211,7 +211,7 @@ def deliver(
     is_reported: bool,
     report_file: str | None = None,
 ) -> int:
-    """Print and keep the report of a run; return the exit code of the process."""
+    """Print the report of a run, and write it to a file; return the exit code of the process."""
     clean = redacted(report, invocation.redact)
     if report_file is not None:
         try:

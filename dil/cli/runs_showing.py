@@ -27,7 +27,7 @@ def list_runs(
 ) -> None:
     """Print one line for each run, with its duration and its failure codes if they were kept.
 
-    ``stream`` is the run id of the stream if all runs are its micro-batches.
+    If all runs are micro-batches of one stream, ``stream`` is the run id of that stream.
     """
     zone = find_zone(job.planning.zone)
     whose = f"micro-batches of the stream {stream}, " if stream else ""
@@ -62,7 +62,7 @@ def _batch(outcome: KeptOutcome) -> tuple[str, ...]:
 def show_run(
     job: Job, run: KnownRun, left: Leftover | None, report: KeptReport | None = None
 ) -> None:
-    """Print one run, with the lines of its report that say something new."""
+    """Print one run, and those lines of its report that say something new."""
     emit(f"{job.name}  run {run.record.run_id}\n")
     for name, value in _facts(run, job):
         emit(f"  {name:<11} {value}\n")

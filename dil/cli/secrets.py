@@ -1,4 +1,4 @@
-"""``dil secrets``: encrypts and re-encrypts ``ENC(...)``. Secrets come only from standard input."""
+"""``dil secrets``: encrypts and re-encrypts ``ENC(...)``; secrets come from standard input only."""
 
 from __future__ import annotations
 

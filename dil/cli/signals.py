@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM end a run cleanly; a second one ends it at once."""
+"""Lets SIGINT and SIGTERM end a run cleanly, and a second signal end it at once."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _STOPPING = b"stopping after this micro-batch; a second signal cuts it\n"
 class Interruption(KeyboardInterrupt):
     """A signal asked the process to end; ``exit_code`` is 128 + the signal's number.
 
-    No ``Exception``, on purpose: libraries that turn any exception into one of their own (py4j
-    makes it a network error) must not swallow it.
+    This is no ``Exception``, on purpose: some libraries turn any ``Exception`` into an error of
+    their own (py4j makes it a network error), and must not swallow this.
     """
 
     def __init__(self, number: int) -> None:
@@ -29,8 +29,8 @@ class Interruption(KeyboardInterrupt):
 def interruptible() -> Iterator[None]:
     """Turn the first SIGINT or SIGTERM into ``Interruption`` in the main thread.
 
-    Its exit code is 130 or 143. The second signal ends the process at once with that code and
-    cleans up nothing; the next run does. A signal that is ignored stays ignored (``nohup``, a
+    The exit code is 130 or 143. The second signal ends the process at once with that code and
+    cleans up nothing; the next run cleans up. A signal that is ignored stays ignored (``nohup``, a
     background job of a shell script). Outside the main thread nothing happens.
     """
     with _handled_by(_Handler()):
@@ -48,7 +48,7 @@ class Stop:
         return self._is_asked
 
     def note(self) -> bool:
-        """Record a signal; return whether it is the first."""
+        """Record a signal; return whether it is the first signal."""
         is_first, self._is_asked = not self._is_asked, True
         return is_first
 
@@ -57,8 +57,8 @@ class Stop:
 def stoppable() -> Iterator[Stop]:
     """Let the first SIGINT or SIGTERM end a stream between two micro-batches.
 
-    The second raises ``Interruption``, which stops the micro-batch; the third ends the process at
-    once. Use it inside ``interruptible``, whose handlers it replaces.
+    The second signal raises ``Interruption``, which stops the micro-batch; the third signal ends
+    the process at once. Use this inside ``interruptible``, because it replaces those handlers.
     """
     stop, inner = Stop(), _Handler()
 

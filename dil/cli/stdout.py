@@ -16,7 +16,7 @@ _STDOUT, _STDERR = 1, 2
 def emit(text: str) -> bool:
     """Write a part of the result; return False if the reader has gone.
 
-    If the reader has gone (``dil plan JOB.conf | head``), the command has not failed.
+    A reader that has gone (``dil plan JOB.conf | head``) does not make the command fail.
     """
     try:
         sys.stdout.write(text)
@@ -63,7 +63,7 @@ def _descriptor_redirected() -> Iterator[None]:
     try:
         yield
     finally:
-        sys.stdout.flush()  # code that kept the stream itself has written into its buffer
+        sys.stdout.flush()  # code that kept the stream object has written into its buffer
         os.dup2(saved, _STDOUT)
         os.close(saved)
 

@@ -31,10 +31,10 @@ _WITHOUT = "nothing was changed; --yes does it"
 
 
 class _ListingGroup(LazyGroup):
-    """A group that lists if the first argument is neither a verb nor a misspelt verb."""
+    """A group that lists labels if the first argument is no verb, not even a misspelt one."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Insert the verb that may be left out."""
+        """Insert the verb ``list`` if the arguments leave it out."""
         is_verb = not args or args[0] in (*self.commands, *_HELP) or self._is_misspelt(args)
         return super().parse_args(ctx, args if is_verb else ["list", *args])
 
@@ -198,7 +198,7 @@ def _has_table(job: Job) -> bool:
 
 
 def _chosen(table: LabelTable, labels: Sequence[str], until: int | None) -> list[LabelEntry]:
-    """Return the named labels with rows, or those that ended by an instant."""
+    """Return the named labels with rows, or the labels that ended by an instant."""
     if bool(labels) == (until is not None):
         raise ConfigError.single(
             "dil timelabels drop", "needs to know which labels", "Name labels, or give --before."

@@ -1,7 +1,7 @@
 """Services of the driver that the tasks of one run share: a rate, a budget, tokens, progress.
 
-While stages run, the driver serves them on a port of its own; each task uses one connection. The
-package is light to import: every task imports it, and few jobs share anything.
+While stages run, the driver serves tasks on a port of its own; each task uses one connection. The
+package is light to import, because every task imports it, and few jobs share anything.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ def services_of(job: Job) -> RunServices | None:
 def in_starting_order(job: Job, units: Sequence[WorkUnit]) -> Sequence[WorkUnit]:
     """Return work units in the order in which they begin.
 
-    With a budget of requests, work units that are read again begin last: otherwise a grace period
-    that uses up the whole budget in each run would never leave requests for a new work unit.
+    If the job has a budget of requests, work units that are read again begin last. Otherwise a
+    grace period could use up the whole budget in each run, and leave no requests for a new work
+    unit.
     """
     if not RequestLimits.of(job).most_requests:
         return units
@@ -47,7 +48,7 @@ def in_starting_order(job: Job, units: Sequence[WorkUnit]) -> Sequence[WorkUnit]
 
 
 def local_coordinator(job: Job, sleep: Callable[[float], None] = time.sleep) -> Coordinator:
-    """Return a coordinator for a job whose requests are all sent by this process."""
+    """Return a coordinator for a job if this process sends all its requests."""
     services = services_of(job)
     return Uncoordinated() if services is None else TaskCoordinator(services, sleep)
 
@@ -60,7 +61,7 @@ def serve_tasks(
     Args:
         services: The services that answer.
         host: The address on this machine to listen at; a free port is used.
-        reached_at: The host under which tasks reach it; ``host`` if it is left out.
+        reached_at: The host name by which tasks reach this machine; by default ``host``.
         tasks: The number of tasks that run at once.
 
     Raises:
@@ -75,7 +76,7 @@ def serve_tasks(
 def task_coordinator(
     run: RunContext, sleep: Callable[[float], None] = time.sleep, shared: Shared | None = None
 ) -> Iterator[Coordinator]:
-    """Yield the coordinator of one task; no message is sent before its first use.
+    """Yield the coordinator of one task; it sends no message before its first use.
 
     ``shared`` keeps the connection to the driver for the next work unit of the task.
     """

@@ -1,4 +1,4 @@
-"""The driver's services, as a task uses them, and their replacement if the driver is lost."""
+"""The driver's services as a task uses them, and what replaces them if the driver is lost."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _FIX = (
 
 
 class DriverServices:
-    """Uses the driver over one connection, made for the first question; used by any thread.
+    """Uses the driver over one connection, which the first question opens; any thread may use it.
 
     If the driver does not answer, this task continues alone at its share of the rate, logs that
-    once, and sends no further questions: ``is_lost``. Tokens and budgets cannot be replaced like
-    that: they fail.
+    once, and sends no further questions; ``is_lost`` is then true. Tokens and budgets cannot be
+    replaced: their methods fail.
     """
 
     def __init__(self, address: CoordinatorAddress, limits: RequestLimits) -> None:
@@ -71,17 +71,17 @@ class DriverServices:
         return self._alone.ticket(earlier if was_lost else None)
 
     def slow_down(self, seconds: float) -> None:
-        """Hold back the requests of all tasks, or only this task's if the driver is lost."""
+        """Hold back the requests of all tasks, or only of this task if the driver is lost."""
         if self._asked(wire.TellSlowDown(seconds)) is None:
             self._alone.slow_down(seconds)
 
     def quota_spent(self, why: str) -> None:
-        """Refuse every request of all tasks, or only this task's if the driver is lost."""
+        """Refuse all requests of all tasks, or only of this task if the driver is lost."""
         if self._asked(wire.TellQuotaSpent(why)) is None:
             self._alone.quota_spent(why)
 
     def spent(self) -> str:
-        """Return why this run sends no more requests; empty while it sends them."""
+        """Return why this run may send no more requests; empty while it may send requests."""
         answer = self._asked(wire.AskSpent())
         return answer.why if isinstance(answer, wire.GiveSpent) else self._alone.spent()
 

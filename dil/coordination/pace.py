@@ -1,8 +1,8 @@
-"""The times at which requests may be sent, given out one after the other.
+"""Gives out slots, the times at which requests may be sent, one after the other.
 
 A generic cell rate of burst one: slots are at least one interval apart, whichever tasks take them,
-so that t seconds never hold more than t / interval + 1 slots. Unused slots are not saved up: a
-source that counts by the minute would otherwise see two minutes' worth in one.
+so that t seconds never hold more than t / interval + 1 slots. Unused slots are not saved up:
+otherwise a source that counts by the minute would see the requests of two minutes in one minute.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 class Ticket:
     """A slot, and the seconds until it comes; 0 means that a request may be sent now.
 
-    ``slot`` is a time of the pace's own clock, ``round`` counts how often all slots were postponed.
+    ``slot`` is a time on the clock of the pace, ``round`` counts how often slots were postponed.
     """
 
     wait_s: float
@@ -25,11 +25,11 @@ class Ticket:
 
 
 class Pace:
-    """Gives out slots in the order in which they are requested; used by many threads.
+    """Gives out slots in the order of the requests for them; many threads may use it.
 
     Args:
         interval_s: Seconds between two slots; 0 for no limit.
-        clock: Returns the seconds of any clock that never goes back.
+        clock: Returns the seconds of a clock that never goes back.
     """
 
     def __init__(self, interval_s: float, clock: Callable[[], float]) -> None:
@@ -46,7 +46,7 @@ class Pace:
             return self._taken()
 
     def again(self, ticket: Ticket) -> Ticket:
-        """Return the rest of the wait for a slot, or a new slot if all were postponed since."""
+        """Return the ticket with the rest of its wait, or a new slot if slots were postponed."""
         with self._lock:
             if ticket.round != self._round:
                 return self._taken()

@@ -1,4 +1,4 @@
-"""The services on a port of the driver, with one thread for each connected task."""
+"""Offers the services on a port of the driver, with one thread for each connected task."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class CoordinatorServer:
     Args:
         services: The services that answer.
         host: The address to listen at; a free port is used.
-        reached_at: The host name under which tasks reach it; ``host`` if it is left out.
+        reached_at: The host name by which tasks reach this machine; by default ``host``.
         tasks: The number of tasks that run at once.
 
     Raises:

@@ -24,7 +24,7 @@ _QUOTA_FIX = "The next run reads what is missing."
 class RequestLimits:
     """A run's limits: seconds between requests, and requests in all; 0 means no limit.
 
-    Repeated requests count, too: each needs a permit.
+    Repeated requests count, too: each repetition needs a permit.
     """
 
     interval_s: float = 0.0
@@ -51,10 +51,10 @@ class SharedTotals:
 
 
 class Services(Protocol):
-    """The driver's services for a task; in this process, or over a connection to the driver."""
+    """The driver's services for a task, in this process or over a connection to the driver."""
 
     def ticket(self, earlier: Ticket | None) -> Ticket:
-        """Return the ticket for the next request; ``earlier`` is a ticket that was waited for.
+        """Return the ticket for the next request; ``earlier`` is a ticket whose wait is over.
 
         Raises:
             QuotaError: this run may send no more requests.
@@ -81,12 +81,12 @@ class Services(Protocol):
 
 
 class RunServices:
-    """The services themselves, on the driver or in a single process; used by many threads.
+    """The services themselves, on the driver or in a single process; many threads may use them.
 
     Args:
         limits: The limits of the run.
         source: Fetches tokens; None if the job needs none.
-        clock: Returns the seconds of any clock that never goes back.
+        clock: Returns the seconds of a clock that never goes back.
     """
 
     def __init__(

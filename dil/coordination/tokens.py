@@ -1,4 +1,4 @@
-"""One token for all tasks: fetched by one thread at a time, and renewed before it expires."""
+"""Keeps one token for all tasks: one thread at a time fetches it, and renews it before its end."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _AGAIN_S = 30.0
 
 
 class TokenKeeper:
-    """Keeps the present valid token; used by many threads.
+    """Keeps the present valid token; many threads may use it.
 
-    If one thread fetches in vain, the threads that waited for it get its error and do not try
-    themselves. A refused grant stays refused for the rest of the run, because further tries may
-    lock the account.
+    If one thread fails to fetch a token, the threads that waited for the token get the same error
+    and do not try themselves. A refused grant stays refused for the rest of the run, because
+    further tries may lock the account.
 
     Args:
         source: Fetches tokens; never called twice at the same time.
-        clock: Returns the seconds of any clock that never goes back.
+        clock: Returns the seconds of a clock that never goes back.
     """
 
     def __init__(self, source: CredentialSource, clock: Callable[[], float]) -> None:

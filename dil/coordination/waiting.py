@@ -1,4 +1,4 @@
-"""The coordinator in the form for connectors: it uses the services, and waits for slots."""
+"""The coordinator that connectors see: it uses the services, and waits for slots."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TaskCoordinator:
         self._services.quota_spent(why)
 
     def credential(self, rejected: Secret | None = None) -> Secret:
-        """Return the token to send, which is renewed before it expires.
+        """Return the token to send; the driver renews it before it expires.
 
         Raises:
             AuthenticationError: no token can be fetched.
@@ -53,5 +53,5 @@ class TaskCoordinator:
         return self._services.credential(rejected)
 
     def progress(self, *, requests: int, rows: int, size: int) -> None:
-        """Report the work of this task since the last report; ``size`` in bytes."""
+        """Report the work of this task since the last report; ``size`` is in bytes."""
         self._services.progress(requests, rows, size)

@@ -1,9 +1,9 @@
 """The messages between a task and the driver: JSON, with one answer to each question.
 
 No message is pickled: even a caller that reaches the port and knows the key can only send these
-    questions. Both sides prove the key to each other before the first message (HMAC challenges of
-    ``multiprocessing.connection``); tokens are encrypted with AES-256-GCM under another key that is
-    derived from the first, because others may read a cluster's network.
+questions. Before the first message, both sides prove to each other that they know the key (HMAC
+challenges of ``multiprocessing.connection``). Tokens are encrypted with AES-256-GCM under another
+key, which is derived from the first, because others may read a cluster's network.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Message(msgspec.Struct, frozen=True, tag=True):
 
 
 class AskTicket(Message, frozen=True):
-    """Asks when a request may be sent; ``earlier`` was waited for. Answer: GiveTicket."""
+    """Asks when a request may be sent, after the wait for ``earlier``. Answer: GiveTicket."""
 
     earlier: Ticket | None
 
@@ -55,25 +55,25 @@ class AskSpent(Message, frozen=True):
 
 
 class AskCredential(Message, frozen=True):
-    """Asks for a token; ``rejected`` is a sealed one that was refused. Answer: GiveCredential."""
+    """Asks for a token; ``rejected`` is a refused token, sealed. Answer: GiveCredential."""
 
     rejected: bytes | None
 
 
 class TellSlowDown(Message, frozen=True):
-    """Hold all requests back. Answer: Done."""
+    """Asks to hold all requests back. Answer: Done."""
 
     seconds: float
 
 
 class TellQuotaSpent(Message, frozen=True):
-    """Refuse all requests. Answer: Done."""
+    """Asks to refuse all requests. Answer: Done."""
 
     why: str
 
 
 class TellProgress(Message, frozen=True):
-    """Add to the run's totals. Answer: Done."""
+    """Asks to add to the run's totals. Answer: Done."""
 
     requests: int
     rows: int
@@ -81,19 +81,19 @@ class TellProgress(Message, frozen=True):
 
 
 class GiveTicket(Message, frozen=True):
-    """A slot."""
+    """Gives a slot."""
 
     ticket: Ticket
 
 
 class GiveSpent(Message, frozen=True):
-    """The reason why no more requests are sent, empty while they are sent."""
+    """Gives the reason why no more requests are sent; empty while requests are sent."""
 
     why: str
 
 
 class GiveCredential(Message, frozen=True):
-    """A sealed token."""
+    """Gives a sealed token."""
 
     token: bytes
 
@@ -103,7 +103,7 @@ class Done(Message, frozen=True):
 
 
 class Refused(Message, frozen=True):
-    """One of our errors."""
+    """The answer if the driver raised one of our errors."""
 
     code: str
     message: str
@@ -142,7 +142,7 @@ def answer(connection: Connection) -> Answer:
 
 
 def greet(link: socket.socket, key: bytes, *, as_server: bool) -> Connection:
-    """Return the connection over a socket once both sides have proved the key.
+    """Return the connection over a socket after both sides have proved that they know the key.
 
     Raises:
         OSError, EOFError: the other side closed, or was silent for ten seconds.

@@ -1,8 +1,8 @@
-"""A class-data-sharing archive of the JVM in the user's cache, which saves seconds per start.
+"""A class-data-sharing archive of the JVM in the user's cache; it saves seconds per start.
 
-The first local run's JVM writes it when it exits, after the run is over; later runs map it. It is
-bound to the Java version and to Spark's jars, so a change of either makes a new archive, and unused
-old archives are deleted. A JVM that cannot use an archive ignores it and starts without one.
+The JVM of the first local run writes the archive when it exits, after the run; later runs map it.
+The archive is bound to the Java version and to Spark's jars: a change of either makes a new one,
+and old archives that are not used are deleted. A JVM that cannot use an archive starts without it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _UNUSED_S = 30 * 24 * 3600
 
 
 class ClassArchive:
-    """The archive of one Java and one Spark below ``cache``."""
+    """The archive of one Java and one Spark in the folder ``cache``."""
 
     def __init__(self, cache: Path, java: Java, jars: Path) -> None:
         self._archive = cache / f"spark-classes-{_digest(java, jars)}.jsa"
         self._part: Path | None = None
 
     def jvm_options(self) -> tuple[str, ...]:
-        """Return the JVM options that use the archive, or make it if it does not exist."""
+        """Return the JVM options that use the archive, or that make it if there is none."""
         try:
             self._archive.parent.mkdir(parents=True, exist_ok=True)
             self._adopt_finished()

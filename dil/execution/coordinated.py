@@ -23,7 +23,7 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class BindAddress:
-    """The driver's address, the host by which tasks reach it, and how many run at once."""
+    """The driver's address, the host by which tasks reach it, and how many tasks run at once."""
 
     host: str = LOOPBACK
     reached_at: str = LOOPBACK
@@ -32,13 +32,13 @@ class BindAddress:
 
 @dataclass(frozen=True, slots=True)
 class CoordinatedRun:
-    """A run whose tasks know their coordinator; ``services`` is None when they share nothing."""
+    """A run whose tasks know their coordinator; ``services`` is None if tasks share nothing."""
 
     run: RunContext
     services: RunServices | None = None
 
     def spent(self) -> Failure | None:
-        """Return why no further work unit begins, None while work units begin."""
+        """Return why no further work unit may begin, None while work units may begin."""
         why = "" if self.services is None else self.services.spent()
         return quota_spent(why) if why else None
 

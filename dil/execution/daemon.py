@@ -1,7 +1,7 @@
-"""Spark's Python daemon with our modules imported once, before it forks its workers.
+"""Spark's Python daemon, which imports our modules once, before it forks its workers.
 
-Named by ``spark.python.daemon.module`` in local mode: each worker then starts with everything a
-task needs, instead of importing it for itself.
+In local mode, ``spark.python.daemon.module`` names this module. Each worker then starts with
+everything a task needs, and imports nothing itself.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 def without_archives(paths: Sequence[str]) -> list[str]:
     """Return the import path without the archives that belong to an installed pyspark.
 
-    Spark puts them first: its Python code zipped, and a jar. They have no compiled code, and each
-    worker reads their tables of contents again (``importlib.invalidate_caches``), which costs each
-    run a second or more.
+    Spark puts these archives first: its zipped Python code, and a jar. They have no compiled code.
+    Each worker also reads their tables of contents again (``importlib.invalidate_caches``). This
+    costs each run a second or more.
     """
     installed = [Path(path, "pyspark") for path in paths if Path(path, "pyspark").is_dir()]
     archives = {package / below for package in installed for below in ("python/lib", "jars")}

@@ -15,7 +15,7 @@ from dil.model.work_unit import WorkUnit
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """The reports, in the order of the work units, and the reason if some have none."""
+    """The reports, in the order of the work units, and the reason if some units have no report."""
 
     reports: tuple[TaskReport, ...]
     stopped: Failure | None = None
@@ -32,12 +32,12 @@ Reports come in the order in which work units end, so each call sees the earlier
 
 
 def job_of_tasks(job: Job) -> Job:
-    """Return a job in the form for tasks, which run in other folders, so its path is absolute."""
+    """Return a job in the form for tasks; its path is absolute, because tasks run elsewhere."""
     return replace(job.for_tasks(), path=str(Path(job.path).absolute()))
 
 
 class Executor(Protocol):
-    """Runs tasks, each once or more; attempts without a received report do not count."""
+    """Runs tasks, each once or more; an attempt counts only if its report is received."""
 
     def execute(self, run: RunContext, units: Sequence[WorkUnit], watch: Watch) -> Execution:
         """Run all work units and return the reports of their tasks; a failed task never raises."""
@@ -45,7 +45,7 @@ class Executor(Protocol):
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """Call a function for each item, in one task each; return results in the items' order.
 
-        Function, items and results pickle; a call may be made more than once.
+        The function, the items and the results must pickle. A call may be made more than once.
 
         Raises:
             DilError: the error of the first failed call.

@@ -1,7 +1,7 @@
 """Runs work units that Spark itself reads: one Spark job each, with rows streamed as Arrow.
 
-Each work unit has its own Spark job, because a refusal by the database fails the whole Spark job:
-so it fails only one work unit, and another attempt is simply another job.
+Each work unit has its own Spark job: if the database refuses, the whole Spark job fails, and with
+it only one work unit. Another attempt is simply another Spark job.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _BROKE_OFF = "the rows broke off while Spark read them"
 class Frames:
     """The work units of a run, several Spark jobs at a time.
 
-    If the rows of a task break off, Spark tries it up to four times, each time from the first row;
-    then the job's own next attempt begins.
+    If the rows of a task break off, Spark runs the task up to four times, each time from the first
+    row. After that, the next attempt of the job's own retries begins.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class _NotRunError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """The task body of one attempt; ``names`` are those of the columns that Spark reads."""
+    """The task body of one attempt; ``names`` are the names of the columns that Spark reads."""
 
     run: RunContext
     unit: WorkUnit
@@ -193,7 +193,7 @@ class _Body:
 
 
 def unmarked(batches: Iterator[pa.RecordBatch], names: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows before the end mark, without the mark's column, which is the last one.
+    """Yield the rows before the end mark, without the last column, which holds the mark.
 
     Without the mark, a worker could not distinguish rows that broke off from complete rows.
 
@@ -221,7 +221,7 @@ def _received(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def own_session(context: Any) -> Any:  # pyspark comes late
-    """Return a session of our own, its times in UTC."""
+    """Return a session of our own that has times in UTC."""
     from pyspark.sql import SparkSession
 
     session: Any = SparkSession(context).newSession()
@@ -250,9 +250,9 @@ def _result_type() -> Any:  # pyspark comes late
 
 
 def mapped_in_arrow(frame: Any, body: Callable[..., Any], result: Any) -> Any:
-    """Map as ``mapInArrow`` does, without its needless check for pandas.
+    """Map ``frame`` as ``mapInArrow`` does, without the needless check for pandas.
 
-    ``frame`` and the returned value are DataFrames; ``result`` is the type of the latter.
+    ``frame`` and the returned value are DataFrames; ``result`` is the type of the returned rows.
     """
     from pyspark.sql import DataFrame
     from pyspark.sql.udf import UserDefinedFunction

@@ -1,4 +1,4 @@
-"""A Hive metastore, changed by SQL of a Spark session with Hive support.
+"""Changes a Hive metastore by SQL of a Spark session that has Hive support.
 
 Source: Spark SQL reference, "CREATE HIVEFORMAT TABLE", "ALTER TABLE". See rule T28.
 """
@@ -37,7 +37,7 @@ _ADDED_A_STATEMENT = 100
 
 @contextmanager
 def open_hive(spec: CatalogSpec, settings: SparkSettings) -> Iterator[Metastore]:
-    """Yield the metastore, through the run's session if that is open, else through a new one.
+    """Yield the metastore, through the run's session if it is open, else through a new session.
 
     Raises:
         ConfigError: neither the job nor Spark's configuration names a metastore.
@@ -99,11 +99,11 @@ def _session(context: Any, options: Mapping[str, str]) -> Any:  # pyspark comes 
 
 
 def require_metastore(context: Any, spec: CatalogSpec | None) -> None:
-    """Refuse a catalog of Hive that neither the job nor the configuration of Spark names.
+    """Refuse a catalog of Hive if neither the job nor Spark's configuration names a metastore.
 
     Args:
-        context: The SparkContext that runs.
-        spec: The job's catalog, None for none.
+        context: The running SparkContext.
+        spec: The job's catalog; None if it has no catalog.
 
     Raises:
         ConfigError: no metastore is named.
@@ -121,7 +121,7 @@ def require_metastore(context: Any, spec: CatalogSpec | None) -> None:
 
 
 def look_for_metastore(spec: CatalogSpec, settings: SparkSettings) -> None:
-    """Refuse a missing metastore, as ``require_metastore`` does, before a run.
+    """Refuse a missing metastore before a run, as ``require_metastore`` does.
 
     Raises:
         ConfigError: no metastore is named.
@@ -138,7 +138,7 @@ def _is_configured(jvm: Any, hadoop: Any) -> bool:  # of the JVM
 
 
 class HiveMetastore:
-    """The metastore of a Spark session with Hive support."""
+    """The metastore of a Spark session that has Hive support."""
 
     def __init__(self, session: Any) -> None:  # a SparkSession
         self._session = session
@@ -255,7 +255,7 @@ def _text(text: str) -> str:
 
 
 def _is_same_place(one: str, other: str) -> bool:
-    """Compare locations, of which Hadoop writes ``file:/x`` for ``file:///x`` and escapes some."""
+    """Compare locations; Hadoop writes ``file:/x`` for ``file:///x``, and escapes some of them."""
     return unquote(one).replace("file:///", "file:/") == other.replace("file:///", "file:/")
 
 

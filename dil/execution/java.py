@@ -30,10 +30,10 @@ class Java:
 
 
 def find_java(environ: Mapping[str, str]) -> Java:
-    """Return the first Java 17 or newer of JAVA_HOME, the path, and the usual places.
+    """Return the first Java 17 or newer in JAVA_HOME, the path, and the usual places.
 
     Raises:
-        ExecutionError: there is none; the message says how to get one.
+        ExecutionError: there is no such Java; the message says how to get one.
     """
     seen = []
     for home in _homes(environ):

@@ -1,6 +1,6 @@
 """Refuses columns whose values Spark's JDBC source would change silently; pure.
 
-Spark reads decimals into the scale that it chose, times of day in milliseconds, and timestamps in
+Spark reads decimals into a scale that it chooses, times of day in milliseconds, and timestamps in
 microseconds. The metadata of Spark's schema has the driver's description of a column.
 Source: Spark's JdbcUtils.getSchema and makeGetter, 4.0 to 4.3.
 """
@@ -18,13 +18,13 @@ _MICROSECONDS = 6
 
 
 def refuse_lossy(fields: Iterable[Mapping[str, Any]]) -> None:
-    """Refuse columns that Spark would round.
+    """Refuse columns whose values Spark would round or cut.
 
     Args:
-        fields: The fields of a StructType as JSON: name, type, metadata.
+        fields: The fields of a StructType as JSON: ``name``, ``type``, ``metadata``.
 
     Raises:
-        SourceContractError: there is such a column.
+        SourceContractError: a column would be rounded or cut.
     """
     for field in fields:
         name, kind, metadata = str(field["name"]), _item(field["type"]), field["metadata"]

@@ -20,7 +20,7 @@ def add_jars(context: Any, jars: Sequence[str]) -> None:  # a SparkContext
 def driver_for(context: Any, url: str, location: str) -> str:  # a SparkContext
     """Return the class of the driver for a URL.
 
-    Spark itself asks Java's DriverManager, which sees no jar that came after the start.
+    Spark itself asks Java's DriverManager, which sees no jar that was added after the JVM started.
 
     Args:
         context: The SparkContext, whose JVM is searched.

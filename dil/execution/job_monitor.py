@@ -24,8 +24,8 @@ _GLANCE_S = 0.25
 class SparkJobMonitor:
     """One group of Spark jobs.
 
-    ``stopped`` is the first reason why no further work unit begins, None while they do. ``is_over``
-    is set when nothing more may begin; then running jobs are cancelled.
+    ``stopped`` is the first reason why no further work unit begins, None while work units begin.
+    ``is_over`` is set when nothing more may begin; running jobs are then cancelled.
     """
 
     def __init__(
@@ -44,14 +44,17 @@ class SparkJobMonitor:
         self._group = f"dil {shared.run.run_id}"
 
     def join_group(self) -> None:
-        """Add the Spark jobs that this thread begins from now on to the group."""
+        """Put the Spark jobs that this thread begins from now on into the group."""
         name = f"dil {self._shared.run.job.name}"
         self._context.setJobGroup(self._group, name, interruptOnCancel=True)
 
     @contextmanager
     def looking(self) -> Iterator[None]:
-        """Look several times a second; a signal or an error cancels the jobs and is reraised."""
-        # Its log lines name the job, as those of this thread do.
+        """Look at the reports several times a second, while the block runs.
+
+        A signal or an error in the block cancels the jobs and is raised again.
+        """
+        # The thread's log lines name the job, like the log lines of this thread.
         polled = partial(copy_context().run, self._poll)
         glance = threading.Thread(target=polled, daemon=True, name="dil-watch")
         glance.start()
@@ -68,7 +71,7 @@ class SparkJobMonitor:
             glance.join()
 
     def give_up(self, error: BaseException) -> None:
-        """Begin no further work unit, because of an unexpected error."""
+        """Let no further work unit begin, because of an unexpected error."""
         self.stopped = self.stopped or _broken(error)
 
     def conclude(self, units: int) -> Failure | None:
@@ -111,7 +114,7 @@ class SparkJobMonitor:
 
 
 def _signal_behind(error: BaseException) -> BaseException | None:
-    """Return the signal that caused an error, None without one; pyspark's own cleanup may fail."""
+    """Return the signal that caused an error, else None; pyspark's own cleanup may fail."""
     found: BaseException | None = error
     while found is not None and not isinstance(found, RunInterruptedError | KeyboardInterrupt):
         found = found.__context__

@@ -21,10 +21,10 @@ _NOISE = ("WARNING: Using incubator modules", "NOTE: Picked up ", "WARNING: pack
 
 
 class StartingJvm:
-    """A JVM that is starting; it ends when this process closes its pipe or ends.
+    """A JVM that is starting; it ends when this process ends or closes the pipe to the JVM.
 
-    ``conf`` are Spark's settings, ``environ`` is the JVM's whole environment. Its output goes to
-    standard error, without the launcher's own noise.
+    ``conf`` are Spark's settings, ``environ`` is the JVM's whole environment. The output of the JVM
+    goes to standard error, without the launcher's own noise.
     """
 
     def __init__(self, conf: Mapping[str, str], environ: Mapping[str, str]) -> None:
@@ -54,7 +54,7 @@ class StartingJvm:
 
     @property
     def pid(self) -> int:
-        """Return the process id, first of the launch script and then of the JVM."""
+        """Return the id of the process, which is first the launch script and then the JVM."""
         return self._process.pid
 
     def gateway(self) -> Any:  # pyspark comes late

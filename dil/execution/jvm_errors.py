@@ -53,9 +53,9 @@ def last_line(error: BaseException) -> str:
 
 
 def stopping_error(error: Exception) -> DilError:
-    """Return the error that stopped a Spark job: dil's own unchanged, others translated.
+    """Return the error that stopped a Spark job: a DilError unchanged, other errors translated.
 
-    If a Python task broke off outside of its work unit, its exception is named as the cause.
+    If a Python task broke off outside of its work unit, the task's exception is named as the cause.
     """
     from pickle import PicklingError
 
@@ -103,7 +103,7 @@ def source_errors(location: str) -> Iterator[None]:
     """Translate errors of Spark and the JVM while they read a source; other errors pass unchanged.
 
     Args:
-        location: The source, without secrets.
+        location: The source's address without secrets.
 
     Raises:
         DilError: the translated error.
@@ -137,11 +137,11 @@ def refusal(state: str, reason: str, location: str, kind: str = "") -> DilError:
     """Return the DilError that a SQLException means.
 
     Args:
-        state: Its SQLSTATE, empty if the driver gives none.
-        reason: Its message.
-        location: The source, without secrets.
-        kind: The first two characters of the SQLSTATE that the exception's Java class stands for,
-            used if ``state`` is empty.
+        state: The SQLSTATE of the exception, empty if the driver gives none.
+        reason: The message of the exception.
+        location: The source's address without secrets.
+        kind: The first two characters of the SQLSTATE that the exception's Java class stands for;
+            they are used if ``state`` is empty.
     """
     if _NO_DRIVER in reason:
         return no_driver(f"has no driver for {location}")

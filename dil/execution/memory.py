@@ -1,4 +1,4 @@
-"""Limits the memory of a worker, so that allocations beyond it raise MemoryError there.
+"""Limits the memory of a worker, so that allocations beyond the limit raise MemoryError there.
 
 Without a limit, the kernel would kill the worker or another process, and Spark would run the same
 work units again.
@@ -23,7 +23,7 @@ GIB = 1024**3
 def memory_limited(job: Job, workers: int = 0) -> Iterator[Job]:
     """Limit this process to the memory of a job's worker; yield the job with that limit.
 
-    ``workers`` is how many run at a time on this machine, 0 for one on each core.
+    ``workers`` is how many workers run at a time on this machine, 0 for one on each core.
     """
     most = memory_limit(job.extraction.memory_bytes, workers)
     with limited(most):
@@ -33,8 +33,8 @@ def memory_limited(job: Job, workers: int = 0) -> Iterator[Job]:
 def memory_limit(asked: int | None, workers: int = 0) -> int:
     """Return the bytes that this process may take, 0 for no limit.
 
-    If a job sets no limit (None), all workers together get half of the memory of the machine or its
-    container, and each at least 1 GiB; a limit that Spark has set counts, too.
+    If a job sets no limit (``asked`` is None), all workers together get half of the memory of the
+    machine or container, and each worker at least 1 GiB. A limit that Spark has set counts, too.
     """
     if asked is not None:
         return asked
@@ -44,7 +44,7 @@ def memory_limit(asked: int | None, workers: int = 0) -> int:
 
 
 def usual_limit(memory: int, workers: int) -> int:
-    """Return the bytes that one of ``workers`` may take on a machine with this memory.
+    """Return how many bytes one of ``workers`` may take on a machine with ``memory`` bytes.
 
     >>> usual_limit(64 * GIB, 4) // GIB, usual_limit(8 * GIB, 10) // GIB, usual_limit(GIB, 1) / GIB
     (8, 1, 0.75)
@@ -63,11 +63,11 @@ def workers_at_once(context: Any) -> int:  # a SparkContext
 
 @contextmanager
 def limited(most: int) -> Iterator[None]:
-    """Let allocations of this process beyond ``most`` bytes in all fail; 0 means no limit.
+    """Make allocations of this process fail beyond ``most`` bytes in all; 0 means no limit.
 
-    Reserved but unused memory does not count (Arrow reserves 1 GiB at first), nor do mapped files.
-    At least half of ``most`` stays available, because allocators keep memory that earlier work
-    units have freed. Only Linux can do this; other systems have no limit here.
+    Reserved but unused memory does not count (Arrow reserves 1 GiB at first), and mapped files do
+    not count. At least half of ``most`` stays available, because allocators keep memory that
+    earlier work units have freed. Only Linux can do this; other systems have no limit here.
     """
     data = data_bytes()
     if not most or data is None:

@@ -1,4 +1,4 @@
-"""Opens a Spark context: that of spark-submit, or a local one that starts fast and quietly."""
+"""Opens a Spark context: with the options of spark-submit, or a local one, fast and quietly."""
 
 from __future__ import annotations
 
@@ -51,10 +51,11 @@ MAX_FAILURES = 4
 class SparkSettings:
     """The settings of a session.
 
-    ``threads`` is for a local one. ``plugins`` are modules of the user's own, to be shipped.
-    ``cache`` is a folder that survives the run. ``reads``: Spark itself reads rows of the source.
-    ``given`` is a SparkContext of the caller, which is used and left as it is. ``is_embedded`` says
-    that this process continues after the run, so a local session and its JVM are stopped.
+    ``threads`` is the size of a local session. ``plugins`` are modules of the user's own, to be
+    shipped. ``cache`` is a folder that survives the run. ``reads`` says that Spark itself reads
+    rows of the source. ``given`` is a SparkContext of the caller, which is used and left running.
+    ``is_embedded`` says that this process continues after the run, so a local session and its JVM
+    are stopped.
     """
 
     app_name: str
@@ -106,12 +107,13 @@ def is_on_cluster(environ: Mapping[str, str]) -> bool:
 
 @contextmanager
 def spark_context(settings: SparkSettings) -> Iterator[Any]:
-    """Yield a SparkContext, from any thread.
+    """Yield a SparkContext; callable from any thread.
 
     A context that the caller gave, or that other code of this process made, is used and left
-    running. Else, under spark-submit, a new context runs on the master that spark-submit was given,
-    with its options, and is stopped at the end. Else it runs on ``local[threads]`` and ends with
-    this process, whose closed pipe ends its JVM: waiting for that would cost a second of each run.
+    running. Else, under spark-submit, a new context runs on the master and with the options that
+    spark-submit was given, and is stopped at the end. Else a new context runs on
+    ``local[threads]``. It ends with this process: the pipe to the JVM closes, and the JVM ends.
+    Waiting for this would cost a second of each run.
 
     Raises:
         ConfigError: the given session is not fit for work units, or for rows that Spark reads.
@@ -137,7 +139,7 @@ class _OwnContext:
         self._stop = ExitStack()
 
     def others(self) -> Any:  # a SparkContext
-        """Return the SparkContext that other code of this process made, None without one."""
+        """Return the SparkContext that other code of this process made, None if it made none."""
         if "pyspark" not in sys.modules:
             return None
         from pyspark import SparkContext
@@ -181,7 +183,7 @@ class _OwnContext:
                 self._context = _local(settings)
             self._stop = stop.pop_all()
         if threading.current_thread() is threading.main_thread():
-            # The context installs a SIGINT handler of its own; ours knows how a run ends.
+            # The context installs a SIGINT handler of its own; only our handler can end a run well.
             signal.signal(signal.SIGINT, handler)
 
 

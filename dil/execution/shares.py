@@ -19,9 +19,9 @@ _PART = 3
 
 
 def overlaps(job: Job) -> bool:
-    """Return whether several work units of the job may be read in one process at a time.
+    """Return whether one process may read several work units of the job at a time.
 
-    Plug-ins were written for one at a time, unless their connector says otherwise.
+    Plug-ins are taken to read one at a time, unless their connector says otherwise.
     """
     connector = load(job.source.connector)
     # A subclass may keep more than its parent, so the parent's declaration does not count.
@@ -47,12 +47,12 @@ def lanes_of(job: Job, units: int, slots: int) -> int:
 def share_out(
     units: Sequence[WorkUnit], slots: int, lanes: int, seconds_each: float | None = None
 ) -> Iterator[tuple[WorkUnit, ...]]:
-    """Yield the work units of one task after the other, in their order.
+    """Yield for one task after the other its work units, in their order.
 
-    The cost of work units is unknown before the first are done: tasks begin large and get smaller,
-    and a task gives back the units that it cannot begin in time. ``seconds_each`` is the mean time
-    per unit so far. If units wait for their start times, tasks are small, so that no slot is idle
-    while others have many units.
+    The cost of work units is unknown before the first ones are done. So tasks begin large and get
+    smaller, and a task gives back the units that it cannot begin in time. ``seconds_each`` is the
+    mean time per unit so far. If units wait for their start times, tasks are small, so that no slot
+    is idle while other slots have many units.
     """
     waiting, left = iter(units), len(units)
     most = len(units)

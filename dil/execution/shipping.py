@@ -18,7 +18,8 @@ _OURS = frozenset({"dil", "connectors"})
 def plugin_modules(job: Job) -> tuple[str, ...]:
     """Return the top-level modules of classes that the job names and that dil does not have.
 
-    A destination's class is not among them: tasks publish nothing, and need only its properties.
+    The module of a destination is not included: tasks publish nothing, and need only the properties
+    of the destination.
     """
     destination = job.publishing.destination
     own = set() if destination is None else {destination.ref.module.partition(".")[0]}

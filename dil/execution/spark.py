@@ -1,4 +1,4 @@
-"""Work units as Spark tasks, several small ones in each (rule P39)."""
+"""Runs work units as Spark tasks, several small work units in each task (rule P39)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ R = TypeVar("R")
 
 
 class SparkExecutor:
-    """Runs tasks on Spark; a session is started with the first task and stopped by ``close``."""
+    """Runs tasks on Spark; the first task starts a session, ``close`` stops it."""
 
     def __init__(self, settings: SparkSettings) -> None:
         self._settings = settings
@@ -56,7 +56,7 @@ class SparkExecutor:
         """Run all work units; finished reports survive a cancelled or broken Spark job.
 
         Raises:
-            ConfigError: the connector reads by Spark, and a class or driver that it needs is
+            ConfigError: the connector reads through Spark, and a class or driver that it needs is
                 missing; or there is no metastore for the job's catalog.
         """
         reader = _reader(run.job)
@@ -71,7 +71,7 @@ class SparkExecutor:
             stages = _Stages(context, shared, watch, lanes_of(run.job, len(units), slots))
             stopped = stages.run(units, slots)
         reports = in_order(stages.reports, units)
-        # Spark keeps an accumulator for as long as the process lives, which a service does.
+        # Spark keeps an accumulator until the process ends, and a service runs for long.
         stages.reports.clear()
         return Execution(reports, stopped)
 
@@ -89,7 +89,7 @@ class SparkExecutor:
         return run_query(context, run, query, watch)
 
     def differing(self, one: View, other: View) -> int:
-        """Return how many rows of one view the other lacks."""
+        """Return how many rows of view ``one`` the ``other`` lacks."""
         from dil.execution.queries.spark_query import differing_rows
 
         return differing_rows(self._session(self._settings), one, other)
@@ -104,7 +104,7 @@ class SparkExecutor:
         context = self._session(self._settings)
         results: list[R] = []
         with _cancelled_on_error(context, f"{self._settings.app_name} reshaping"):
-            # One partition per item, so that each is a task; stages of a bounded number of them.
+            # One partition, and so one task, for each item, up to a bounded number of tasks.
             partitions = context.parallelize(items, min(len(items), STAGE_TASKS))
             called: list[_Called[R]] = partitions.map(_Call(function)).collect()
         for each in called:
@@ -213,7 +213,7 @@ class _Stages:
 
 
 class _Body:
-    """The task body; the run's context travels with it once, not with each work unit."""
+    """The task body; the run's context travels once with the body, not with each work unit."""
 
     def __init__(self, run: RunContext, arrived: Any, lanes: int, workers: int) -> None:
         self._run = run
@@ -234,7 +234,7 @@ class _Body:
 
 
 def in_order(reports: Sequence[TaskReport], units: Sequence[WorkUnit]) -> tuple[TaskReport, ...]:
-    """Return reports in the order of the work units, sharing the units' signature objects."""
+    """Return reports in the order of the work units; they share the units' signature objects."""
     places = {unit.signature: (number, unit.signature) for number, unit in enumerate(units)}
     found = (replace(each, signature=places[each.signature][1]) for each in reports)
     return tuple(sorted(found, key=lambda report: places[report.signature][0]))
@@ -266,7 +266,7 @@ def reports_parameter() -> Any:  # its base class comes with pyspark
         def addInPlace(  # noqa: N802 - pyspark's name
             self, value1: list[TaskReport], value2: list[TaskReport]
         ) -> list[TaskReport]:
-            # Each report has its own copy of a schema text, which is equal for most.
+            # Each report has its own copy of the schema text, but most texts are equal.
             value1.extend(replace(each, schema=sys.intern(each.schema)) for each in value2)
             return value1
 

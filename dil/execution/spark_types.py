@@ -1,6 +1,6 @@
 """Converts types of Arrow columns to Spark types, and back.
 
-Spark's own conversion is no public interface, and knows no times of day and unsigned numbers.
+Spark's own conversion is not a public interface, and has no times of day or unsigned numbers.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ _TO_ARROW: dict[type[sql.DataType], pa.DataType] = {
 def spark_schema(schema: pa.Schema) -> sql.StructType:
     """Return the Spark schema of rows; every column may be null.
 
-    A time of day, which Spark's Parquet reader refuses, is a text ``HH:MM:SS.ffffff``; a column
-    without any value is a text.
+    A time of day becomes a text ``HH:MM:SS.ffffff``, because Spark's Parquet reader refuses times
+    of day. A column without any value becomes a text, too.
     """
     return sql.StructType(
         [sql.StructField(field.name, _spark_type(field.type)) for field in schema]

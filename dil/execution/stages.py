@@ -25,8 +25,8 @@ class Executors:
     """The executors of one run: the caller's own, or Spark, whose session lives until ``close``.
 
     ``cache`` is a folder that survives the run. ``spark`` is a SparkContext of the caller;
-    ``is_embedded`` says that this process continues after the run. A session that ``is_kept``
-    serves one stage of work units after the other, with as many tasks at a time as the job allows.
+    ``is_embedded`` says that this process continues after the run. If ``is_kept`` is true, one
+    session serves all stages of work units, with as many tasks at a time as the job allows.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Executors:
         return self._spark or self._new_spark(cores())
 
     def for_steps(self, tasks: int) -> Executor:
-        """Return the executor for other tasks; an existing session is used."""
+        """Return the executor for other tasks; it uses an existing session."""
         return self._own or self._spark or self._new_spark(tasks)
 
     def close(self) -> None:
@@ -109,7 +109,9 @@ class Stages:
     bytes: int = STAGE_BYTES
 
     def __call__(self, function: Callable[[T], R], items: Sequence[T], size: int) -> list[R]:
-        """Return the results in the order of the items; ``size`` is how many bytes they read.
+        """Call the function for each item; return the results in the order of the items.
+
+        ``size`` is how many bytes the calls read in all.
 
         Raises:
             DilError: the error of the first failed call, or Spark's own failure.

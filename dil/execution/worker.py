@@ -18,8 +18,8 @@ from dil.spi.registry import join_import_path
 def prepared(run: RunContext, workers: int) -> Iterator[RunContext]:
     """Set up a worker: logging as in the run, the job's own plug-ins, and its memory limit.
 
-    Yields the run's context with the memory limit of this worker. ``workers`` is how many run at a
-    time on this machine, 0 for one on each core.
+    Yields the run's context with the memory limit of this worker. ``workers`` is how many workers
+    run at a time on this machine, 0 for one on each core.
     """
     logs.configure(
         level=run.log_level,

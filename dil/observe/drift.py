@@ -1,4 +1,4 @@
-"""Finds changes of a dataset's schema, and the rows that a run put aside; pure."""
+"""Finds the changes of a dataset's schema in a run, and the rows that the run put aside; pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEFT_OUT = "left out"
 _DECLARE = "declare it in ms.output.schema to keep it; ms.schema.contract has other choices"
 
 
-# Rows that are read again are not judged, so that reading them again fills neither column.
+# Rows that are read again are not judged, so a repeated reading fills neither column.
 _OF_LATENESS = frozenset({"_late", "_lateness_ms"})
 
 
@@ -26,10 +26,9 @@ def drift(
 ) -> tuple[SchemaDrift, ...]:
     """Return the columns that changed in a run, and columns of the source that were left out.
 
-    The result is empty if no schema was known before.
-
-    ``before`` and ``after`` are the dataset's recorded schemas, one line for each column;
-    ``published`` are the reports of the published work units.
+    No column counts as changed if no schema was known before. ``before`` and ``after`` are the
+    dataset's recorded schemas, one line for each column. ``published`` are the reports of the
+    published work units.
     """
     published = tuple(published)
     left_out = dict.fromkeys(name for report in published for name in report.left_out or ())

@@ -1,4 +1,4 @@
-"""Shows changes of the schema, and rows that were put aside: to people, and as JSON members."""
+"""Shows changes of the schema, and rows that were put aside, to people and as JSON members."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def members(report: RunReport) -> dict[str, object]:
 
 
 def lines(report: RunReport) -> Iterator[tuple[str, str]]:
-    """Yield label and text of the summary's lines."""
+    """Yield the label and the text of each line of the summary."""
     yield from _aside(report)
     for one in report.aside.discarded[:_SHOWN]:
         yield "left out", f'{counted(one.values, "value")} of column "{one.column}"'

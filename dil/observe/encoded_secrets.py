@@ -1,10 +1,10 @@
 r"""Masks secrets that escapes hide: JSON, HTML, percent, base64, hex, letter case, nested.
 
-Servers and libraries quote the data that they were sent in forms of their own: PHP writes ``\/``, a
-page ``&amp;``, a proxy encodes twice, a database doubles quotes, a mail has ``=5A``, a program
-prints its bytes as numbers. Escapes of a text are undone layer by layer, and a secret that is found
-is masked in place. If no pattern matches the place, the whole text is withheld: no message is
-better than a secret.
+Servers and libraries quote received data in forms of their own: PHP writes ``\/``, a page
+``&amp;``, a proxy encodes twice, a database doubles quotes, a mail has ``=5A``, a program prints
+bytes as numbers. Escapes of a text are undone layer by layer, and a secret that appears is masked
+in its place. If no pattern finds the place, the whole text is withheld: no message is better than a
+message with a secret.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def without_encoded(text: str, secrets: Iterable[str]) -> str:
 
     Args:
         text: A text, which may also have the secrets in plain form.
-        secrets: The secrets; those below four characters are not looked for.
+        secrets: The secrets; secrets of less than four characters are not looked for.
     """
     known = [secret for secret in secrets if len(secret) >= _SHORTEST]
     found = _found_in(text, known)
@@ -79,10 +79,10 @@ def without_encoded(text: str, secrets: Iterable[str]) -> str:
 
 
 def without_beginnings(text: str, forms: Iterable[str]) -> str:
-    """Return a text without the beginnings of secrets before a cut, such as ``...``.
+    """Return a text with beginnings of secrets masked if a cut, such as ``...``, follows them.
 
     Args:
-        text: The text, whose end counts as a cut, too.
+        text: The text; its end counts as a cut, too.
         forms: The secrets, and their other masked forms.
     """
     long = [form for form in forms if len(form) >= _FOLDED]
@@ -275,7 +275,7 @@ def _fragments(secret: str) -> tuple[str, ...]:
 
 
 def base64_pieces(raw: bytes) -> Iterator[str]:
-    """Yield the base64 of bytes at each of the three offsets that they may have.
+    """Yield the base64 of bytes for each of the three offsets that they may have in a longer text.
 
     Only characters that do not depend on neighbouring bytes are kept, so that a password is
     found inside the base64 of ``user:password``.

@@ -66,7 +66,7 @@ def judging_line(found: EventSummary) -> str:
 
 
 def kept_lines(found: EventSummary) -> Iterator[str]:
-    """Yield the lines of `dil state show` about all runs together."""
+    """Yield the lines of `dil state show` about the rows of all runs."""
     yield f"  {judging_line(found)}"
     counts = found.counts
     parts = [f"{counted(counts.rows, 'row')} judged in all", f"{counts.late:,} late"]

@@ -1,6 +1,6 @@
 """Structured logs: one event per line, for people or as JSON, never with a secret.
 
-It works on the driver and in executors alike: each process calls ``configure`` once, and ``bind``
+This works on the driver and in executors alike: each process calls ``configure`` once, and ``bind``
 around its work for one job, run or work unit.
 """
 
@@ -45,7 +45,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 @dataclass(frozen=True, slots=True)
 class LogContext:
-    """The fields of every log line of this context; None is left out of text lines."""
+    """The fields of every log line of this context; fields that are None are not in text lines."""
 
     run_id: str | None = None
     job: str | None = None
@@ -94,10 +94,10 @@ def configure(
 
     Args:
         level: DEBUG, INFO, WARNING or ERROR, for our own loggers. Plug-ins log from INFO on.
-            Records of installed libraries below ERROR, and those of py4j on the root logger,
-            are only written with DEBUG, because the code that catches the error reports it.
-        json_lines: One JSON object a line (``ts level run_id job unit attempt event msg``) in
-            place of text.
+            Records of installed libraries below ERROR, and records of py4j on the root logger,
+            are written only under DEBUG, because the code that catches the error reports it.
+        json_lines: Whether to write one JSON object a line (``ts level run_id job unit attempt
+            event msg``) in place of text.
         stream: The stream for lines; ``sys.stderr`` is looked up for each line, so that a progress
             bar can stay below the lines.
         secrets: The secrets to mask, see ``redactor``.
@@ -144,12 +144,12 @@ class _Formatter(logging.Formatter):
         return f"{seconds}.{millis % 1000:03d}Z"
 
     def message(self, record: logging.LogRecord) -> str:
-        """Return the message; a message that is marked as masked stays as it is."""
+        """Return the message; a message that is marked as masked stays unchanged."""
         text = record.getMessage()
         return text if getattr(record, _IS_MASKED, False) else self.redact(text)
 
     def trace(self, record: logging.LogRecord) -> str:
-        """Return the traceback, empty without one; never the cached text, which is not redacted."""
+        """Return the traceback, empty if there is none; never the cached text: it is not masked."""
         parts = []
         if record.exc_info and record.exc_info[0] is not None:
             parts.append(self.formatException(record.exc_info))
@@ -211,7 +211,7 @@ class _Repeats:
         self._counts: dict[tuple[str, int, str], int] = {}
 
     def seen(self, record: logging.LogRecord) -> int:
-        """Return how often this process has seen such a record, this time included."""
+        """Return how often this process has seen such a record, including this time."""
         message = _DIGITS.sub("0", record.getMessage())[:_COMPARED]
         key = (record.name, record.levelno, message)
         count = self._counts.pop(key, 0) + 1
@@ -224,8 +224,8 @@ class _Repeats:
 class _Handler(logging.Handler):
     """Writes to a stream; a record that cannot be formatted costs one line, not a leak.
 
-    A brief handler leaves out the records of py4j, those of libraries below ERROR, and repeated
-    warnings of ours.
+    A brief handler leaves out the records of py4j, the records of libraries below ERROR, and our
+    own repeated warnings.
     """
 
     def __init__(self, stream: TextIO, formatter: _Formatter, *, is_brief: bool) -> None:

@@ -8,19 +8,20 @@ import resource
 import sys
 from pathlib import Path
 
-# The sizes are at the beginning; more cores only mean more lines after them.
+# The sizes are at the beginning of the file; more cores only add lines after them.
 _STATUS_BYTES = 4096
 _SIZE = re.compile(r"^(Vm\w+|RssAnon):\s*(\d+) kB$", re.MULTILINE)
 
-# The last values of both records: as long as the first does not grow, the second does not.
+# The last peak on which both records agreed, by process id. While ru_maxrss does not grow, Linux's
+# own record does not grow either.
 _agreed: dict[int, int] = {}
 
 
 def peak_rss_bytes() -> int:
     """Return the peak of this process's resident memory, in bytes.
 
-    Linux's own record of the process is preferred: ``ru_maxrss`` of a process that a large process
-    started begins with the size of that process.
+    Linux's own record of the process is preferred, because a process that a large process started
+    inherits the ``ru_maxrss`` of that process.
     """
     # macOS counts in bytes, others in KiB.
     unit = 1 if sys.platform == "darwin" else 1024
@@ -35,7 +36,7 @@ def peak_rss_bytes() -> int:
 
 
 def data_bytes() -> tuple[int, int] | None:
-    """Return the bytes of data that this process reserved, and used; None unless on Linux."""
+    """Return the bytes of data that this process reserved, and uses; None if not on Linux."""
     facts = _kept_by_linux()
     if "VmData" not in facts:
         return None
@@ -46,7 +47,8 @@ def machine_memory_bytes(root: Path = Path("/")) -> int:
     """Return the memory of the machine, or of the container that this process runs in.
 
     Source: kernel.org, cgroup-v2.rst (memory.max) and cgroup-v1/memory.rst
-    (memory.limit_in_bytes); a limit holds for all groups below. ``root`` is where to look for them.
+    (memory.limit_in_bytes); a limit also holds for all groups below. ``root`` is the folder that
+    has ``proc`` and ``sys``.
     """
     sizes = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     for line in _text(root / "proc/self/cgroup").splitlines():

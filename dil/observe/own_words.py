@@ -1,8 +1,8 @@
 """Our own words, which a secret may equal by chance: names of properties, phrases of advice.
 
-If a password is the word ``password``, our advice with that word reveals nothing, but a mask there
-would spoil the advice and show what the secret is. So these places are left out while secrets that
-are a single word are masked. All other text is masked as usual.
+If a password is the word ``password``, our advice with that word reveals nothing. A mask there
+would spoil the advice and show what the secret is. So our own words stay when secrets that are a
+single word are masked. All other text is masked as usual.
 """
 
 from __future__ import annotations
@@ -37,20 +37,21 @@ _OURS = re.compile(
     rf"(?<![\w.])(?:{'|'.join(map(re.escape, sorted(NAMES, key=len, reverse=True)))})(?![\w]|\.\w)"
     rf"|(?<!\w)(?:{'|'.join(_PHRASES)})(?!\w)"
 )
-# Private characters around the number of a place that was put aside; no text of ours has them.
+# Private characters around the number of a word that was put aside; no text of ours has them.
 _LEFT, _RIGHT = "\ue0d1", "\ue0d2"
 _ASIDE = re.compile(f"{_LEFT}([0-9]+){_RIGHT}")
 
 
 def is_word(secret: str) -> bool:
-    """Return whether a secret is a single word, such as our own texts have."""
+    """Return whether a secret is a single word, as our own texts have them."""
     return _WORD.fullmatch(secret) is not None
 
 
 def outside_own_words(text: str, mask: Callable[[str], str]) -> str:
     """Return a text that is masked everywhere except at our own words.
 
-    ``mask`` masks secrets that are single words: a longer one could go beyond such a place.
+    ``mask`` masks only secrets that are single words: a longer secret could be partly in our own
+    words, and partly beside them.
     """
     if _LEFT in text or _RIGHT in text:
         return mask(text)

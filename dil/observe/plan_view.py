@@ -1,4 +1,4 @@
-"""The view of a run's plan: JSON for machines (rule P35), a table for people."""
+"""Shows a run's plan: as JSON for machines (rule P35), as a table for people."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def plan_json(plan: Plan, job: Job) -> dict[str, object]:
 
     Some members are optional. ``skips`` is present if the plan was made with a full explanation;
     ``skipped_timelabels`` and ``before_first`` if the run leaves out periods; ``closed_timelabels``
-    if it leaves out closed timelabels; ``reopened_timelabels`` if it reopens any; ``grace_ms`` and
-    ``grace_why`` if the grace period is not simply the configured one.
+    if the run leaves out closed timelabels; ``reopened_timelabels`` if the run reopens timelabels;
+    ``grace_ms`` and ``grace_why`` if the grace period is not simply the configured one.
     """
     members: dict[str, object] = {
         "job": job.name,
@@ -107,11 +107,11 @@ def plan_text(
     Args:
         plan: The plan.
         job: The job of the plan.
-        arithmetic: The calculation that led to a work unit's window, in lines.
+        arithmetic: Returns, as lines, the calculation that led to a work unit's window.
         skip_reason: Returns in one line why a candidate is not due.
-        everything: Show every work unit and every skip, not only the first 50.
-        signatures: Show the signature of each work unit, which other commands take.
-        notes: Sentences after the number of due work units.
+        everything: Whether to show every work unit and every skip, not only the first 50.
+        signatures: Whether to show the signature of each work unit, for use in other commands.
+        notes: Sentences that follow the number of due work units.
     """
     lines = [*_head(plan, job, notes)]
     if plan.work_units:
@@ -143,7 +143,7 @@ def _head(plan: Plan, job: Job, notes: Sequence[str]) -> Iterator[str]:
 
 
 def _kind(job: Job) -> str:
-    """Return a text that says whether history counts, which DIL's word "full" does not say."""
+    """Return a text that says whether history counts; DIL's word "full" does not say so."""
     if job.planning.backfill:
         return "backfill: reads its range again"
     if job.planning.ignore_history:
@@ -206,7 +206,7 @@ def _few(labels: Sequence[str]) -> Sequence[str]:
 
 
 def labels_of(work_units: Sequence[WorkUnit]) -> list[str]:
-    """Return the timelabels of work units, each once, in order of time."""
+    """Return the timelabels of work units, each label once, in order of time."""
     return sorted({unit.timelabel for unit in work_units if unit.timelabel})
 
 
@@ -262,7 +262,7 @@ def _table(
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield rows as lines: the first column aligned to the right, other columns to the left.
 
-    Lines are never folded: a terminal does that better than a table.
+    Lines are never folded, because a terminal folds them better.
     """
     widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
     for first, *others in rows:

@@ -1,4 +1,4 @@
-"""The first rows of a source: JSON for machines, a table for people."""
+"""Shows the first rows of a source: as JSON for machines, as a table for people."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def columns_json(schema: pa.Schema) -> list[JsonObject]:
 
 
 def rows_json(rows: pa.Table) -> list[JsonObject]:
-    """Return rows with exact numbers, and maps as objects; times and bytes as text."""
+    """Return rows as JSON: numbers are exact, maps are objects, times and bytes are text."""
     values = rows.to_pylist(maps_as_pydicts="lossy")
     found: list[JsonObject] = msgspec.json.decode(
         msgspec.json.Encoder(decimal_format="number").encode(values)
@@ -35,7 +35,7 @@ def rows_json(rows: pa.Table) -> list[JsonObject]:
 
 
 def rows_text(rows: pa.Table) -> str:
-    """Return one line for each column: name, type, and its value in each row."""
+    """Return one line for each column: its name, its type, and its value in each row."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -54,8 +54,8 @@ def rows_text(rows: pa.Table) -> str:
 def schema_text(rows: pa.Table, words: Mapping[str, str]) -> str:
     """Return ``ms.output.schema`` as it can be pasted into a job file.
 
-    Columns and members without any value in the rows are left out if their type is only a guess; a
-    comment names them. ``words`` are better types, such as timestamp, for columns of texts; another
+    If the rows have no value in a column or member, its type is only a guess: it is left out, and
+    a comment names it. ``words`` are better types, such as timestamp, for columns of texts; another
     comment names these columns.
     """
     left_out: list[str] = []
@@ -93,7 +93,7 @@ def _seen(field: pa.Field, values: pa.Array, path: str, left_out: list[str]) -> 
 
 
 def _is_guess(kind: pa.DataType) -> bool:
-    """Return whether a type is one that columns without values get."""
+    """Return whether a type is a type for columns without values."""
     if pa.types.is_list(kind):
         return _is_guess(kind.value_type)
     if pa.types.is_map(kind):

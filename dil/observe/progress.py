@@ -18,8 +18,9 @@ _DAY_H = 24
 class Progress(Protocol):
     """Takes a run's reports of its progress; every number is a total since ``start``.
 
-    ``done`` counts finished work units, ``failed`` the failed ones among them, ``running`` those
-    that run. ``rows`` and ``bytes`` are staged, not yet published. Called from one thread.
+    ``done`` counts finished work units, ``failed`` the failed ones among them, ``running`` the work
+    units that run now. ``rows`` and ``bytes`` are staged, not yet published. Only one thread calls
+    the methods.
     """
 
     def start(self, total: int) -> None:
@@ -29,11 +30,11 @@ class Progress(Protocol):
         """Report the progress of the run; may be called any number of times."""
 
     def finish(self) -> None:
-        """End, also after a failure or an interruption; may be called twice or without start."""
+        """End, also after a failure or interruption; may be called twice, or without ``start``."""
 
 
 def progress_for(stream: TextIO, *, clock: Callable[[], float] = time.monotonic) -> Progress:
-    """Return a bar when ``stream`` is a terminal, else lines in the log every 30 seconds."""
+    """Return a bar if ``stream`` is a terminal, else lines in the log every 30 seconds."""
     return RichProgress(stream) if stream.isatty() else LineProgress(clock=clock)
 
 
@@ -132,7 +133,7 @@ class RichProgress:
         self._task: TaskID | None = None
 
     def start(self, total: int) -> None:
-        """Show the bar; until the first numbers come, Spark is starting."""
+        """Show the bar; it says that Spark is starting until the first numbers come."""
         self._task = self._bar.add_task("", total=total, detail="starting Spark")
         self._bar.start()
 
@@ -156,7 +157,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def human_bytes(size: int) -> str:
-    """Return a size with three digits or so: ``512 B``, ``1.5 KB`` (powers of 1000)."""
+    """Return a size with about three digits: ``512 B``, ``1.5 KB`` (powers of 1000)."""
     value = float(size)
     for unit in ("B", "KB", "MB", "GB"):
         if value < 1000:  # noqa: PLR2004 - the factor between units

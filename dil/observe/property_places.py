@@ -1,4 +1,4 @@
-"""Names of properties in advice, with the line of the job file that sets them."""
+"""Adds to names of properties in advice the line of the job file that sets the property."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dil.model.report import ReportedFailure
 
 Places = Callable[[str], Origin | None]
 
-# A name, and a value to set it to, which is not torn from it. One behind -D is part of a command,
-# which people copy as it is.
+# A name, with the value that follows it, so that both stay together. A name behind -D does not
+# match: it is part of a command, which people copy unchanged.
 _NAMED = re.compile(
     r"(?<![\w.])(?<!-D )"
     r"((?:ms|source|job|task|taskexecutor|writer|data|extract|state|converter|encrypt|fs)"
@@ -24,7 +24,7 @@ _OF_SOURCES = "DIL-SRC"
 
 
 def with_places(text: str, places: Places) -> str:
-    """Return a text that gives file and line for each property that the job sets, once."""
+    """Return the text with file and line after the first mention of each property that is set."""
     seen: set[str] = set()
 
     def located(found: re.Match[str]) -> str:
@@ -42,7 +42,7 @@ def with_places(text: str, places: Places) -> str:
 def located_advice(code: str, error: str, fix: str, places: Places) -> str:
     """Return the advice with the places of the properties that it names.
 
-    A source's failure that names no property gets the place of its request.
+    If a failure of the source names no property, the advice gets the place of the request.
     """
     located = with_places(fix, places)
     if located != fix or not code.startswith(_OF_SOURCES) or with_places(error, places) != error:

@@ -1,4 +1,4 @@
-"""The plan of a derived dataset's run, for people and for machines."""
+"""Shows the plan of a derived dataset's run to people and machines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dil.text.zones import iso
 class InputLine:
     """The slice of one input: blocks ``(first, last]``, and how many rows the query reads.
 
-    ``path`` is the job file of the input, empty if it is not known.
+    ``path`` is the job file of the input, empty if the file is not known.
     """
 
     view: str
@@ -29,7 +29,7 @@ class InputLine:
 class QueryPlanView:
     """The plan of a derived dataset; ``waits`` say which inputs have nothing new.
 
-    ``is_due`` says whether a run commits anything, ``runs`` whether it runs the query for it.
+    ``is_due`` says whether a run would commit anything, ``runs`` whether it would run the query.
     """
 
     job: str
@@ -48,7 +48,7 @@ class QueryPlanView:
 
 
 def query_json(view: QueryPlanView) -> dict[str, object]:
-    """Return the JSON members that a query's plan has in addition to those of every plan."""
+    """Return the JSON members that only a query's plan has, in addition to those of all plans."""
     return {
         "query": {
             "mode": view.mode,
@@ -115,7 +115,7 @@ def _taken(line: InputLine) -> str:
 
 
 def blocks_text(after: int, last: int) -> str:
-    """Return a text on the blocks after ``after`` up to ``last``."""
+    """Return a text that names the blocks behind ``after``, up to and including ``last``."""
     return f"block {last}" if after + 1 == last else f"blocks {after + 1} to {last}"
 
 

@@ -21,15 +21,15 @@ __all__ = ["redactor", "secrets_of", "shortened"]
 if TYPE_CHECKING:
     from dil.model.job import Job
 
-# Addresses of databases: an error must be able to name the server and the user, which is often the
-# name of the database and of much else.
+# Addresses of databases: an error must be able to name the server and the user. The user's name is
+# often also the name of the database and of other things.
 _ADDRESSES = ("state.store.db.url", "ms.warehouse.url", "ms.iceberg.catalog.uri")
 _PRIVATE_KEY = "source.conn.private.key"
 _SHOWN = frozenset({*_ADDRESSES, "state.store.db.user", "ms.warehouse.user"})
 
 # Shorter texts occur in ordinary words; they are masked only as whole words.
 _SHORT = 4
-# One line of a private key or certificate is secret too, its first and last line are not.
+# A line of a private key or certificate is secret, too, except its first and last line.
 _MIN_KEY_LINE = 16
 
 # The value of a header extends to the end of its line, with its blanks and separators.
@@ -61,9 +61,9 @@ _WELL_KNOWN = (_HEADER, _KEY_HEADER, _QUERY, _USER_INFO, _BEARER)
 
 
 def secrets_of(job: Job) -> tuple[Secret, ...]:
-    """Return every distinct secret of a job, in whatever property or model.
+    """Return every distinct secret of a job, from all properties and models.
 
-    For addresses of databases, only the passwords are secrets.
+    In addresses of databases, only the passwords are secrets.
     """
     urls = (job.properties.get(name) for name in _ADDRESSES)
     in_urls = [each for url in urls if isinstance(url, Secret) for each in _passwords(url)]
@@ -98,16 +98,16 @@ class _Known:
 def redactor(secrets: Iterable[Secret]) -> Callable[[str], str]:
     """Return a function that masks the secrets in a text, however they were encoded.
 
-    It masks each secret as it is, URL-encoded, base64-encoded (also as part of a longer text, such
-    as ``user:password``) and JSON-escaped, the password inside a secret URL, and single lines of
-    keys. Without knowing a secret, it also masks values of credential headers and query parameters,
-    bearer tokens, and passwords in URLs. Texts below four characters are masked as whole words.
-    Secrets that this process learns later (``dil.secrets.learn``), such as fetched tokens, are
-    masked, too.
+    The function masks each secret in plain form, URL-encoded, base64-encoded (also as part of a
+    longer text, such as ``user:password``) and JSON-escaped. It masks passwords in secret URLs,
+    and single lines of keys. Without knowing a secret, it also masks values of credential headers
+    and query parameters, bearer tokens, and passwords in URLs. It masks secrets below four
+    characters only as whole words. It also masks secrets that this process learns later
+    (``dil.secrets.learn``), such as fetched tokens.
 
-    Then escapes of all kinds are undone and the text is searched again (``disguises``), and
-    beginnings of secrets before a cut are masked; a text that still has a secret is withheld. A
-    secret that is a single word stays where our own texts have that word (``own_words``).
+    Then it undoes escapes of all kinds and searches the text again (``encoded_secrets``), and masks
+    beginnings of secrets before a cut. A text that still has a secret is withheld. A secret that is
+    a single word stays in places where our own texts have that word (``own_words``).
     """
     known = tuple(secrets)
     # Compiled again only when this process has learned another secret.

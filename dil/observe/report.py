@@ -33,8 +33,8 @@ _AGAIN = "Run the job again."
 _KEPT = "Run the job again: successful work units are kept."
 _MENDED = "Run the job again when the cause is fixed."
 # What to do next, by error code; the first that applies is shown. Other failures have their own
-# advice, and so do those in _OWN_ADVICE as a rule: a store that is away wants something else than
-# one that is damaged.
+# advice. Failures in _OWN_ADVICE usually have their own, too: a store that does not answer needs
+# other advice than a damaged store.
 _NEXT = {
     "DIL-SRC-UNKNOWN": "Check the receiver first, as described above; only then run the job again.",
     "DIL-CONFIG": "Correct the job file; `dil validate JOB.conf` checks it without running.",
@@ -109,7 +109,7 @@ def report_json(report: RunReport) -> ReportJson:
 
 
 def failure_json(one: ReportedFailure) -> ReportJson:
-    """Return a failure as JSON; for a work unit, with the number and duration of attempts."""
+    """Return a failure as JSON; for a work unit also the number and duration of its attempts."""
     members: ReportJson = {
         "signature": one.signature, "code": one.code, "error": one.error, "fix": one.fix
     }  # fmt: skip
@@ -119,7 +119,7 @@ def failure_json(one: ReportedFailure) -> ReportJson:
 
 
 def write_report(path: Path, report: RunReport) -> None:
-    """Write the report as JSON; a reader of ``path`` sees the old file or the complete new one.
+    """Write the report as JSON; readers of ``path`` see the old file or the complete new file.
 
     Raises:
         OSError: the folder is missing or not writable.
@@ -165,7 +165,7 @@ def _permissions_of(target: Path, name: str) -> None:
 
 
 def report_text(report: RunReport) -> str:
-    """Return the summary: what happened, rows, files, failures, what to do next."""
+    """Return the summary: what happened, rows, files, failures, and what to do next."""
     return "\n".join(_lines(report)) + "\n"
 
 
@@ -188,7 +188,7 @@ def _lines(report: RunReport) -> Iterator[str]:
 
 
 def note_label(note: str) -> str:
-    """Return the label of a note: notes that no reader may overlook are warnings."""
+    """Return the label of a note: ``warning`` for notes that no reader may overlook."""
     return "warning" if _LOUD.match(note) else "note"
 
 
@@ -284,7 +284,7 @@ def _next_step(report: RunReport) -> str:
         if one.code in _NEXT and not (one.fix and one.code in _OWN_ADVICE):
             return _NEXT[one.code]
     if report.status is RunStatus.PARTIAL:
-        # Only this outcome records which work units failed.
+        # Only a partial run records which work units failed.
         return "Run the job again: work units that failed are due first."
     if report.failures:
         return _again(report) if any(map(_may_pass, report.failures)) else ""

@@ -19,7 +19,7 @@ _SCHEME = re.compile(
 
 
 def masked_view(view: RequestView, redact: Callable[[str], str]) -> RequestView:
-    """Return a request with each part masked separately, so that all other text stays."""
+    """Return a request with each part masked separately, so that a mask covers no other part."""
     return RequestView(
         view.action,
         redact(view.place),
@@ -42,7 +42,7 @@ def request_lines(view: RequestView) -> Iterator[str]:
 
 
 def curl_line(view: RequestView) -> str:
-    """Return the command that sends a masked request of HTTP; empty for other protocols."""
+    """Return the curl command for a masked HTTP request; empty for other protocols."""
     if not view.is_http:
         return ""
     parts = ["curl", "-X", view.action, view.place]

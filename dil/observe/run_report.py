@@ -21,7 +21,7 @@ _ONE = "Run once with ms.publish.mode=replace to have one of them, or undo the c
 
 
 def unit_counts(planned: int, reports: Iterable[TaskReport]) -> UnitCounts:
-    """Return counts of how planned work units ended; those without a report never began."""
+    """Return counts of how planned work units ended; a work unit without a report never began."""
     kinds = Counter(_kind(report) for report in reports)
     return UnitCounts(
         planned=planned,
@@ -52,7 +52,7 @@ def failures(reports: Iterable[TaskReport], stopped: Failure | None) -> tuple[Re
 
 
 def unit_runs(reports: Iterable[TaskReport]) -> tuple[UnitRun, ...]:
-    """Return the ends of at most 1,000 work units: failed ones first, then the slowest."""
+    """Return how at most 1,000 work units ended: first the failed ones, then the slowest."""
     chosen = heapq.nlargest(
         _UNIT_RUNS, reports, key=lambda each: (each.failure is not None, each.counters.seconds)
     )
@@ -73,7 +73,8 @@ def unit_runs(reports: Iterable[TaskReport]) -> tuple[UnitRun, ...]:
 def zero_rows(status: RunStatus, rows: int, usual: int | None, *, late: int = 0) -> tuple[str, ...]:
     """Return a warning if nothing was published, although earlier runs published rows.
 
-    If all rows were ``late``, and so left out or in the side table, the source still delivers.
+    ``late`` counts the late rows that were left out or went to the side table. If there are any,
+    the source still delivers, and no warning is due.
     """
     if rows or late or usual is None or status is RunStatus.FAILED:
         return ()
@@ -101,14 +102,14 @@ def nothing_new(waits: Sequence[str]) -> str:
 
 
 def taken(waits: Sequence[str]) -> tuple[str, ...]:
-    """Return a note for the inputs of a query that had nothing new, unlike other inputs."""
+    """Return a note for inputs of a query that had nothing new, if other inputs had new rows."""
     return (f"not all inputs had new rows: {'; '.join(waits)}",) if waits else ()
 
 
 def left_out(plan: Plan, *, is_recorded: bool) -> tuple[str, ...]:
     """Return notes that name the periods that a run leaves out, and say how to read them.
 
-    Periods before the first run are only named until a first run succeeds.
+    Periods before the first run are named only until a first run succeeds.
     """
     found = left_out_of(plan if plan.cutoff is None else replace(plan, before_first=0))
     if found and plan.missed and not is_recorded:
@@ -120,7 +121,7 @@ def left_out(plan: Plan, *, is_recorded: bool) -> tuple[str, ...]:
 
 
 def replaced_rows(commit: Commit, mode: PublishMode) -> ReplacedRows | None:
-    """Return the numbers of rows that left and that came; None under modes that replace none.
+    """Return how many rows left and how many came; None if the publish mode replaces no rows.
 
     In files with rows of several work units, only rows of units that were read again count.
     """
@@ -190,7 +191,7 @@ def foreign_files(uris: Sequence[str]) -> tuple[str, ...]:
 
 
 def mixed_files(before: Iterable[PublishedFile], commit: Commit, base: str) -> tuple[str, ...]:
-    """Return notes if live files have another format or layout than the new ones.
+    """Return notes if live files have another format or layout than the new files.
 
     Args:
         before: The live files before the commit.
@@ -238,7 +239,7 @@ def _listed(words: Iterable[str]) -> str:
 
 
 def task_notes(reports: Sequence[TaskReport]) -> tuple[str, ...]:
-    """Return the tasks' notes, each once, with the number of work units that gave it."""
+    """Return the tasks' notes, each note once, with the number of work units that gave it."""
     times = Counter(note for report in reports for note in report.notes)
     return tuple(f"{note} ({counted(count, 'work unit')})" for note, count in times.items())
 

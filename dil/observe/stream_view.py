@@ -1,4 +1,4 @@
-"""The view of a job's stream in its plan: its micro-batches, and its position."""
+"""Shows a job's stream in the plan: its micro-batches, and its position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a job inside a program of somebody else: a notebook, an orchestrator."""
+"""Runs a job inside another program, such as a notebook or an orchestrator."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def run_embedded(  # noqa: PLR0913 - the arguments of dil.api.run
     Raises:
         ConfigError: the configuration is wrong, or state shows that it would double rows.
         LeaseHeldError: another run of the job is under way.
-        LeaseLostError: another run took the lease over before this one published.
+        LeaseLostError: another run took the lease over before this run published.
     """
     started_ms = real_clock()
     saved = None if plan_file is None else read_plan(plan_file)

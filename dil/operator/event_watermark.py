@@ -1,4 +1,4 @@
-"""Sets the event watermark of a job by hand: forward, or back while no run has used it."""
+"""Sets the event watermark of a job by hand, and takes that back while no run has used it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ SET = "set"
 
 @dataclass(frozen=True, slots=True)
 class WatermarkChange:
-    """A change of the watermark that an operator asks for; times in epoch ms UTC, None for none.
+    """A change of the watermark that an operator asks for.
 
-    ``members`` are the members of the checkpoint after the change.
+    ``before`` and ``after`` are epoch ms UTC, None for no watermark. ``members`` are the members of
+    the checkpoint after the change.
     """
 
     before: int | None
@@ -84,7 +85,8 @@ def propose_undo(session: OperatorSession) -> WatermarkChange:
     """Return the change that takes back an operator's last change.
 
     Raises:
-        StateError: there is none, or a run has published since, with rows judged by the watermark.
+        StateError: there is no such change, or a run has since published rows that were judged by
+            the changed watermark.
     """
     spec, found = event_spec(session.job), session.store.checkpoint(EVENT_TIME)
     undo = found.get(SET)

@@ -1,4 +1,4 @@
-"""Finds the stretches of time in a job's range that were read, and those that were not."""
+"""Finds the stretches of time in a job's range that were read, and that were not read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class JobGaps:
     units: list[UnitGaps]
 
     def time_by_status(self) -> Counter[GapStatus]:
-        """Return for each status how many ms it has in all units."""
+        """Return for each status the total ms of its stretches, over all units."""
         found: Counter[GapStatus] = Counter()
         for unit in self.units:
             for each in unit.stretches:
@@ -53,7 +53,8 @@ def find_gaps(
 ) -> JobGaps:
     """Return the stretches of a window that were read, failed, skipped, never read, or are open.
 
-    Neither source nor input is asked: if a job's units come from there, only recorded units count.
+    The source and the activation input are not asked: if the units come from one of them, only
+    recorded units count.
 
     Args:
         job: The job.
@@ -64,7 +65,7 @@ def find_gaps(
 
     Raises:
         ConfigError: the window is empty, the watermark cannot be understood, or the job reads each
-            file once, so that no stretch of time can be missing.
+            file once (then no stretch of time can be missing).
         StateError: the store cannot be read.
     """
     if job.planning.once:
@@ -129,7 +130,7 @@ def _with_failures(
 
 
 def _joined(stretches: Iterable[Interval]) -> tuple[Interval, ...]:
-    """Return stretches of time in ascending order; those that touch or overlap are joined."""
+    """Return stretches of time in ascending order; stretches that touch or overlap are joined."""
     found: list[Interval] = []
     for each in sorted(stretches, key=lambda one: one.low):
         if found and each.low <= found[-1].high:

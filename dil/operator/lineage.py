@@ -1,6 +1,6 @@
 """Where rows of a dataset come from: blocks, files, work units and requests, across jobs.
 
-Chains are read. Files are read only to find a row by a value.
+Only chains are read; files are read only to find a row by a value.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class TracedUnit:
 
 @dataclass(frozen=True, slots=True)
 class TracedInput:
-    """The rows of an input that a query took for a block: offsets ``(after, last]``, None for none.
+    """The rows of an input that a query took for a block.
 
-    With ``is_narrowed``, ``blocks`` are only the blocks with the wanted value, else all blocks that
-    the query read.
+    If ``is_narrowed`` is true, ``blocks`` are only the blocks that have the wanted value; else they
+    are all blocks that the query read.
     """
 
     dataset: str
@@ -72,7 +72,7 @@ class TracedInput:
 
 @dataclass(frozen=True, slots=True)
 class TracedBlock:
-    """A block that published rows, with its files, and the work units or inputs of its rows."""
+    """A block that published rows: its files, and the work units or inputs of its rows."""
 
     dataset: str
     sequence: int
@@ -97,7 +97,7 @@ class _Dataset:
 class Tracer:
     """Walks from rows back to their origins.
 
-    ``load`` loads the job file of an input with its own inputs.
+    ``load`` loads the job file of an input, together with the inputs of that job.
     """
 
     job: Job
@@ -105,7 +105,7 @@ class Tracer:
     load: LoadJob
 
     def row(self, text: str) -> tuple[TracedBlock, ...]:
-        """Return the blocks that published a row, by its offset, or the rows with ``column=value``.
+        """Return the blocks that published the row at an offset, or rows with ``column=value``.
 
         Raises:
             ConfigError: the text names no row, or the dataset has no such row.
@@ -142,7 +142,7 @@ class Tracer:
             return self._blocks(own, chain, [(each, each) for each in offsets], key)
 
     def block(self, sequence: int | None) -> tuple[TracedBlock, ...]:
-        """Return the origins of a block; of the newest block with rows if ``sequence`` is None.
+        """Return a block with its origins; the newest block with rows if ``sequence`` is None.
 
         Raises:
             ConfigError: there is no such block.

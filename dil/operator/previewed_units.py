@@ -24,7 +24,7 @@ _MOST_TRIED = 5
 
 @dataclass(frozen=True, slots=True)
 class ChosenUnits:
-    """The work units to try in turn, which may be none, and the facts that a run would know."""
+    """The work units to try in turn, possibly none, and the facts that a run would know."""
 
     work_units: tuple[WorkUnit, ...]
     is_due: bool
@@ -81,7 +81,7 @@ def _no_such_unit(job: Job, signature: str | None) -> ConfigError:
 def scope_of(
     work_unit: WorkUnit, variables: SecondaryVariables, *, full_extract: bool
 ) -> ParameterScope:
-    """Return the values that parameters can see; its secrets are masked from now on."""
+    """Return the values that parameters can see; secrets among them are masked from now on."""
     for secret in variables.used_by(work_unit.unit):
         learn(secret)
     return ParameterScope.of(work_unit, full_extract=full_extract, secondary=variables)

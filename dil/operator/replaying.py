@@ -57,7 +57,7 @@ class ReplayOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReplayedBlock:
-    """The outcome of the replay of one block; ``why`` explains it, empty without explanation."""
+    """The outcome of the replay of one block; ``why`` explains the outcome, or is empty."""
 
     sequence: int
     outcome: ReplayOutcome
@@ -180,7 +180,7 @@ class _Replayer:
             return ReplayedBlock(recorded.sequence, ReplayOutcome.FAILED, error.message)
 
     def _judging(self, recorded: _Recorded) -> EventContext | None:
-        """Return the event-time judge of a block's rows, None without one."""
+        """Return the event-time judge of a block's rows, None if there is none."""
         judged, spec = recorded.event.judged, self.job.events
         if judged is None:
             return None
@@ -309,7 +309,7 @@ def _was_run(recorded: _Recorded, spec: QuerySpec, chains: Mapping[str, StoredIn
 
 
 def _closing(recorded: _Recorded) -> Closing | None:
-    """Return the windows that a block emitted, None for none."""
+    """Return the windows that a block emitted, None if it emitted none."""
     until = recorded.event.new_watermark
     if mode_of(recorded.transform) is not QueryMode.WINDOWED or until is None:
         return None

@@ -25,7 +25,7 @@ def first_request(
     """Return a work unit and its first request; nothing is sent to the source.
 
     The work unit is None if there is none. The request is None if the connector cannot describe it
-    or there is no row to send. Arguments and errors are those of ``preview_source``.
+    or there is no row to send. Arguments and errors are as for ``preview_source``.
     """
     secondary = read_inputs(job)
     chosen = choose_units(job, secondary, now_ms, signature, clock)

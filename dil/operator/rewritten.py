@@ -1,4 +1,4 @@
-"""Work units whose rows another program may have written to files of its own."""
+"""Finds work units whose rows another program may have written to other files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def refusal_of_rewritten(
 ) -> StateError | None:
     """Return why work units cannot be read again or replaced, None if they can.
 
-    A manifest lists only published files, so the folder is searched for files of other writers, and
+    A manifest lists only published files. So the folder is searched for files of other writers, and
     for published files whose length has changed.
     """
     if not session.job.publishing.keeps_files:

@@ -26,7 +26,7 @@ from dil.storage import Filesystem, filesystem_for
 class OperatorSession:
     """A job and its open store, for one act of an operator.
 
-    ``lease`` is None in a dry run that takes none. ``now_ms`` is the now of planning, ``clock``
+    ``lease`` is None in a dry run that takes no lease. ``now_ms`` is the now of planning, ``clock``
     the real clock, both epoch ms UTC.
     """
 
@@ -38,7 +38,7 @@ class OperatorSession:
 
     @property
     def act_id(self) -> str | None:
-        """Return the id of the act, which is the lease's run id; None without a lease."""
+        """Return the id of the act, which is the lease's run id; None if there is no lease."""
         return None if self.lease is None else self.lease.holder.run_id
 
     def require_lease(self) -> Lease:
@@ -56,7 +56,7 @@ class OperatorSession:
         return filesystem_for(self.job.publishing.final_dir)
 
     def live_files(self) -> tuple[PublishedFile, ...]:
-        """Return the dataset's live files, including those of other jobs that append to it."""
+        """Return the dataset's live files, including files of other jobs that append to it."""
         return publishing.destination_for(self.job.publishing, self.filesystem()).live()
 
     def own_live_files(self) -> tuple[PublishedFile, ...]:
@@ -77,7 +77,7 @@ class OperatorSession:
         }
 
     def watermark(self) -> int | None:
-        """Return the dataset's watermark, epoch ms UTC, None when it has none."""
+        """Return the dataset's watermark, epoch ms UTC; None if there is none."""
         head = self.store.head()
         if head is None:
             return None
@@ -94,7 +94,7 @@ class OperatorSession:
         return dict(zip(partitions.starts, partitions.ends, strict=True))
 
     def drop_page_logs(self, act: OperatorAct) -> None:
-        """Delete the page logs of the work units that an act changed: they are read in full."""
+        """Delete the page logs of work units that an act changed: they are next read in full."""
         changed = {*act.removed, *(entry.signature for entry in act.changed)}
         filesystem, recorded = self.filesystem(), self.store.unfinished_runs()
         spec, name = self.job.publishing, self.job.name
@@ -117,7 +117,7 @@ def open_session(
     Args:
         job: The job whose state is to change.
         store: The job's store; it stays open.
-        verb: The operator's verb; the act's id begins with it.
+        verb: The operator's verb, with which the act's id begins.
         now_ms: The now of planning, epoch ms UTC.
         clock: The real clock, epoch ms UTC.
         is_dry_run: Whether the act is only previewed. Then an empty store is left without a
@@ -148,7 +148,7 @@ def refuse_unfinished_publish(job: Job, store: StateStore) -> None:
     """Refuse to change state that an unfinished publish is about to change.
 
     Raises:
-        StateError: there is one.
+        StateError: there is an unfinished publish.
     """
     intent = store.pending_intent()
     if intent is not None:
@@ -156,7 +156,7 @@ def refuse_unfinished_publish(job: Job, store: StateStore) -> None:
 
 
 def unfinished_publish(job: Job, run_id: str) -> StateError:
-    """Return the refusal to change state that an unfinished publish is about to change."""
+    """Return the error that refuses to change state while a publish is unfinished."""
     return StateError(
         f"job {json.dumps(job.name)}: {run_id} began to publish and has not finished, so the state "
         "will still change",

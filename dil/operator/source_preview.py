@@ -54,10 +54,10 @@ from dil.types.widening import Widening, conform
 
 @dataclass(frozen=True, slots=True)
 class SourceAnswer:
-    """The answer to one request; it took ``seconds`` until its headers, or its first rows, came.
+    """The answer to one request; after ``seconds`` its headers, or its first rows, came.
 
     ``location`` names the source, without secrets. ``request`` is the request, None if the
-    connector cannot describe it; its secrets are not masked yet.
+    connector cannot describe it; secrets in ``request`` are not masked yet.
     """
 
     location: str
@@ -78,8 +78,8 @@ class PreviewLimits:
 
     Attributes:
         may_send: Whether the preview may send requests that may change data at the source.
-        skips_empty: Whether the next due work units are tried if the first has no rows.
-        on_request: Called with each request before it is sent, its secrets not masked.
+        skips_empty: Whether the next due work units are tried if the first one has no rows.
+        on_request: Called with each request before it is sent; secrets are not masked.
     """
 
     may_send: bool = False
@@ -91,9 +91,9 @@ class PreviewLimits:
 class SourcePreview:
     """The first rows of one work unit, and the answers that had them.
 
-    ``is_due`` is False if the next run would not take it. ``rows`` are converted as for writing,
-    all with one schema; ``dropped`` counts rows that conversion put aside. ``work_unit`` is None if
-    the source lists no units, which ``notes`` mention.
+    ``is_due`` is False if the next run would not take the work unit. ``rows`` are converted as for
+    writing, all with one schema; ``dropped`` counts rows that conversion put aside. ``work_unit``
+    is None if the source lists no units; ``notes`` then say so.
     """
 
     work_unit: WorkUnit | None
@@ -124,7 +124,7 @@ def preview_source(
         rules: The limits of the preview, and the observer of its requests.
 
     Raises:
-        ConfigError: the job has no such signature, or it would send rows, which the rules forbid.
+        ConfigError: the job has no such work unit, or would send rows although the rules forbid it.
         SourceError: the source refuses, or its answer differs from the job's declaration or needs
             more memory than a worker may take.
         ConversionError: the rows differ from the job's declaration.
@@ -210,7 +210,7 @@ class _Reading:
             if isinstance(session, ByteSession) and PagingRules.of(job.extraction).names_pages:
                 gate.is_closed = True
                 with suppress(_GateClosedError):
-                    next(pages, None)  # only its end shows whether there is another page
+                    next(pages, None)  # only the walk's next step shows if there is another page
         notes = (
             *self.secondary.notes,
             *map(emphasized, counters.notes),
@@ -226,7 +226,7 @@ class _GateClosedError(Exception):
 
 @dataclass(slots=True)
 class _PageGate:
-    """Waits between two pages of a walk; once it is closed, no page is asked for."""
+    """Waits between two pages of a walk; after it is closed, no page is requested."""
 
     is_closed: bool = False
 
@@ -297,7 +297,7 @@ class _Recorder:
 
 
 def _recording(session: ByteSession | RowSession, recorder: _Recorder) -> ByteSession | RowSession:
-    """Return a session that records the answers of this one."""
+    """Return a session that records the answers of the given session."""
     if isinstance(session, ByteSession):
         return _RecordingByteSession(session, recorder)
     return _RecordingRowSession(session, recorder)
@@ -325,7 +325,7 @@ class _RecordingByteSession(ByteSession):
 
 
 class _RecordingRowSession(RowSession):
-    """Passes requests on and records answers where the inner session has a ``location``."""
+    """Passes requests on and records answers, if the inner session has a ``location``."""
 
     def __init__(self, session: RowSession, recorder: _Recorder) -> None:
         self._session = session

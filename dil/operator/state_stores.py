@@ -32,7 +32,7 @@ Clock = Callable[[], int]
 
 @dataclass(frozen=True, slots=True)
 class UpgradePreview:
-    """A store's format, and the path for a copy of the old store, empty if no upgrade is needed."""
+    """A store's format; ``copy`` is the path for the old store, empty if it needs no upgrade."""
 
     place: str
     format: int
@@ -135,10 +135,10 @@ def preview_restore(job: Job, file: Path, clock: Clock) -> TransferPreview:
 
 
 def restore(job: Job, file: Path, clock: Clock) -> Path | None:
-    """Replace the job's state in its store by that in a file.
+    """Replace the job's state in its store by the state in a file.
 
     Returns:
-        The path of the backup of the replaced state, next to the file; None without such state.
+        The path of the backup of the replaced state, next to the file; None if none was replaced.
 
     Raises:
         LeaseHeldError: a run is under way.
@@ -162,10 +162,10 @@ def restore(job: Job, file: Path, clock: Clock) -> Path | None:
 
 
 def preview_copy(job: Job, other: Job, clock: Clock) -> TransferPreview:
-    """Describe a copy to the store that ``other``, the same job, names.
+    """Describe a copy of the state to the store that ``other`` names, the same job configured anew.
 
     Raises:
-        ConfigError: both are one store, there is nothing to copy, or the other store already has
+        ConfigError: both stores are one, there is nothing to copy, or the other store already has
             state of the job.
     """
     with (
@@ -190,7 +190,7 @@ def preview_copy(job: Job, other: Job, clock: Clock) -> TransferPreview:
 
 
 def copy(job: Job, other: Job, clock: Clock) -> None:
-    """Copy the state of a job to the store that ``other``, the same job, names.
+    """Copy the state of a job to the store that ``other`` names, the same job configured anew.
 
     Raises:
         LeaseHeldError: a run is active in one of the stores.

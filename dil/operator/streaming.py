@@ -30,7 +30,7 @@ def run_stream(
         job: A job with a stream.
         options: The caller's decisions.
         stops: Returns whether the stream should end between two micro-batches.
-        has_now: Whether the caller gave the now of planning, so that it is not the clock's.
+        has_now: Whether the caller gave the now of planning; else the clock gives it.
         forces_new_epoch: Whether to begin a new epoch despite a checkpoint of another chain.
 
     Raises:

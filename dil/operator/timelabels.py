@@ -1,4 +1,4 @@
-"""Drop, reopen and rotate the timelabels of a warehouse table by hand."""
+"""Drops, reopens and rotates the timelabels of a warehouse table by hand."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class LabelTable:
         """Return the entries of these labels, in this order.
 
         Raises:
-            ConfigError: a text is no label, or no label of this table.
+            ConfigError: a text is not a label, or not one of this table.
         """
         known = {entry.label: entry for entry in self.entries()}
         for label in labels:
@@ -70,7 +70,7 @@ class LabelTable:
     ) -> list[LabelEntry]:
         """Drop labels with their rows as a commit in the chain; return their new entries.
 
-        A label without rows leaves no trace in the chain, which records published files only.
+        A drop of a label without rows is not in the chain, which records published files only.
 
         Raises:
             ConfigError: the table has no labels to drop.
@@ -198,7 +198,7 @@ def _require_label(text: str) -> None:
     """Refuse a text that is no timelabel.
 
     Raises:
-        ConfigError: it is no timelabel.
+        ConfigError: the text is no timelabel.
     """
     try:
         label_start(text)

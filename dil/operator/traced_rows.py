@@ -47,10 +47,11 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class TakenRows:
-    """The rows that a query took of an input: of the dataset, and files of the side table by block.
+    """The rows that a query took from an input: from the dataset, and from its side table.
 
-    ``after`` and ``last`` bound the offsets of the rows; ``last`` is None for none. ``closed`` are
-    the rows if only rows of closed timelabels were taken, else None.
+    ``after`` and ``last`` bound the offsets of the rows; ``last`` is None for no rows. ``beside``
+    has files of the side table, each with the number of its block. ``closed`` are the rows if only
+    rows of closed timelabels were taken, else None.
     """
 
     chain: StoredInput
@@ -62,7 +63,7 @@ class TakenRows:
     closed: Sequence[FileRows] | None = None
 
     def holding(self) -> dict[int, Sequence[TracedFile]]:
-        """Return the blocks that published the taken rows, with their files."""
+        """Return the blocks that published the taken rows, by number, with the rows' files."""
         if self.closed is not None:
             rows = [(part.offset, part.offset + part.count - 1) for part in self.closed]
         else:
@@ -70,7 +71,7 @@ class TakenRows:
         return self._files(rows, self.beside)
 
     def holding_value(self, writing: WritingSpec, key: Key) -> dict[int, Sequence[TracedFile]]:
-        """Return the blocks that published taken rows with a value, with their files."""
+        """Return the blocks that published taken rows with a value, by number, with the files."""
         rows = self.closed
         if rows is None:
             rows = () if self.last is None else self._rows(self.last)
@@ -83,7 +84,7 @@ class TakenRows:
         return self._files(wanted, [self.beside[number] for number in found])
 
     def _rows(self, last: int) -> tuple[FileRows, ...]:
-        """Return the rows as they were when the query took them."""
+        """Return the rows in the state in which the query took them."""
         block = self.item.last_block
         sequence = None if block is None else self.chain.sequence_of(block)
         if sequence is None:
@@ -101,9 +102,9 @@ class TakenRows:
 
 
 def taken_rows(item: InputSlice, chain: StoredInput, how: JsonObject) -> TakenRows | None:
-    """Return the rows that a query took of an input; None if the chain lost those blocks.
+    """Return the rows that a query took from an input; None if the chain lost their blocks.
 
-    ``how`` is the transform in force.
+    ``how`` is the transform that was in force.
     """
     reading = recorded_reading(chain, item, how)
     if reading is None:
@@ -124,7 +125,7 @@ def taken_rows(item: InputSlice, chain: StoredInput, how: JsonObject) -> TakenRo
 
 
 def offsets_in(block: Block) -> tuple[int, int] | None:
-    """Return the first and the last offset of a block's rows, None without any."""
+    """Return the first and the last offset of a block's rows; None if the block has no rows."""
     event = block.event
     data = event.new_data if isinstance(event, DataEvent) else None
     if data is None or data.start is None or data.end is None:
@@ -135,7 +136,7 @@ def offsets_in(block: Block) -> tuple[int, int] | None:
 def holding(
     chain: StoredInput, wanted: Sequence[tuple[int, int]]
 ) -> dict[int, Sequence[TracedFile]]:
-    """Return the blocks that published rows of these offsets, by number, with their files."""
+    """Return the blocks that published rows at these offsets, by number, with the rows' files."""
     dataset = DatasetChain(chain)
     found: dict[int, Sequence[TracedFile]] = {}
     for first, last in wanted:

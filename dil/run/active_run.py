@@ -37,7 +37,7 @@ class ActiveRun:
         destination: Where rows are published.
         staging: Folder of the staged files of this run.
         arrived: The reports of tasks that were received so far.
-        batch: The micro-batch of a stream, None for a run outside of streams.
+        batch: The micro-batch of a stream, None if the run is not part of a stream.
         newest: The greatest high watermark of earlier micro-batches of this plan, epoch ms UTC;
             None if none succeeded.
     """

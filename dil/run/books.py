@@ -37,7 +37,7 @@ def books_for_side_table(job: Job, store: StateStore) -> Books | None:
 def staged_with_same_closed_labels(
     job: Job, store: StateStore, staged: Iterable[StagedResult]
 ) -> tuple[StagedResult, ...]:
-    """Return the staged results that were made with the timelabels that are closed now."""
+    """Return the staged results of attempts that knew the timelabels as closed now."""
     books = books_for_side_table(job, store)
     judge = "" if books is None else books.digest
 

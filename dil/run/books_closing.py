@@ -1,4 +1,4 @@
-"""Closed timelabels in a run: how a commit closes more, and what is said of their rows."""
+"""Closed timelabels in a run: how a commit closes more of them, and the notes about their rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def with_books(
 ) -> tuple[Commit, Mapping[str, int]]:
     """Add the closing of timelabels to a commit; return the commit, and the rejected rows by label.
 
-    ``grace_ms`` is how far back the next run reads what was read.
+    ``grace_ms`` is how far back the next run reads again.
     """
     books = kept_books(job, store)
     if books is None:
@@ -45,7 +45,7 @@ def with_books(
 
 
 def rejected_notes(rows: Mapping[str, int]) -> tuple[str, ...]:
-    """Return a note about rejected rows for closed labels; empty without such rows."""
+    """Return a note about rejected rows for closed labels; empty if there are no such rows."""
     if not rows:
         return ()
     labels = list(rows)
@@ -58,7 +58,7 @@ def rejected_notes(rows: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def side_table_notes(reports: Iterable[TaskReport]) -> tuple[str, ...]:
-    """Return a note about the rows for closed labels in the side table; empty without such rows."""
+    """Return a note about the rows for closed labels in the side table; empty if it has none."""
     rows: Counter[str] = Counter()
     for report in reports:
         if report.closed is not UNSET:

@@ -21,8 +21,8 @@ def claim(run: ActiveRun, planned: PlannedRun) -> None:
     """Record the job as an owner of its dataset, and the run if a work unit is due.
 
     Raises:
-        ConfigError: the dataset belongs to another job, cannot take rows of this form, or is not
-            the dataset that has the earlier rows.
+        ConfigError: the dataset belongs to another job, cannot take rows of this form, or does not
+            have the rows that the job published earlier.
         StateError: the state is older than the dataset, or was lost.
         WriteError: the dataset's folder, or the staging folder, cannot be written.
     """
@@ -32,7 +32,7 @@ def claim(run: ActiveRun, planned: PlannedRun) -> None:
     is_due = bool(planned.plan.work_units)  # libraries of tables take their time to load
     live = _checked_destination(run, planned) if is_due else ()
     owner = _owner(job)
-    if spec.warehouse is None:  # such a store has its own records of owners
+    if spec.warehouse is None:  # a warehouse has its own records of owners
         dataset = publishing.dataset_dir(spec)
         publishing.claim(
             run.files,
@@ -71,12 +71,12 @@ def check_claim(job: Job, options: RunOptions) -> None:
     """Check a dataset and its state as ``claim`` does, without recording anything.
 
     Raises:
-        ConfigError: the dataset belongs to another job, or is not the dataset that has the earlier
-            rows; or the watermark has a new shape, under which no record is found.
+        ConfigError: the dataset belongs to another job, or does not have the rows that the job
+            published earlier; or the watermark has a new shape, for which state has no record.
         StateError: the state is older than the dataset, or was lost.
     """
     spec, files = job.publishing, filesystem_for(job.publishing.final_dir)
-    # Checking other destinations could make a file, or needs a catalog.
+    # A check of other destinations could make a file, or would need a catalog.
     is_file_based = spec.keeps_files and spec.table.format is not TableFormat.ICEBERG
     with open_store(job.state, job.name, clock=options.clock) as store:
         problem = plan_checks.changed_shape(job, store, options.now_ms)
@@ -113,7 +113,7 @@ def _refuse_lost_state(
 
 
 def _anew(job: Job) -> str:
-    """Return the options of a run that makes the dataset anew, empty if no run does."""
+    """Return the options of a run that makes the dataset anew, empty if no run can do so."""
     if job.query is None:
         return publishing.ANEW
     # Windows that were emitted before would be missing in a dataset that a run replaces.
@@ -125,7 +125,7 @@ def _owner(job: Job) -> Owner:
 
 
 def _checked_destination(run: ActiveRun, planned: PlannedRun) -> tuple[PublishedFile, ...]:
-    """Refuse a run that could not publish before it reads a row; return the live files."""
+    """Refuse, before a row is read, a run that could not publish; return the live files."""
     job = run.job
     run.destination.check()
     live = run.destination.live()

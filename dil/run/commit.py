@@ -20,7 +20,7 @@ def commit(run: ActiveRun, planned: PlannedRun, published: Published) -> None:
     """Record in state which results a run published, and how the run ended.
 
     The staged files of a failed run are kept, so that the next run can adopt them. If a run
-    published only in part, the pages of its unfinished work units are kept.
+    published only some of its work units, the pages of the unfinished ones are kept.
 
     Raises:
         LeaseLostError: another run took over; it finishes this run's publish.
@@ -30,7 +30,7 @@ def commit(run: ActiveRun, planned: PlannedRun, published: Published) -> None:
         append(run, published.visible)
     lost = record_end(run, published.status.value, published.rows, len(published.files))
     if lost is not None and published.visible is None:
-        raise lost  # the loss of the lease is why tasks failed, whatever their errors say
+        raise lost  # tasks failed because the lease was lost, whatever their errors say
     if published.visible is not None:
         wanted = {unit.signature for unit in planned.plan.work_units}
         unfinished = wanted - {report.signature for report in published.good}
@@ -41,7 +41,7 @@ def commit(run: ActiveRun, planned: PlannedRun, published: Published) -> None:
 
 
 def append(run: ActiveRun, visible: Visible) -> None:
-    """Append the block and the new watermarks of visible results, all in one transaction."""
+    """Append the block and the new watermarks of visible results in one transaction."""
     spec, results = run.job.publishing, visible.results
     publishing.append_block(run.store, run.lease, visible.commit, spec, run.files)
     if visible.commit.books is not None:
@@ -54,7 +54,7 @@ def append(run: ActiveRun, visible: Visible) -> None:
 
 
 def record_end(run: ActiveRun, status: str, rows: int = 0, files: int = 0) -> LeaseLostError | None:
-    """Record how a run ended; a state store that refuses does not fail the run.
+    """Record how a run ended; the run does not fail if the state store refuses.
 
     Return the error if another run has taken the lease over, else None.
     """
@@ -71,7 +71,7 @@ def record_end(run: ActiveRun, status: str, rows: int = 0, files: int = 0) -> Le
 def sweep(run: ActiveRun, unfinished: Collection[str] = ()) -> None:
     """Delete staging of this and earlier runs that no later run can use.
 
-    Pages of work units with an ``unfinished`` signature are kept.
+    Pages of work units are kept if ``unfinished`` has their signatures.
     """
     _sweep_again(run)
     for earlier in run.unswept_runs():

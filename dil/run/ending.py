@@ -1,4 +1,4 @@
-"""The end of a run that a signal or a failure outside its tasks stopped."""
+"""The end of a run that was stopped by a signal, or by a failure outside its tasks."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def failed(run: ActiveRun, planned: PlannedRun, executed: Execution, error: DilE
     lost = record_end(run, "failed")
     if isinstance(error, ConfigError):
         error = error.located(run.job.properties.origin)
-    # A failure after another run took over is a consequence: the staging may be gone.
+    # If another run took over, other failures are only a consequence: staging may be gone.
     failures = run_report.failures(
         () if lost else executed.reports, Failure.of(error if lost is None else lost)
     )
@@ -86,7 +86,7 @@ def failed(run: ActiveRun, planned: PlannedRun, executed: Execution, error: DilE
 def keep_unplanned(run: ActiveRun, error: DilError | KeyboardInterrupt, seconds: float) -> None:
     """Record a run that ended before its tasks began, with its failure and how long it took.
 
-    A run with an invalid configuration has done nothing, and is not recorded.
+    A run is not recorded if its configuration is invalid: it has done nothing.
     """
     if isinstance(error, KeyboardInterrupt):
         error = RunInterruptedError(_STOPPED)
@@ -116,7 +116,7 @@ def keep_unplanned(run: ActiveRun, error: DilError | KeyboardInterrupt, seconds:
 
 
 def _known(run: ActiveRun, executed: Execution) -> tuple[TaskReport, ...]:
-    """Return the reports of tasks: the received ones, and those that are only in staging."""
+    """Return the reports of tasks: received reports, and reports that are only in staging."""
     if run.job.query is not None:
         return executed.reports
     received = {report.signature for report in executed.reports}

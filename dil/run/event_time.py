@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EventStep:
-    """The move of the watermark by the rows that a run publishes.
+    """How the rows that a run publishes move the watermark.
 
     ``checkpoints`` are set in the transaction of the run's commit: if a later run finishes the
     commit, the watermark still moves as this run decided.
@@ -40,7 +40,7 @@ class EventStep:
 
 
 def event_context(run: ActiveRun, plan: Plan, history: History) -> EventContext | None:
-    """Return the judge of a plan's rows, None for a job without event column."""
+    """Return the object that judges a plan's rows; None for a job without event column."""
     spec = run.job.events
     if spec is None:
         return None
@@ -79,11 +79,11 @@ def step(
 ) -> EventStep:
     """Return how the published work units, in the plan's order, move the watermark.
 
-    Their measures of late rows are added to the job's meter. ``grace_ms`` is how far back the run
-    read, None if each work unit has its own value. ``left`` is where the run stopped.
+    The work units' measures of late rows are added to the job's meter. ``grace_ms`` is how far
+    back the run read, None if each work unit has its own value. ``left`` is where the run stopped.
 
     Raises:
-        ConfigError: the rows are of too many partitions, or of one without delay.
+        ConfigError: the rows belong to too many partitions, or to a partition without delay.
     """
     spec = job.events
     if spec is None:
@@ -105,9 +105,9 @@ def step(
 
 
 def newest_success(job: Job, history: History, units: Iterable[WorkUnit]) -> int | None:
-    """Return the greatest high watermark of succeeded work units, None if there are none.
+    """Return the greatest high watermark of succeeded work units.
 
-    A job without event column has None, too.
+    None if there are none, or if the job has no event column.
     """
     if job.events is None:
         return None
@@ -159,8 +159,8 @@ def _known(
 def _left_behind(run: ActiveRun, plan: Plan) -> Iterable[str]:
     """Yield the work units that end before the newest success, which has moved the watermark.
 
-    They failed, were left over, or an earlier start of the range added them. Under
-    ms.late.action=fail they are judged nevertheless, because that loses none of their rows.
+    These work units failed, were left over, or came with an earlier start of the range. Their rows
+    are not judged, except under ms.late.action=fail, because that loses none of their rows.
     """
     events, planning = run.job.events, run.job.planning
     if events is None or events.late_action == "fail" or planning.partition == "none":

@@ -18,7 +18,10 @@ from dil.task.early_stop import EarlyStop
 
 
 def execute(run: ActiveRun, planned: PlannedRun) -> Execution:
-    """Run the work units; return all reports, adopted ones first. No work starts no session."""
+    """Run the work units; return all reports, adopted ones first.
+
+    No session starts if there are no work units to run.
+    """
     execution = _run_tasks(run, planned) if planned.fresh else Execution(())
     reports = publishing.without_clashes(
         (*planned.adopted, *execution.reports),
@@ -30,7 +33,7 @@ def execute(run: ActiveRun, planned: PlannedRun) -> Execution:
 def execute_query_of(
     run: ActiveRun, planned: PlannedRun, spec: QuerySpec, query: PlannedQuery
 ) -> tuple[PlannedRun, Execution]:
-    """Do as ``queries.execute.execute_query``, and show progress."""
+    """Call ``queries.execute.execute_query``, and show progress."""
     from dil.run.queries.execute import execute_query  # needs Arrow, which few jobs have loaded
 
     progress = run.options.progress
@@ -105,7 +108,7 @@ def _resumable(run: ActiveRun, planned: PlannedRun) -> dict[str, str]:
 
 
 def _watch(run: ActiveRun, units: int) -> Callable[[Sequence[TaskReport]], Failure | None]:
-    """Return the observer that shows progress, and stops a run without lease or hope."""
+    """Return the observer that shows progress, and stops a run that lost its lease or all hope."""
     threads = run.job.running.threads
     early_stop = EarlyStop()
     failed = rows = size = 0

@@ -41,7 +41,7 @@ def code_of(error: BaseException) -> str:
 
 
 def failed_report(error: BaseException, *, job: str, run_id: str, seconds: float) -> RunReport:
-    """Return the report of a run that could not make one itself; without a run id if none began."""
+    """Return a report for a run that failed before it made one; no run id if no run began."""
     return RunReport(
         job=job,
         run_id=run_id,

@@ -58,14 +58,14 @@ def grace_measure(job: Job, store: StateStore) -> GraceMeasure:
 
 
 def is_measured(job: Job) -> bool:
-    """Return whether the runs of a job measure how late its rows come; backfills do not."""
+    """Return whether the runs of a job measure how late its rows come; runs of backfills do not."""
     return job.events is not None and job.state.enabled and not job.planning.backfill
 
 
 def meter_context(run: ActiveRun, plan: Plan, live: Iterable[PublishedFile]) -> MeterContext | None:
-    """Return the measure of a plan's rows; None for a run that does not measure lateness.
+    """Return what measures a plan's rows; None for a run that does not measure lateness.
 
-    ``live`` are the files of the dataset, none where a database has the rows.
+    ``live`` are the files of the dataset, empty if a database has the rows.
     """
     job = run.job
     if not is_measured(job):
@@ -123,7 +123,7 @@ def lateness_checkpoints(
     grace_ms: int | None,
     left: ProbeRest | None,
 ) -> Mapping[str, JsonObject]:
-    """Return the addition of a commit to the job's meter, to be set in its transaction.
+    """Return the checkpoint of the job's meter after a commit, to be set in its transaction.
 
     Args:
         job: The job.
@@ -131,7 +131,7 @@ def lateness_checkpoints(
         good: The reports of the work units that are published.
         grace_ms: How far back the run read; None for the values of its work units.
         left: Where the run stopped if work is left, None if it read everything that was due. A
-            probe counts when it is complete.
+            probe counts only if it is complete.
     """
     if job.events is None:
         return {}
@@ -173,10 +173,10 @@ def _commit(
     *,
     is_whole: bool,
 ) -> CommitLateness | None:
-    """Return the measures of a commit, None without any; ``is_whole`` means that all rows count.
+    """Return the measures of a commit, None if it has none; ``is_whole`` means that all rows count.
 
-    If a commit has rows that may or may not be new, it does not count: the rows known to be new are
-    the early ones, and would give too short a grace period.
+    A commit does not count if some of its rows may or may not be new: only the early rows are then
+    known to be new, and would give too short a grace period.
     """
     before = meter.largest
     unmeasured = sum(each.unmeasured for each in units)

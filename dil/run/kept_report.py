@@ -60,9 +60,9 @@ def keep_report(run: ActiveRun, report: RunReport) -> None:
 class KeptOutcome:
     """Facts for lists of runs: seconds and number of failures, None if they were not kept.
 
-    ``rows_beside`` counts the rows that went to the table of late rows beside the dataset.
-    ``batch`` is the micro-batch of the stream whose run id is ``stream``; None and empty for a run
-    outside of streams.
+    ``rows_beside`` counts the rows that went to the table of late rows beside the dataset. If the
+    run was a micro-batch of a stream, ``batch`` describes it, and ``stream`` is the run id of the
+    stream; else they are None and empty.
     """
 
     seconds: float | None = None
@@ -91,7 +91,7 @@ class KeptOutcome:
 class KeptReport:
     """The kept report of a run; ``failures`` has all failures that were kept.
 
-    ``members`` are the members of the JSON report, with ``failures``, as ``--json`` prints them.
+    ``members`` are the members of the JSON report as ``--json`` prints them, failures included.
     """
 
     seconds: float
@@ -103,7 +103,7 @@ class KeptReport:
 
     @classmethod
     def from_document(cls, document: JsonObject) -> KeptReport:
-        """Return the content of a ``report`` document, also of an earlier release."""
+        """Return the content of a ``report`` document; an earlier release may have written it."""
         members = _with_failures(document)
         return cls(
             _number(members.get("seconds")),
@@ -143,7 +143,7 @@ def kept_report(store: StateStore, run_id: str) -> KeptReport | None:
 
 
 def kept_unit_runs(store: StateStore, run_id: str) -> KeptUnitRuns:
-    """Return how the work units of a run ended; empty if this was not kept."""
+    """Return how the work units of a run ended; empty if no such document was kept."""
     return KeptUnitRuns.from_document(store.run_detail(run_id, WORK_UNITS) or {})
 
 
@@ -159,7 +159,7 @@ def kept_outcomes(store: StateStore) -> dict[str, KeptOutcome]:
 class StandingFailure:
     """The failure of a work unit that no kept run has read successfully since.
 
-    ``attempts`` and ``seconds`` are those of the work unit in the run.
+    ``attempts`` and ``seconds`` are what the work unit took in the run that failed.
     """
 
     signature: str
@@ -172,7 +172,7 @@ class StandingFailure:
 
 
 def standing_failures(store: StateStore) -> tuple[StandingFailure, ...]:
-    """Return the failures of recent runs that no success followed, ordered by signature."""
+    """Return the failures in recent runs of work units without later success, by signature."""
     reports = {
         run_id: KeptReport.from_document(document)
         for run_id, document in store.run_details(REPORT, limit=_RUNS_LOOKED_AT)
@@ -193,8 +193,8 @@ def standing_failures(store: StateStore) -> tuple[StandingFailure, ...]:
 def _forgotten(store: StateStore, found: Mapping[str, StandingFailure]) -> set[str]:
     """Return the work units whose failure an operator forgot.
 
-    A run with the policy successful records failures; an operator made such a record pending
-    later. A run with the policy full leaves the record as it was before.
+    A run with the policy ``successful`` records failures. If such a record is pending now, an
+    operator made it so. A run with the policy ``full`` leaves the record unchanged.
     """
     if not found:
         return set()

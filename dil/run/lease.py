@@ -32,7 +32,7 @@ def new_run_id(now_ms: int) -> str:
 
 
 def is_run(lease_id: str) -> bool:
-    """Return whether a run holds a lease, and not an operator's act."""
+    """Return whether a lease is held by a run, and not by an operator's act."""
     return _RUN_ID.match(lease_id) is not None
 
 
@@ -42,7 +42,7 @@ def take_lease(job: Job, store: StateStore, run_id: str, wait_s: float) -> Lease
     A state store of an earlier release is upgraded in the same transaction.
 
     Raises:
-        LeaseHeldError: another run of the job is active during all that time.
+        LeaseHeldError: another run of the job held the lease all that time.
     """
     deadline = time.monotonic() + wait_s
     is_waiting = False
@@ -66,7 +66,7 @@ def leased(job: Job, store: StateStore, verb: str, clock: Callable[[], int]) -> 
     Args:
         job: The job.
         store: The job's store.
-        verb: The operator's verb; the id begins with it.
+        verb: The operator's verb, with which the run id begins.
         clock: The real clock, epoch ms UTC.
 
     Raises:
@@ -81,7 +81,7 @@ def leased(job: Job, store: StateStore, verb: str, clock: Callable[[], int]) -> 
 
 
 def _advised(job: Job, error: LeaseHeldError) -> LeaseHeldError:
-    """Return the error; for a service, which never ends by itself, with advice to stop it."""
+    """Return the error; if a service, which never ends by itself, holds the lease, with advice."""
     stream = job.stream
     if stream is None or not stream.is_service:
         return error

@@ -43,7 +43,7 @@ class MicroBatches:
         self._newest: int | None = None
         self._recovered = Recovered()
         self._query: PlannedQuery | None = None
-        # A stream that ends when it has caught up takes no blocks of inputs behind these.
+        # A stream that ends when it has caught up takes no later blocks of inputs than these.
         self._until: Mapping[str, int] | None = None
 
     def look(self, now_ms: int) -> Look:
@@ -52,8 +52,8 @@ class MicroBatches:
         For a derived dataset, the next slice of its inputs is due.
 
         Raises:
-            ConfigError: the watermark has a new shape, under which no record is found.
-            DilError: planning, state, or the finished publish failed.
+            ConfigError: the watermark has a new shape, for which state has no record.
+            DilError: planning, the state store or the earlier publish failed.
         """
         run = replace(self._run, options=replace(self._run.options, now_ms=now_ms))
         recovered = self._recovered = recover(run)
@@ -91,8 +91,8 @@ class MicroBatches:
     def run(self, due: Plan, batch: MicroBatch, *, is_alone: bool = False) -> RunReport:
         """Run the work units of a plan as one micro-batch; return its report, also if it failed.
 
-        With ``is_alone``, a failure of its work unit is recorded under any commit policy, so that
-        other work units can run without it.
+        If ``is_alone`` is true, the plan has one work unit. Its failure is recorded under any
+        commit policy, so that other work units can run without it.
 
         Raises:
             ConfigError: the configuration does not fit the dataset or its state.
@@ -128,7 +128,7 @@ class MicroBatches:
         return summary(self._run, status)
 
     def reset(self) -> None:
-        """Stop the Spark session, which may be why a micro-batch failed; the next starts one."""
+        """Stop the Spark session, in case it made a micro-batch fail; the next starts a new one."""
         self._run.executors.close()
 
     def _learn(self, done: Plan) -> None:

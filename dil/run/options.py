@@ -23,10 +23,10 @@ class RunOptions:
         clock: The real clock, epoch ms UTC.
         progress: Where progress is shown.
         wait_lease_s: How long to wait for another run of the job to end.
-        accept_new_signatures: Run although the shape of the watermark changed, or the state was
-            lost.
-        plan: The plan to run in place of the work that is due now. A saved plan runs as it is; of a
-            bare plan, only the work units that have not succeeded yet.
+        accept_new_signatures: Whether to run although the shape of the watermark changed, or the
+            state was lost.
+        plan: The plan to run in place of the work that is due now. A saved plan runs unchanged. Of
+            a bare plan, only the work units run that have not succeeded yet.
         known_schema: Schema of the dataset before its first run.
         run_id: Identity of the run; empty makes a new one.
         environ: The environment, for Spark.

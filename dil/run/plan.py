@@ -30,18 +30,18 @@ from dil.state.work_units.signatures import parts_of_signature
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """The work units of a run, and the state of the dataset before it.
+    """The work units of a run, and the state of the dataset before that run.
 
     Attributes:
         plan: The due work units.
         history: The readings of earlier runs.
         secondary: The rows of secondary inputs.
-        listed: The units that the source lists; None unless each file is read only once.
+        listed: The units that the source lists; None if a file may be read more than once.
         gone: Signatures of files that failed earlier and that the source no longer lists.
-        remainders: Unread parts of partitions, which would look read after a backfill.
+        remainders: Unread parts of partitions that would look read after a backfill.
         adopted: Reports of work units that earlier runs staged.
         fresh: The work units that have to be extracted.
-        known_schema: Recorded schema of the dataset, empty without one.
+        known_schema: Recorded schema of the dataset, empty if none is recorded.
         usual_rows: Rows of the last run that published any, None if none did.
         events: Judges rows by their event time; None for a job without event column.
         books: The closed timelabels; None if their rows are published like other rows.
@@ -136,7 +136,7 @@ def _plan_query(run: ActiveRun, spec: QuerySpec) -> PlannedRun:
 
 
 def planned_query(run: ActiveRun, spec: QuerySpec, found: PlannedQuery) -> PlannedRun:
-    """Return the planned run that takes the slices ``found`` of the inputs."""
+    """Return the planned run that takes the slices in ``found`` of the inputs."""
     due, history = as_plan(run.job, spec, found, run.options.now_ms), run.store.history()
     return PlannedRun(
         due,
@@ -150,7 +150,7 @@ def planned_query(run: ActiveRun, spec: QuerySpec, found: PlannedQuery) -> Plann
 
 
 def refuse_new_shape(run: ActiveRun) -> None:
-    """Refuse a shape of the watermark under which no work unit finds its record.
+    """Refuse a shape of the watermark that hides the records of all work units.
 
     Raises:
         ConfigError: the run would extract everything again, which the caller did not accept.
@@ -165,7 +165,7 @@ def refuse_new_shape(run: ActiveRun) -> None:
 def _record_shape(run: ActiveRun) -> None:
     """Record the shape of the watermark, by which work units have their signatures.
 
-    Due work units are looked for afterwards: under a new shape, nothing counts as read.
+    The search for due work units comes afterwards: under a new shape, nothing counts as read.
     """
     job, store = run.job, run.store
     if not job.state.enabled or job.planning.backfill:
@@ -176,7 +176,7 @@ def _record_shape(run: ActiveRun) -> None:
 
 
 def reuse_policy(job: Job, plan: Plan) -> publishing.ReusePolicy:
-    """Return the policy for adopting earlier readings: fresh readings, and all sent rows."""
+    """Return the policy for adopting earlier readings: recent ones, and all that sent rows."""
     if job.has_input("payload"):
         return publishing.ReusePolicy(grace_ms=0, due_after=0)
     grace = job.planning.grace

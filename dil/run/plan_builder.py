@@ -43,8 +43,8 @@ def plan_job(
 ) -> SavedPlan:
     """Return the plan of a run at ``now_ms`` (epoch ms UTC); reads state, changes nothing.
 
-    With ``explain``, the plan includes work units that are not due, each with the reason. The plan
-    can be written to a file, which a run takes.
+    If ``explain`` is true, the plan includes work units that are not due, each with the reason.
+    The plan can be written to a file, and a run can take it from there.
     """
     with open_store(job.state, job.name, clock=clock or (lambda: now_ms)) as store:
         return plan_with(job, store, now_ms=now_ms, explain=explain)
@@ -112,7 +112,7 @@ def _attendance(job: Job, store: StateStore) -> Attendance | None:
 def units_of(
     job: Job, now_ms: int, activation: Sequence[str] | None = None
 ) -> Sequence[str] | None:
-    """Return the job's units as compact JSON, and ask the source if it lists them; warn if none.
+    """Return the job's units as compact JSON; ask the source if it lists them; warn if empty.
 
     Raises:
         SourceError: the source cannot be asked.
@@ -139,7 +139,7 @@ def listed_units(
 
 
 def nothing_listed(job: Job) -> str:
-    """Return a note for a source that lists no units: the place, and the pattern to match."""
+    """Return a note for a source that lists no units; it names the place and the pattern."""
     uri, pattern = job.source.uri, job.properties.section(FilesSection).pattern
     place = "ms.source.uri" if uri.startswith("ENC(") else _LOGIN.sub(r"\1", uri)
     units = "files" if job.planning.once else "units"
@@ -153,8 +153,8 @@ def nothing_listed(job: Job) -> str:
 def approved(job: Job, store: StateStore, now_ms: int, saved: SavedPlan | Plan) -> Plan:
     """Return the part of the caller's plan that a run at ``now_ms`` (epoch ms UTC) has to run.
 
-    A plan from a file runs as it is, paced from now on, unless state has changed since. A bare plan
-    is never too old: of its work units, those that are not done by now run.
+    A plan from a file runs unchanged, paced from now on; it is refused if state has changed since.
+    A bare plan is never too old: only its work units that are not done by now run.
 
     Raises:
         ConfigError: the plan was made for another job or configuration.
@@ -190,7 +190,7 @@ def _is_done(unit: WorkUnit, history: History) -> bool:
 
 
 def activation_of(job: Job) -> tuple[str, ...] | None:
-    """Return the units of the job's activation input; None without such an input."""
+    """Return the units of the job's activation input; None if it has no such input."""
     if not job.secondary.inputs:
         return None
     # Imported here: a job without secondary input does not need its readers.

@@ -37,7 +37,7 @@ def changed_shape(job: Job, store: StateStore, now_ms: int) -> ConfigError | Non
 def shape_refusal(
     job: Job, known: str | None, entries: Callable[[], Iterable[UnitEntry]], now_ms: int
 ) -> ConfigError | None:
-    """Compare with a recorded shape, as ``changed_shape`` does; read records only if it differs.
+    """Return the error of ``changed_shape``; read records only if the recorded shape differs.
 
     A new ``from`` that only adds or leaves out early partitions loses no record.
     """
@@ -53,8 +53,8 @@ def shape_refusal(
 def shape_to_record(job: Job, store: StateStore, now_ms: int) -> str:
     """Return the text by which the shape of a job's watermark is kept.
 
-    The text also notes whether units that the job does not have now have records of another grid:
-    if such a unit comes back, its records are compared.
+    A unit that the job does not have now may have records of another grid. The text notes this, so
+    that the records are compared if the unit comes back.
     """
     spec, known = job.planning, store.recorded_shape()
     shape = planning.shape(spec)
@@ -177,9 +177,10 @@ def refuse_shorter_windows(job: Job, plan: Plan, history: History) -> None:
 def warn_of_lost_state(
     job: Job, store: StateStore, history: History, live: Sequence[PublishedFile]
 ) -> None:
-    """Warn if the dataset seems to have rows of this job, but state has no run of it.
+    """Warn if the dataset seems to have rows of this job, but state has no run of the job.
 
-    Files that the state knows do not count: an operator has made the job forget their work units.
+    Files that the state knows do not count: an operator has made the job forget the work units of
+    these files.
     """
     is_append = job.publishing.mode is PublishMode.APPEND and job.state.enabled
     if not (live and is_append and history.is_empty()):

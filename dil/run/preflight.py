@@ -34,7 +34,7 @@ _KEEP = "Correct the path, or let this user write there; the run makes missing f
 
 
 def refuse_lost_state(job: Job, environ: Mapping[str, str]) -> None:
-    """Refuse state beside the job file if the driver's machine is gone after the run.
+    """Refuse a state store beside the job file if the driver's machine is gone after the run.
 
     Raises:
         ConfigError: the watermarks would be lost.
@@ -101,7 +101,7 @@ def _refuse_changelog_of_others(job: Job) -> None:
 
 
 def require_catalog(job: Job, live: Iterable[PublishedFile] = ()) -> None:
-    """Refuse settings of a catalog that are wrong in themselves, before rows are read.
+    """Refuse wrong settings of a catalog before rows are read, without asking the catalog.
 
     ``dil.execution.hive`` checks whether Spark's configuration names a metastore.
 
@@ -130,8 +130,8 @@ def require_catalog(job: Job, live: Iterable[PublishedFile] = ()) -> None:
 def check_outputs(job: Job, environ: Mapping[str, str], cache: Path | None) -> tuple[str, ...]:
     """Check the destinations of a job more closely than a run does; return lines for people.
 
-    It makes and writes nothing, so it cannot check whether this user may write to a remote store.
-    The lines name all that was not checked.
+    Nothing is made or written, so this does not show whether the user may write to a remote store.
+    The lines name everything that was not checked.
 
     Raises:
         ConfigError: the existing dataset does not fit the job.
@@ -183,7 +183,7 @@ def _unfit_folders(job: Job) -> Iterator[Problem]:
 
 
 def _refuse_unfit_database(job: Job) -> None:
-    """Refuse a database file that can be neither opened nor made.
+    """Refuse a database file that cannot be opened, or cannot be made if it is missing.
 
     Raises:
         WriteError: the folder of the file is missing or cannot be written.
@@ -228,7 +228,7 @@ def _problem(job: Job, key: str, value: str, why: str) -> Problem:
 
 
 def _unfit(folder: Path) -> str:
-    """Return why a folder can be neither written nor made; an empty text if it can be."""
+    """Return why a folder cannot be written or made; an empty text if it can be."""
     for place in (folder, *folder.parents):
         is_folder = False
         try:

@@ -45,7 +45,7 @@ class ResultsToPublish:
         now: The now of that run, epoch ms UTC.
         full_extract: Whether the run read without history.
         finished: The work units that ran or were adopted.
-        unfinished: The other work units of its plan.
+        unfinished: The other work units of the run's plan.
         is_whole: Whether the run has all rows of the source.
         grace_ms: How far back the next run reads again; None for the job's own value.
         query: The slices of the inputs of a derived dataset; None if the job reads a source.
@@ -63,16 +63,16 @@ class ResultsToPublish:
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """Results that readers see, but that state does not know yet.
+    """Results that readers see, and that state does not know yet.
 
     Attributes:
-        results: The results to publish.
+        results: The published results.
         commit: The changes to record in state.
         output_dir: Folder of the new files.
         files: URIs of the new files; none for rows of a database (rule U23).
         failed: Reports by signature of work units whose rows did not fit the dataset.
         notes: Sentences for people.
-        merged: The counts of a merge, None if it was not counted.
+        merged: The counts of a merge; None if nothing was counted.
         events: The new event time, None for a job without event column.
     """
 

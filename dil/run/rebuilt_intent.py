@@ -35,13 +35,12 @@ from dil.types.schema_text import merged_text
 def rebuilt_intent(job: Job, store: StateStore, run_id: str, now_ms: int) -> Intent:
     """Reconstruct the intent of a publish that a run began; ``now_ms`` is the real clock's.
 
-    If readers see its rows, the commit of the intent has their files and work units, and removes
-    the replaced files. Otherwise it has the files of the dataset's folder that have names of the
-    run.
+    If readers see rows of the publish, the commit of the intent has the files and work units of
+    these rows, and removes the replaced files. Otherwise the commit has the files in the dataset's
+    folder that have names of the run.
 
     Raises:
-        CommitUnknownError: rows are visible, and the next run would append some of them a second
-            time.
+        CommitUnknownError: rows are visible, and the next run would append some of them again.
     """
     files, spec = filesystem_for(job.publishing.final_dir), job.publishing
     destination = publishing.destination_for(spec, files)

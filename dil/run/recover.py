@@ -29,11 +29,11 @@ class Recovered:
 
 
 def recover(run: ActiveRun) -> Recovered:
-    """Finish a begun publish; publish complete results of a crashed ``successful`` run.
+    """Finish a begun publish; publish results of a crashed run with the policy ``successful``.
 
     Raises:
-        CommitUnknownError: the files of a begun publish are gone, or it had another destination.
-        DilError: publishing or state failed; the next run tries again.
+        CommitUnknownError: the files of a begun publish are gone, or its destination was another.
+        DilError: publishing or the state store failed; the next run tries again.
     """
     spec = run.job.publishing
     pending = publishing.finish_pending(run.store, run.lease, spec, run.files)
@@ -61,11 +61,11 @@ def recover(run: ActiveRun) -> Recovered:
 
 
 def _is_usable(crashed: RunRecord, job: Job) -> bool:
-    """Return whether the completed work units of a crashed run may be published as they are.
+    """Return whether the completed work units of a crashed run may be published unchanged.
 
-    Not under another configuration, which would give other rows. Not if history is ignored: the
-    plan has these work units again, and adopts them. Not if rows move an event watermark: the
-    remaining rows would be judged by another watermark than without the crash.
+    They may not in three cases. Under another configuration, the rows would be others. If history
+    is ignored, the plan has these work units again, and adopts them. If rows move an event
+    watermark, the remaining rows would be judged by another watermark than without the crash.
     """
     if job.query is not None:
         return False  # parts of a query's result are useless alone, and are made again from files

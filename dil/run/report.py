@@ -91,7 +91,7 @@ def report(
 
 
 def _visible_bytes(run: ActiveRun, published: Published) -> int:
-    """Return the bytes of new files; shared files have fewer than the staged ones."""
+    """Return the bytes of new files; shared files have fewer bytes than the staged files."""
     if published.visible is not None and run.job.publishing.shares_files:
         return sum(move.target.bytes for move in published.visible.commit.moves)
     return sum(task.bytes for task in published.good)
@@ -153,5 +153,5 @@ def _database(job: Job) -> str:
 
 
 def _only_validates(job: Job) -> bool:
-    """Return whether the last converter counts rows and gives none."""
+    """Return whether the last converter only counts rows, and passes none on."""
     return any(ref.qualname == "InFlowValidation" for ref in job.conversion.converters[-1:])

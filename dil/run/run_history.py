@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class KnownRun:
-    """A recorded run; ``holder`` is the process that runs it now, None without one."""
+    """A recorded run; ``holder`` is the process that runs it now, None if no process does."""
 
     record: RunRecord
     holder: LeaseHolder | None
@@ -60,10 +60,10 @@ class Leftover:
     """The files of a run in staging.
 
     ``run`` is None for a folder that no record names. ``planned`` and ``complete`` count work
-    units, ``bytes`` is the size of the folder. ``reusable``: the next run may publish or adopt the
-    complete work units, unless its configuration is another one. ``is_strange``: the record names a
-    folder that the job does not use for staging. The folder is never read or deleted; only the
-    record is forgotten.
+    units, ``bytes`` is the size of the folder. ``reusable`` says that the next run may publish or
+    adopt the complete work units, if it has the same configuration. ``is_strange`` says that the
+    record names a folder that the job does not use for staging. Such a folder is never read or
+    deleted: only its record is forgotten.
     """
 
     run_id: str
@@ -144,7 +144,7 @@ class RecordedPublish:
 
 
 def recorded_publish(job: Job, store: StateStore) -> RecordedPublish | None:
-    """Return the begun publish that the next run has to finish first; None without one.
+    """Return the begun publish that the next run has to finish first; None if there is none.
 
     Raises:
         CommitUnknownError: the job has another destination now, so that lost files are unknown.
@@ -159,7 +159,7 @@ def recorded_publish(job: Job, store: StateStore) -> RecordedPublish | None:
 
 
 def finish_publish(job: Job, store: StateStore, lease: Lease, found: RecordedPublish) -> Intent:
-    """Finish a publish under the job's lease without lost files; return the published intent."""
+    """Finish a publish without its lost files, under the job's lease; return its intent."""
     files = filesystem_for(job.publishing.final_dir)
     return abandoning.finish_without_lost(store, lease, found.intent, job.publishing, files)
 
@@ -168,8 +168,8 @@ def finish_publish(job: Job, store: StateStore, lease: Lease, found: RecordedPub
 class DoubtfulPublish:
     """A begun publish that may be given up.
 
-    ``problem`` says why its record cannot be read; then ``intent`` is reconstructed.
-    ``has_landed``: readers see its rows already, and the rows stay.
+    ``problem`` says why the record of the publish cannot be read; ``intent`` is then reconstructed.
+    ``has_landed`` says that readers see the rows already; these rows stay.
     """
 
     intent: Intent
@@ -178,7 +178,7 @@ class DoubtfulPublish:
 
 
 def doubtful_publish(job: Job, store: StateStore, now_ms: int) -> DoubtfulPublish | None:
-    """Return the publish that was begun, None without one; ``now_ms`` is the real clock's.
+    """Return the publish that was begun, None if none was; ``now_ms`` is the real clock's.
 
     Raises:
         CommitUnknownError: its record cannot be read, and giving it up would double rows; or the
@@ -201,7 +201,7 @@ def doubtful_publish(job: Job, store: StateStore, now_ms: int) -> DoubtfulPublis
 
 
 def abandon_publish(job: Job, store: StateStore, lease: Lease, found: DoubtfulPublish) -> Intent:
-    """Give up a publish under the job's lease; return the rest of its intent, which stays."""
+    """Give up a publish under the job's lease; return the rest of its intent."""
     files = filesystem_for(job.publishing.final_dir)
     return abandoning.abandon(store, lease, found.intent, job.publishing, files)
 

@@ -81,7 +81,7 @@ def _as_spec(
 
 
 def _registered_until(job: Job, store: StateStore, spec: TimelabelSpec) -> int | None:
-    """Return the end of the last registered window, epoch ms UTC; None without one."""
+    """Return the end of the last registered window, epoch ms UTC; None if there is none."""
     # Imported here: few jobs change their schedule.
     from dil import publishing
     from dil.text.windows import label_start, windows_of

@@ -1,6 +1,6 @@
 """``spark.read.format("dil")``: the source of a job, or the dataset that it published, as rows.
 
-Spark 4 finds it by itself where dil is installed: it looks for modules named ``pyspark_*``.
+If dil is installed, Spark 4 finds the format by itself: it looks for modules named ``pyspark_*``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["register"]
 
 
 def register(spark: SparkSession) -> None:
-    """Register ``format("dil")`` in a session, if Spark does not find it by itself."""
+    """Register ``format("dil")`` in a session, for a Spark that does not find it by itself."""
     from dil.spark.source import DilDataSource
 
     spark.dataSource.register(DilDataSource)

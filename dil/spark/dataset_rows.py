@@ -15,14 +15,14 @@ from dil.spark.streams import DatasetStreamReader
 
 
 class DatasetRows:
-    """The rows that the options ask a dataset for; it pickles."""
+    """The rows of a dataset that the options ask for; pickles."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._view: DatasetView | None = None
 
     def columns(self) -> pa.Schema:
-        """Return the columns of the dataset; from then on a query reads the rows as of now.
+        """Return the columns of the dataset; later calls read the rows that it has now.
 
         Raises:
             DilQueryError: the job file is wrong, or the dataset has no rows yet.

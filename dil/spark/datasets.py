@@ -1,4 +1,4 @@
-"""Reads the dataset that a job published, as partitions of a query, by the metadata chain."""
+"""Reads the dataset that a job published as partitions of a query, by the metadata chain."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def dataset_job(options: SourceOptions) -> Job:
 
 @contextmanager
 def opened_chain(job: Job, now_ms: int) -> Iterator[DatasetChain]:
-    """Open the chain of a job's dataset, as it is at this moment.
+    """Open the chain of a job's dataset in its present state.
 
     Raises:
         StateError: nothing was published, or the store cannot be read.
@@ -64,9 +64,9 @@ def opened_chain(job: Job, now_ms: int) -> Iterator[DatasetChain]:
 
 @dataclass(frozen=True, slots=True)
 class DatasetView:
-    """The rows of a dataset in a frame, however often it is computed: offsets ``(after, end]``.
+    """The rows of a dataset in a frame, with the offsets ``(after, end]``.
 
-    ``known`` is the schema in force at the end.
+    The rows stay the same, however often the frame is computed. ``known`` is the schema at the end.
     """
 
     end: Position
@@ -99,19 +99,19 @@ class DatasetView:
 
 @dataclass(frozen=True, slots=True)
 class TaskRows:
-    """Rows of files that one task reads, with the schema in force after them."""
+    """Rows of files that one task reads, and the schema that was in force after these rows."""
 
     known: pa.Schema
     rows: tuple[FileRows, ...]
 
 
 def partitions_of(parts: Sequence[FileRows], known: pa.Schema) -> list[InputPartition]:
-    """Return rows as partitions, each with one file or several small ones."""
+    """Return rows as partitions; each has one file or several small files."""
     return [InputPartition(TaskRows(known, rows)) for rows in rows_of_tasks(parts)]
 
 
 def reading_of(job: Job, target: pa.Schema) -> DatasetReading:
-    """Return the reading of a job's dataset; each task brings the schema of its rows."""
+    """Return what reads a job's dataset; each task sets the schema of its rows."""
     dataset_files = DatasetFiles(job.publishing.final_dir, "", job.writing)
     return DatasetReading(dataset_files, target, target)
 
@@ -142,7 +142,7 @@ class DatasetReader(DataSourceReader):
         self._reading = reading_of(job, target)
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the state for tasks, without the driver's parts such as the store's login."""
+        """Return the state for tasks; it lacks parts for the driver, such as the store's login."""
         return {"_reading": self._reading}
 
     @property
@@ -154,7 +154,7 @@ class DatasetReader(DataSourceReader):
         self._reading = replace(self._reading, may_match=pruning_of(filters))
 
     def partitions(self) -> list[InputPartition]:
-        """Return the files of the dataset as partitions, small files together.
+        """Return the files of the dataset as partitions; small files share a partition.
 
         Raises:
             DilQueryError: the state store cannot be read, or the rows are gone.

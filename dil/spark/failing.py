@@ -1,7 +1,7 @@
 """Shows our errors in Spark: the message, its code and what to do, without secrets.
 
-Python workers pass an error on as the text of its traceback. If the error has a cause, the text of
-the cause comes before it, and may have secrets of requests.
+Python workers pass an error on as the text of its traceback. If the error has a cause, the text
+begins with the cause, which may have secrets of requests.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class DilQueryError(Exception):
 
 @contextmanager
 def shown_errors(job: Job | None = None) -> Iterator[None]:
-    """Raise our errors as DilQueryError without cause, with the secrets of a job masked.
+    """Raise our errors as DilQueryError without a cause; the secrets of a job are masked.
 
     Raises:
         DilQueryError: the block raised one of our errors.

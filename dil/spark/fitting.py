@@ -20,8 +20,8 @@ _FIX = (
 class Fit:
     """Converts rows to Spark's schema.
 
-    ``is_inferred`` says that nobody named the columns: then a value without a column is an error.
-    Otherwise the user left that column out.
+    ``is_inferred`` says that the columns were inferred. Then a value without a column is an error.
+    Otherwise the user chose to leave that column out.
     """
 
     target: pa.Schema
@@ -31,7 +31,7 @@ class Fit:
         """Yield batches in the target schema, with every value unchanged.
 
         Raises:
-            SourceContractError: rows have a column that the schema lacks, though it was inferred.
+            SourceContractError: the schema was inferred, and rows have a column that it lacks.
             ConversionError: a value does not fit its column exactly.
         """
         for batch in batches:

@@ -1,4 +1,4 @@
-"""The limits of a query's micro-batch, as in Spark 4.2; earlier releases have no limits."""
+"""The limits of a query's micro-batch, which Spark has since 4.2."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def default_limit(rows: int | None, files: int | None) -> Any:  # a ReadLimit
 def limits_of(limit: object) -> tuple[int | None, int | None]:
     """Return the rows and the files that a limit of Spark allows; None for no limit.
 
-    Other limits than ours come from triggers, and ask for all rows.
+    Limits of other kinds come from triggers, and ask for all rows.
     """
     if not HAS_LIMITS or not isinstance(limit, ReadLimit):
         return None, None

@@ -1,6 +1,7 @@
-"""The options of ``format("dil")``: Spark puts names into lower case, property names have upper.
+"""The options of ``format("dil")``.
 
-A name that is no option of the reader is a property of the job, like ``-D`` in commands.
+Spark may put names into lower case. A name that is no option of the reader is a property of the
+job, like ``-D`` in commands.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ _PREVIEW_ROWS = 1000
 class SourceOptions:
     """The parsed options of one ``format("dil")``.
 
-    ``conf`` or ``dataset`` is the job file, the other one empty. ``now_ms`` is frozen when the
-    frame is made, epoch ms UTC. ``settings`` are properties of the job. ``values`` are the other
-    options by name.
+    Either ``conf`` or ``dataset`` is the job file, and the other one is empty. ``now_ms`` (epoch ms
+    UTC) is the moment when the frame is made. ``settings`` are properties of the job. ``values``
+    are the other options by name.
     """
 
     conf: str
@@ -47,8 +48,8 @@ class SourceOptions:
         """Return the parsed options; keys may be in lower case.
 
         Raises:
-            ConfigError: an option is unknown or has a wrong value, or not exactly one of conf and
-                dataset is given.
+            ConfigError: an option is unknown or has a wrong value, or not exactly one of ``conf``
+                and ``dataset`` is given.
         """
         values, settings = dict[str, str](), dict[str, str]()
         for key, text in options.items():
@@ -127,10 +128,10 @@ class SourceOptions:
 
     @property
     def keeps_history(self) -> bool:
-        """Return whether work units are planned as the next run would.
+        """Return whether to plan only work units that are due for the next run.
 
         Raises:
-            ConfigError: the option is neither true nor false.
+            ConfigError: the option is not ``true`` or ``false``.
         """
         text = self.text("history").lower()
         if text not in {"", "true", "false"}:

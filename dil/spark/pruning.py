@@ -1,7 +1,7 @@
 """Finds Parquet row groups that a query's filters rule out, by the statistics in the footer.
 
-Spark applies its filters to all rows that are read, so a filter is only used to read less. If a
-comparison has no sure answer, the row group is read.
+Spark itself applies the filters to all rows that are read, so filters are used here only to read
+less. If a comparison has no sure answer, the row group is read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Condition:
     value: Any
 
     def may_hold(self, statistics: Statistics) -> bool:
-        """Return whether a row of a row group may meet the condition."""
+        """Return whether any row of a row group may meet the condition."""
         found = statistics(self.column)
         if found is None:
             return True
@@ -41,11 +41,11 @@ class Condition:
             return nulls > 0
         if self.kind == "IsNotNull":
             return nulls < rows
-        if isinstance(least, float):  # NaN is in no statistics, and above all others to Spark
+        if isinstance(least, float):  # statistics lack NaN, which Spark orders above all numbers
             return True
         try:
             return _COMPARED[self.kind](least, most, self.value)
-        except TypeError:  # null, or of another kind than the file's values
+        except TypeError:  # the value is null, or of another kind than the file's values
             return True
 
 
@@ -56,18 +56,18 @@ class Pruning:
     conditions: tuple[Condition, ...]
 
     def __call__(self, statistics: Statistics) -> bool:
-        """Return whether a row of a row group may meet all of them."""
+        """Return whether the row group may have rows for each of the conditions."""
         return all(each.may_hold(statistics) for each in self.conditions)
 
 
 def pruning_of(filters: Sequence[object]) -> Pruning:
-    """Return the conditions of Spark's filters, without filters that statistics cannot answer."""
+    """Return the conditions for those of Spark's filters that statistics can answer."""
     known = (*_COMPARED, "IsNull", "IsNotNull")
     found = []
     for each in filters:
         kind = type(each).__name__
         attribute: tuple[str, ...] = getattr(each, "attribute", ())
-        # A name with a dot is that of a member in a footer as well.
+        # In a footer, a name with a dot may also be the name of a member.
         if kind in known and len(attribute) == 1 and "." not in attribute[0]:
             found.append(Condition(kind, attribute[0], getattr(each, "value", None)))
     return Pruning(tuple(found))

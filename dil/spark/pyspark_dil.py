@@ -1,6 +1,6 @@
 """The module that Spark finds: it looks for ``DefaultSource`` in modules named ``pyspark_*``.
 
-The wheel has this file next to the packages, as ``pyspark_dil.py``, and so has an editable install.
+The wheel and an editable install have this file next to the packages, as ``pyspark_dil.py``.
 """
 
 from dil.spark.source import DilDataSource as DefaultSource

@@ -1,8 +1,8 @@
 """The data source: chooses the reader that the options ask for, and gives its columns.
 
-Spark makes it in a process beside the driver, hands it to others by pickling it, and shows its name
-in plans: it holds the options as given and as parsed, and never a secret of the job. Each of these
-processes imports only the readers that it needs.
+Spark makes the data source in a process beside the driver, pickles it for other processes, and
+shows its name in plans. So the data source holds the options as given and as parsed, and never a
+secret of the job. Each of these processes imports only the readers that it needs.
 """
 
 from __future__ import annotations

@@ -48,10 +48,10 @@ def source_job(options: SourceOptions) -> Job:
 
 
 def source_schema(options: SourceOptions, job: Job) -> pa.Schema:
-    """Return the columns of a job's rows: declared columns, else those of the source's first rows.
+    """Return the columns of a job's rows: as declared, else as in the source's first rows.
 
     Raises:
-        ConfigError: there are no rows to infer the columns from, or there is no such column.
+        ConfigError: the source has no rows from which to infer the columns.
         SourceError: the source refuses.
     """
     schema = _declared(job)
@@ -86,7 +86,7 @@ def _refuse(job: Job) -> None:
     """Refuse jobs whose source gives no rows, or whose requests change data at the source.
 
     Raises:
-        ConfigError: the job is such a job.
+        ConfigError: the source gives no rows, or a request changes data.
     """
     connector = load(job.source.connector)
     problem = connector.changes(job) if issubclass(connector, Connector) else None
@@ -132,7 +132,7 @@ def planned_units(job: Job, options: SourceOptions) -> tuple[tuple[WorkUnit, ...
 
 
 def run_of(job: Job, now_ms: int, *, full_extract: bool) -> RunContext:
-    """Return the context that a micro-batch's tasks share; secondary input is read again.
+    """Return the context that a micro-batch's tasks share; this reads secondary input again.
 
     Raises:
         SourceError: secondary input cannot be read.

@@ -19,7 +19,7 @@ from dil.spark.work_units import WorkUnitsReader
 
 @dataclass(frozen=True, slots=True)
 class SourceRows:
-    """The rows that the options ask a source for; it pickles."""
+    """The rows of a source that the options ask for; pickles."""
 
     options: SourceOptions
 

@@ -1,4 +1,4 @@
-"""Streams the source of a job: one stretch of its watermark's time after the other.
+"""Streams the source of a job: reads one stretch of the watermark's time after the other.
 
 An offset has the instant up to which the source was read (``done``), and the now at which the
 offset was computed (``now``); both are epoch ms UTC. The work units of a micro-batch follow only
@@ -37,7 +37,7 @@ _VERSION = 1
 
 
 class StretchPartition(InputPartition):
-    """Work units that one task reads, with their context: each micro-batch has its own now."""
+    """Work units that one task reads, and their context, which has the micro-batch's own now."""
 
     def __init__(self, units: tuple[WorkUnit, ...], run: RunContext) -> None:
         super().__init__(units)
@@ -45,7 +45,7 @@ class StretchPartition(InputPartition):
 
 
 class SourceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Streams the rows of a job's source, as the source has them when a stretch of time is read."""
+    """Streams the rows that a job's source has when a stretch of time is read."""
 
     def __init__(self, job: Job, options: SourceOptions, fit: Fit) -> None:
         _refuse(job)
@@ -56,7 +56,7 @@ class SourceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._until_ms: int | None = None
 
     def __getstate__(self) -> dict[str, object]:
-        """Return only the state that tasks need: a partition brings the rest."""
+        """Return only the state that tasks need; partitions have the rest."""
         return {"_fit": self._fit}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - pyspark's name
@@ -75,7 +75,7 @@ class SourceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> dict[str, Any]:
         """Return the end offset of the next micro-batch; ``start`` if there is nothing new.
 
-        Before Spark 4.2 no arguments are given: then it ends at the present end of the range.
+        Spark before 4.2 gives no arguments: then the micro-batch ends at the range's present end.
         """
         with shown_errors(self._job):
             begin = self.initialOffset() if start is None else start
@@ -100,7 +100,7 @@ class SourceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._until_ms = self._now()
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - pyspark's name
-        """Return the offset of the range's end, which shows how far the stream is behind."""
+        """Return the offset of the range's end, so that Spark can show the stream's delay."""
         with shown_errors(self._job):
             now_ms = self._now()
             ends = cut(self._job.planning, now_ms=now_ms).ends
@@ -122,7 +122,7 @@ class SourceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition; runs on an executor."""
         if not isinstance(partition, StretchPartition):
-            return  # Spark reads one partition without a value where there is none
+            return  # if there is no partition, Spark reads one without a value
         reader = WorkUnitsReader((), partition.run, self._fit)
         yield from reader.read(UnitsPartition(partition.value))
 
@@ -154,7 +154,7 @@ def _refuse(job: Job) -> None:
     """Refuse sources whose progress is not an instant of time.
 
     Raises:
-        ConfigError: the job has such a source.
+        ConfigError: the progress of the source is not an instant of time.
     """
     spec = job.planning
     fix = "Let `dil run` publish it (ms.stream.mode=ingest), and stream the dataset."

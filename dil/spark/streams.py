@@ -26,7 +26,7 @@ _LATEST, _EARLIEST = "latest", "earliest"
 
 
 class DatasetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Streams the rows of a dataset, each once."""
+    """Streams the rows of a dataset, each row once."""
 
     def __init__(self, job: Job, options: SourceOptions, target: pa.Schema) -> None:
         self._job = job
@@ -40,7 +40,7 @@ class DatasetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._reading: DatasetReading = reading_of(job, target)
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the state for tasks, without the driver's parts such as the store's login."""
+        """Return the state for tasks; it lacks parts for the driver, such as the store's login."""
         return {"_reading": self._reading}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - pyspark's name
@@ -72,7 +72,7 @@ class DatasetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> dict[str, Any]:
         """Return where the next micro-batch ends; ``start`` if there is nothing new.
 
-        Before Spark 4.2 no arguments are given: then it ends at the dataset's end.
+        Spark before 4.2 gives no arguments: then the micro-batch ends at the dataset's end.
         """
         with shown_errors(self._job), opened_chain(self._job, self._now_ms) as chain:
             until = self._until or chain.head
@@ -89,7 +89,7 @@ class DatasetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._until = chain.head
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - pyspark's name
-        """Return the offset of the dataset's end, which shows how far the stream is behind."""
+        """Return the offset of the dataset's end, so that Spark can show the stream's delay."""
         with shown_errors(self._job), opened_chain(self._job, self._now_ms) as chain:
             return dict(as_json(chain.head))
 

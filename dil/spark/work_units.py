@@ -32,7 +32,7 @@ class UnitsPartition(InputPartition):
 
 
 class WorkUnitsReader(DataSourceReader):
-    """Reads the work units of a job; ``run`` is the context that all of them share."""
+    """Reads the work units of a job; ``run`` is the context that all work units share."""
 
     def __init__(self, units: tuple[WorkUnit, ...], run: RunContext, fit: Fit) -> None:
         self._units = units
@@ -40,14 +40,14 @@ class WorkUnitsReader(DataSourceReader):
         self._fit = fit
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the state for tasks without the plan: each task has its part of it."""
+        """Return the state for tasks without the plan; each task has its own part of the plan."""
         return {**self.__dict__, "_units": ()}
 
     def partitions(self) -> list[InputPartition]:
         """Return a partition for each work unit.
 
-        A job with a rate or a budget of requests has only one partition: its requests are counted
-        in the process that sends them.
+        A job with a rate or a budget of requests has only one partition: a process can count only
+        the requests that it sends itself.
         """
         if self._units and RequestLimits.of(self._run.job):
             return [UnitsPartition(self._units)]
@@ -57,9 +57,9 @@ class WorkUnitsReader(DataSourceReader):
         """Yield the rows of a partition; runs on an executor.
 
         Raises:
-            DilQueryError: a work unit failed, and with it the query.
+            DilQueryError: a work unit failed, so the query fails.
         """
-        # Spark reads one partition without a value where there is none.
+        # If there is no partition, Spark reads one without a value.
         units: tuple[WorkUnit, ...] = partition.value or ()
         run = self._run
         join_import_path(run.job.running.plugin_path)

@@ -15,7 +15,7 @@ _GROWTH = 2
 class Admission:
     """Guesses, from earlier micro-batches, how many work units fit the limits of rows and bytes.
 
-    ``limit`` is the most that any micro-batch may have, None for no limit.
+    ``limit`` is the most work units that any micro-batch may have, None for no limit.
     """
 
     spec: StreamSpec

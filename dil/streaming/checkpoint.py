@@ -1,8 +1,8 @@
 """The checkpoint folder of a stream: its epoch, and the range of each of its last micro-batches.
 
-The chain is the truth, and the checkpoint is only a copy: if it is deleted, a new epoch begins. The
-checkpoint shows whether the chain is older than the stream, because it was restored from a backup.
-``offsets/N`` is written before micro-batch N runs, ``commits/N`` when it is committed.
+The chain is the truth, and the checkpoint is only a copy: if the checkpoint is deleted, a new epoch
+begins. If the chain was restored from a backup, the checkpoint shows that the chain is older than
+the stream. ``offsets/N`` is written before micro-batch N runs, ``commits/N`` after its commit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class CheckpointFolder:
         self._folder = folder.rstrip("/")
 
     def begin(self, known: StreamState | None, *, forces_new: bool = False) -> str:
-        """Return the continued or the new epoch; ``known`` is the chain's newest micro-batch.
+        """Return the epoch, continued or new; ``known`` is the chain's newest micro-batch.
 
         Raises:
             CheckpointAheadError: the checkpoint is ahead of the chain.
@@ -85,7 +85,7 @@ class CheckpointFolder:
         self._put(OFFSETS, batch.number, compact(members))
 
     def commit(self, batch: MicroBatch, end: JsonObject) -> None:
-        """Write the end of a committed micro-batch, which counts even without this record."""
+        """Write the end of a committed micro-batch; the commit counts even without this record."""
         try:
             self._put(COMMITS, batch.number, compact({"v": 1, "end": end}))
             for kind in (OFFSETS, COMMITS):

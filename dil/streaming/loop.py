@@ -1,7 +1,7 @@
-"""The loop of a stream: finds due work, reads it in micro-batches, waits, until it has to stop.
+"""The loop of a stream: finds due work, reads it in micro-batches, waits, and so on until the end.
 
-Only the chain has the position of a stream: a stream that was killed at any moment, or whose
-checkpoint is gone, resumes after the last commit.
+Only the chain has the position of a stream. So a stream resumes after the last commit, even if it
+was killed at any moment or its checkpoint is gone.
 """
 
 from __future__ import annotations
@@ -56,8 +56,9 @@ def _never() -> bool:
 class Surroundings:
     """The stream's inputs from outside: clocks, and requests to stop.
 
-    ``now_ms`` is the now of planning (epoch ms UTC), ``stops`` returns whether the stream should
-    end between two micro-batches. ``forces_new_epoch`` ignores a checkpoint of another chain.
+    ``now_ms`` returns the now of planning (epoch ms UTC), ``stops`` returns whether the stream
+    should end between two micro-batches. If ``forces_new_epoch`` is true, a checkpoint of another
+    chain is ignored.
     """
 
     now_ms: Callable[[], int]
@@ -71,7 +72,7 @@ class Surroundings:
 class StreamLoop:
     """One stream from its start to its end, in one process under one lease.
 
-    ``is_dated`` says that its work units have times, so that it can be behind.
+    ``is_dated`` says that the work units have times, so that the stream can be behind.
     """
 
     spec: StreamSpec
@@ -95,7 +96,7 @@ class StreamLoop:
             ConfigError: the configuration is wrong.
             LeaseLostError: another run took over.
             CheckpointAheadError: the chain is older than the stream.
-            DilError: finding due work failed, in a stream that ends when it has caught up.
+            DilError: the stream is no service, and could not find due work.
         """
         started = self.around.monotonic()
         if self.spec.every_ms is not None:
@@ -122,7 +123,7 @@ class StreamLoop:
         seconds = self.around.monotonic() - started
         self._delete_stop_file()  # the file must not stop the next run
         if why:
-            # Otherwise a service that could never read would end as if nothing were due.
+            # Otherwise a service that never read successfully would end as if nothing were due.
             only_failed = self._failures > 0 and not self._went_well
             failed = only_failed or self._is_stuck
             done = totals.report(run_id, seconds, why, failed=failed, was_stopped=True)
@@ -130,7 +131,7 @@ class StreamLoop:
         return totals.report(run_id, seconds, failed=self._failures > 0)
 
     def _round(self, totals: Totals, admission: Admission) -> RunReport | None:
-        """Read all due work; return the report of the last micro-batch, None without one."""
+        """Read all due work; return the report of the last micro-batch, None if there was none."""
         last, self._left, self._has_more = None, 0, False
         try:
             look = self.batches.look(self.around.now_ms())

@@ -28,8 +28,8 @@ class Patience:
     """Recent failures of this process; a new process tries everything at once.
 
     A micro-batch that fails is tried again with the same work units. After five failures each work
-    unit is read alone, and one that fails alone is held back, longer each time, while the others
-    continue.
+    unit is read alone. A work unit that fails alone is held back, longer each time, while the
+    others continue.
     """
 
     _batch: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Patience:
     _held: dict[str, _Waiting] = field(default_factory=dict)
 
     def failed_together(self, signatures: Iterable[str]) -> None:
-        """Note that a micro-batch failed, and nothing of it is recorded."""
+        """Note that a micro-batch failed, and that state has no record of its work units."""
         batch = tuple(signatures)
         self._times = self._times + 1 if batch == self._batch else 1
         self._batch = batch
@@ -47,7 +47,7 @@ class Patience:
             self._batch, self._times = (), 0
 
     def failed_alone(self, signatures: Iterable[str], now_s: float) -> None:
-        """Note that state has the failures of these work units, so others may overtake them."""
+        """Note that state has the failures of these work units, so that others may go first."""
         for signature in signatures:
             failures = self._held[signature].failures + 1 if signature in self._held else 1
             self._held[signature] = _Waiting(failures, now_s + backoff_s(failures))
@@ -71,7 +71,7 @@ class Patience:
 
     @property
     def again(self) -> Collection[str]:
-        """Return the work units of the micro-batch that failed last, which has to be repeated."""
+        """Return the work units of the last failed micro-batch, which have to be read again."""
         return frozenset(self._batch)
 
     @property

@@ -14,7 +14,7 @@ from dil.streaming.patience import Patience
 class Due:
     """The work units of one micro-batch, as a plan of their own.
 
-    ``is_alone``: it has only one work unit, whose failure is recorded.
+    ``is_alone`` says that there is only one work unit, whose failure is recorded.
     """
 
     plan: Plan
@@ -22,7 +22,7 @@ class Due:
 
     @property
     def signatures(self) -> tuple[str, ...]:
-        """Return the signatures of its work units."""
+        """Return the signatures of the work units."""
         return tuple(unit.signature for unit in self.plan.work_units)
 
 
@@ -31,7 +31,7 @@ def micro_batches(
 ) -> Iterator[Due]:
     """Yield micro-batches in the plan's order; each gets its size when it is requested.
 
-    The frontier of each stays below the due work units that are unread or held back.
+    The frontier of each micro-batch stays below the due work units that are unread or held back.
     """
     work, lowest_held = _work(due, patience, now_s)
     place = 0
@@ -46,7 +46,7 @@ def micro_batches(
         taken = _together(work[place : place + size], patience)
         place += len(taken)
         left = work[place:]
-        # The plan's order is that of time; another order is short enough to be walked.
+        # A plan is in order of time; a list in another order is short enough to be walked.
         lows = [unit.partition.low for unit in (left[:1] if work is due.work_units else left)]
         lows += [] if lowest_held is None else [lowest_held]
         plan = replace(
@@ -72,7 +72,7 @@ def _work(due: Plan, patience: Patience, now_s: float) -> tuple[Sequence[WorkUni
 
 
 def _together(taken: Sequence[WorkUnit], patience: Patience) -> list[WorkUnit]:
-    """Return the work units before the first one that has to be read alone, or only that one."""
+    """Return the work units before the first that must be read alone; if none are, that one."""
     found = list[WorkUnit]()
     for unit in taken:
         if found and patience.is_alone(unit):

@@ -1,4 +1,4 @@
-"""Sums the reports of a stream's micro-batches to one report of bounded size."""
+"""Sums the reports of a stream's micro-batches into one report of bounded size."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Totals:
         )
 
     def add_look(self, look: Look) -> None:
-        """Add the earlier runs that were finished before a look, and why nothing is due."""
+        """Add the earlier runs that ``look`` finished, and the reason why nothing is due."""
         self._why_nothing = look.why_nothing
         recovered = dict.fromkeys((*self._sum.recovered, *look.recovered))
         self._sum = replace(self._sum, recovered=tuple(recovered)[-_FAILURES:])
@@ -69,7 +69,7 @@ class Totals:
                 self._notes.setdefault(note)
 
     def add_failure(self, error: DilError) -> None:
-        """Add the error because of which no micro-batch could begin."""
+        """Add an error that kept a micro-batch from beginning."""
         failure = ReportedFailure(None, error.code, error.message, error.fix)
         self._sum = replace(self._sum, failures=_kept((*self._sum.failures, failure)))
 

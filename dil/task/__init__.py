@@ -1,1 +1,1 @@
-"""Takes one work unit through connector, extractor, converters and writer; knows no Spark."""
+"""Takes a work unit through connector, extractor, converters and writer; knows no Spark."""

@@ -1,6 +1,6 @@
 """One attempt at a work unit: from its first request to its staged files; knows no Spark.
 
-Runs on an executor. Data and protocol errors never leave as exceptions: they come back in the
+An attempt runs on an executor. It never raises errors of data and protocol: it returns them in its
 report, because Spark would keep only their text, and would decide about retries itself.
 """
 
@@ -61,7 +61,7 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
 
     Raises:
         ResumeRefusedError: the source does not resume where an earlier attempt stopped. The files
-            of this run's attempts are deleted, so that the next attempt starts again.
+            of this run's attempts are deleted, so that the next attempt starts from the beginning.
     """
     run, unit, job = attempt.run, attempt.unit, attempt.job
     started = attempt.clocks.monotonic()
@@ -217,7 +217,8 @@ def pages_of(
 ) -> Generator[tuple[Page, RequestValues], None, None]:
     """Yield pages with the values of their requests; preprocessors unpack bytes first.
 
-    Close it: preprocessors hold processes and folders until then. ``known_schema`` is RunContext's.
+    Close the generator: preprocessors hold processes and folders until then. ``known_schema`` is
+    the member of RunContext.
     """
     if not isinstance(session, ByteSession):
         yield from walk_rows(session, walk)
@@ -237,7 +238,7 @@ class _Progress:
     bytes: int = 0
 
     def report(self, counters: WalkCounters, rows_of_page: int) -> None:
-        """Report the progress since the last call; the page's own rows are not counted yet."""
+        """Report the progress since the last call; ``counters`` lacks the rows of this page."""
         asked, rows = counters.asked, counters.rows + rows_of_page
         self.coordinator.progress(
             requests=asked - self.asked,
@@ -253,7 +254,7 @@ def _translate_resume_errors(job: Job, checkpoints: Checkpoints) -> Iterator[Non
 
     Types that were inferred from the earlier pages are fixed by their files; rows that do not fit
     may well fit types that are inferred from all pages together, so reading starts again. If the
-    payload now begins with other rows than those that were sent, nothing is sent again.
+    payload does not begin with the rows that were sent, nothing is sent again.
 
     Raises:
         ResumeRefusedError: the attempt has to start again.
@@ -282,7 +283,7 @@ def refuse_too_few_rows(counters: WalkCounters, least: int) -> None:
     """Refuse a work unit that gave fewer rows than the job asks for.
 
     Raises:
-        SourceContractError: there are fewer rows.
+        SourceContractError: the work unit has fewer rows.
     """
     if counters.rows < least:
         counters.is_void = True
@@ -294,7 +295,7 @@ def refuse_too_few_rows(counters: WalkCounters, least: int) -> None:
 
 
 def failure_of(error: Exception, job: Job, clean: Callable[[str], str]) -> Failure:
-    """Return why an attempt failed, without secrets; failures travel as data."""
+    """Return the failure of an attempt, without secrets."""
     connector = job.source.connector.qualname
     if ran_out_of_memory(error):
         failure = Failure.of(out_of_memory(job))

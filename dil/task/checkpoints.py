@@ -1,7 +1,7 @@
-"""Progress inside a work unit, which is kept between pages and resumed by a later attempt.
+"""Keeps the progress inside a work unit between pages, so that a later attempt can resume.
 
-``ms.state.cursor.commit=page`` switches it on (rule C32). Nothing of it is
-visible before the whole work unit is published.
+``ms.state.cursor.commit=page`` switches this on (rule C32). Readers see no rows before the whole
+work unit is published.
 """
 
 from __future__ import annotations
@@ -92,10 +92,10 @@ class _PageEnd:
 class Checkpoints:
     """The page log of one attempt; does nothing if the job keeps only whole work units.
 
-    ``resume`` sets three attributes. ``has_resumed``: pages of an earlier attempt are part of this
-    one. ``read_since``: the now, epoch ms UTC, of the run that read the first page.
-    ``refused_before``: the refused payload rows that earlier attempts put aside, by the number of
-    their request.
+    ``resume`` sets three attributes. ``has_resumed`` says that this attempt continues the pages of
+    an earlier one. ``read_since`` is the now (epoch ms UTC) of the run that read the first page.
+    ``refused_before`` has the refused payload rows that earlier attempts put aside, by the number
+    of their request.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Checkpoints:
         return _log_owner(self._attempt)
 
     def resume(self, resume_from: ResumeFrom) -> PagingPosition | None:
-        """Begin with the pages of an earlier attempt; return its last position, None without pages.
+        """Take over an earlier attempt's pages; return the position after them, None if none exist.
 
         Raises:
             WriteError: the earlier files cannot be copied; they stay as they are.
@@ -150,7 +150,7 @@ class Checkpoints:
         return position
 
     def page_done(self, position: PagingPosition) -> None:
-        """Keep a complete page, at once or together with later pages.
+        """Keep a complete page, now or together with later pages.
 
         Raises:
             WriteError: the file system refused.

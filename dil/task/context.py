@@ -39,9 +39,10 @@ class Clocks:
 class TaskContext:
     """Resources that the work units of one task share; closed when the last of them has ended.
 
-    ``clean`` masks the job's secrets in a text. ``shared`` holds resources that their sessions
-    share. ``filesystem`` is that of the staging folder. ``results`` takes their results, None if
-    each attempt writes its own. ``cramped`` are signatures of work units that ran out of memory.
+    ``clean`` masks the job's secrets in a text. ``shared`` holds resources that the work units'
+    sessions share. ``filesystem`` has the staging folder. ``results`` takes the results of the work
+    units, None if each attempt writes its own. ``cramped`` are signatures of work units that ran
+    out of memory.
     """
 
     def __init__(
@@ -66,8 +67,8 @@ class TaskContext:
 class AttemptContext:
     """One attempt at a work unit.
 
-    ``folder`` is its staging folder; no other attempt has such names in it. ``rows`` are the rows
-    that Spark reads for the attempt, None if the connector reads by itself.
+    ``folder`` is the attempt's staging folder; other attempts use other file names there. ``rows``
+    are the rows that Spark reads for the attempt, None if the connector itself reads them.
     """
 
     task: TaskContext
@@ -116,6 +117,6 @@ class AttemptContext:
 
     @property
     def scope(self) -> ParameterScope:
-        """Return the scope of the parameters of its requests."""
+        """Return the scope of the parameters of the attempt's requests."""
         run = self.run
         return ParameterScope.of(self.unit, full_extract=run.full_extract, secondary=run.secondary)

@@ -1,7 +1,7 @@
 """The rows that a work unit sends, and an attempt's records of sending (docs/egress.md).
 
-The rows are read in the task. They are sent again only if that does no harm, or if it is known
-which of them the receiver took.
+The task reads the rows. It sends rows again only if that does no harm, or if it is known which rows
+the receiver took.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def must_not_repeat(job: Job) -> bool:
 def sent_before(run: RunContext, unit: WorkUnit) -> TaskReport | None:
     """Return the report of a work unit that was, or may have been, sent; None to send it now.
 
-    Results of a lost execution of this run count. Rows that another execution may
-    have sent are a failure, unless the job asks to send again (rule U22).
+    A result of a lost execution of this run counts. If another execution may have sent the rows,
+    the report is a failure, unless the job asks to send again (rule U22).
     """
     marker = _start_marker(run, unit)
     if marker is None:
@@ -72,7 +72,9 @@ def sent_before(run: RunContext, unit: WorkUnit) -> TaskReport | None:
 
 
 def payload_batches(job: Job, variables: Mapping[str, JsonValue]) -> Iterator[JsonObject]:
-    """Yield the rows of the payload input that each request sends; its paths may use the variables.
+    """Yield for each request the rows of the payload input that it sends.
+
+    The paths of the input may use the variables.
 
     Raises:
         SourceError: a file is not there or cannot be read.
@@ -84,9 +86,9 @@ def payload_batches(job: Job, variables: Mapping[str, JsonValue]) -> Iterator[Js
 
 
 class Delivery:
-    """What one attempt sends: its rows, and the start marker, refused rows and audit of them.
+    """The rows that one attempt sends, with their start marker, refused rows and audit.
 
-    ``refused`` keeps rows that the receiver refuses, None if such a row fails the attempt.
+    ``refused`` keeps rows that the receiver refuses; None if a refused row fails the attempt.
     """
 
     def __init__(self, attempt: AttemptContext) -> None:
@@ -132,7 +134,7 @@ class Delivery:
         return rows
 
     def record(self, session: ByteSession | RowSession) -> ByteSession | RowSession:
-        """Return the session, which records its requests if the job asks for that."""
+        """Return the session, or one around it that records requests if the job asks for that."""
         trail = None if self._audit is None or session.audits else self.trail
         if trail is None and self._tracker is None:
             return session
@@ -142,7 +144,7 @@ class Delivery:
         return RecordedRowSession(session, recorder)
 
     def finish(self) -> tuple[StagedFile, ...]:
-        """End the audit, make the files of refused rows durable, and return them.
+        """End the audit, make the files of refused rows durable, and return these files.
 
         Raises:
             WriteError: a file cannot be written.
@@ -181,8 +183,8 @@ class Delivery:
     def fail(self, failure: Failure) -> Failure:
         """Note in the start marker how the attempt failed; return the failure for the report.
 
-        If rows must not be sent twice, and some were or may have been taken, then neither another
-        attempt nor the next run repeats this attempt.
+        If rows must not be sent twice, and the receiver took some or may have taken some, then
+        neither another attempt nor the next run repeats this attempt.
         """
         if self._marker is None or self._tracker is None or not self._has_begun:
             return failure
@@ -207,7 +209,7 @@ class Delivery:
         return final
 
     def _count_kept(self) -> int:
-        """Return how many requests a later attempt need not repeat, by the log of this one."""
+        """Return how many requests a later attempt need not repeat, by this attempt's page log."""
         if self._attempt.job.running.page_commit_s is None:
             return 0
         folder = self._attempt.folder

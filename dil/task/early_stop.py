@@ -1,4 +1,4 @@
-"""Decides by the reports of finished work units whether another one should begin."""
+"""Decides by the reports of finished work units whether another work unit should begin."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _EVIDENCE = 3
 
 
 def quota_spent(why: str, fix: str = "") -> Failure:
-    """Return the failure of a run that ended before its last work unit began."""
+    """Return the failure of a run whose quota was spent before its last work unit began."""
     return Failure(QuotaError.code, f"no further work unit was begun: {why}", fix=fix)
 
 
 class EarlyStop:
     """Looks at each report once, as reports come in.
 
-    A spent quota ends the run at once: the source gives nothing more before it is renewed. A source
-    that refuses every work unit ends it early (rule P37): the first reports all failed, all
-    for credentials, or for the same unreachable source.
+    A spent quota ends the run at once: the source gives nothing more before the quota is renewed. A
+    source that refuses every work unit ends the run early (rule P37): if all of the first reports
+    failed, either all for credentials, or all because the source was unreachable.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class EarlyStop:
         self._has_hope = False
 
     def look(self, reports: Sequence[TaskReport]) -> Failure | None:
-        """Return why the remaining work units would fail like these, None while there is hope.
+        """Return why the remaining work units would fail, too; None while there is hope.
 
         ``reports`` begin with the reports of the last look; new ones follow.
         """

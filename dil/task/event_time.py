@@ -70,8 +70,8 @@ class EventRows:
     ) -> None:
         """Keep the settings by which rows are judged; ``now_ms`` is the run's now, epoch ms UTC.
 
-        ``known_schema`` is the dataset's: rows may lack a column of it. ``late`` takes late rows
-        under ms.late.action=side_table.
+        ``known_schema`` is the dataset's schema, of which rows may lack a column. ``late`` takes
+        late rows under ms.late.action=side_table.
         """
         self._spec = spec
         self._effective = context.effective
@@ -89,12 +89,12 @@ class EventRows:
         self._late = self._most_late = self._dropped = self._put_beside = 0
 
     def measure_by(self, new: NewRows | None) -> None:
-        """Measure the lateness of new rows with ``new``; call this before the first batch."""
+        """Let ``new`` measure the lateness of new rows; call this before the first batch."""
         self._new = new
 
     @property
     def put_aside(self) -> int:
-        """Return how many rows were refused, or left out as late."""
+        """Return how many rows were refused, or left out because they were late."""
         return self._refused + self._dropped
 
     def judged(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -119,10 +119,10 @@ class EventRows:
             raise self._too_late()
 
     def tally(self) -> EventTally:
-        """Return the sum of the rows so far.
+        """Return the tally of the rows so far.
 
         Raises:
-            ConversionError: rows are of too many partitions, or of one without a delay.
+            ConversionError: rows belong to too many partitions, or to a partition without a delay.
         """
         self._tally_waiting()
         return EventTally(
@@ -312,14 +312,14 @@ class TimesOfRows:
         return str(compile_path(self.path).steps[0]) if is_jsonpath(self.path) else self.path
 
     def __call__(self, batch: pa.RecordBatch) -> pa.Int64Array:
-        """Return event times in epoch ms UTC, null where there is none."""
+        """Return event times in epoch ms UTC, null for rows that have none."""
         return event_times(batch, self.path)
 
 
 def new_rows_of(
     job: Job, context: EventContext, unit: WorkUnit, known_schema: str
 ) -> NewRows | None:
-    """Return the measure of a work unit's new rows; None if the run does not measure lateness."""
+    """Return what measures a work unit's new rows; None if the run does not measure lateness."""
     if job.events is None or context.meter is None:
         return None
     return NewRows(

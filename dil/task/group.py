@@ -1,4 +1,4 @@
-"""The work units that one Spark task carries, several of them at a time.
+"""The work units that one Spark task runs, several of them at a time.
 
 A small work unit costs less than Spark's work for a task, and mostly waits for its source. Each
 work unit keeps its own attempts, failure and report (rule P39).
@@ -40,9 +40,10 @@ def run_group(
 ) -> list[TaskReport]:
     """Run work units, ``lanes`` at a time; return the reports, in the order of completion.
 
-    No further work unit begins when the quota is spent, when the source refuses all, or after
-    ``SLICE_S`` seconds: the driver gives the remaining ones to other tasks. With ``is_repeated``,
-    the executor that ran the work units was lost; its complete results count.
+    No further work unit begins when the quota is spent, when the source refuses all work units, or
+    after ``SLICE_S`` seconds: the driver gives the remaining ones to other tasks. If
+    ``is_repeated`` is true, an executor was lost while it ran these work units; the complete
+    results of that executor count.
     """
     has_log = len(units) > 1 and _may_share_a_folder(run.job)
     with closing(TaskContext(run, clocks, has_log=has_log)) as task:
@@ -90,8 +91,8 @@ def _unless_lost(report: TaskReport, failure: Failure | None) -> TaskReport:
 def _may_share_a_folder(job: Job) -> bool:
     """Return whether several work units may share a folder and a result log.
 
-    Not if rows are sent, because a later execution looks for results in the folder of the attempt;
-    not if pages are kept for a later attempt, or files are copied unchanged.
+    They may not if rows are sent, because a later execution looks for results in the folder of the
+    attempt. They may not if pages are kept for a later attempt, or files are copied unchanged.
     """
     return not (
         job.has_input("payload") or job.running.page_commit_s is not None or job.writing.file_name

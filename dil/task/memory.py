@@ -10,7 +10,7 @@ from dil.model.job import Job
 
 
 def ran_out_of_memory(error: BaseException) -> bool:
-    """Return whether a lack of memory caused an error: libraries may wrap MemoryError."""
+    """Return whether a lack of memory caused an error, which may wrap a MemoryError."""
     found: BaseException | None = error
     seen: set[int] = set()
     while found is not None and id(found) not in seen:

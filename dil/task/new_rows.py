@@ -1,6 +1,6 @@
-"""Measures how late the new rows of one attempt come: those that were never published.
+"""Measures how late the new rows of one attempt come; new rows were never published before.
 
-The published rows are read from the dataset's files, and only the columns that distinguish rows. A
+Published rows are read from the dataset's files, only in the columns that distinguish rows. A
 measure never fails a work unit: rows that cannot be compared are counted as unmeasured.
 """
 
@@ -34,13 +34,13 @@ _MEASURING = (DilError, OSError, pa.ArrowException)
 
 
 class NewRows:
-    """Measures the new rows of an attempt; ``close`` it.
+    """Measures the new rows of an attempt; call ``close`` at the end.
 
     Args:
         job: The job.
-        meter: The measure.
-        signature: The work unit's.
-        is_read_again: Whether its rows may have been published before.
+        meter: What the run knows for measuring.
+        signature: The work unit's signature.
+        is_read_again: Whether rows of the work unit may have been published before.
         known_schema: The dataset's schema.
     """
 
@@ -210,7 +210,7 @@ def _identity(job: Job, read: pa.Schema, published: pa.Schema) -> Identity:
     names = list(keys) or [
         each for each in published.names if each in read.names and each not in passing - {at}
     ]
-    # Rows are cut into portions by the first columns: that of the event time varies most.
+    # Rows are cut into portions by the first columns; the event column varies most.
     names = names if keys else sorted(names, key=lambda each: each != at)
     columns = [
         published.field(each)
@@ -236,7 +236,7 @@ def _present(batch: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
 
 
 class _SpillingTables:
-    """Tables that are kept in memory, and in a file of this machine once they are many."""
+    """Tables that are kept in memory, and in a file of this machine if they get many."""
 
     def __init__(self) -> None:
         self.rows: int = 0

@@ -1,4 +1,4 @@
-"""Writes the rows of one attempt: to files to publish, and to files of rows put aside."""
+"""Writes the rows of one attempt: to files for publishing, and to files of rows put aside."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 class Outputs:
     """The writers of one attempt.
 
-    ``staged`` is the writer that makes checkpoints: jobs with checkpoints write through it.
+    ``staged`` is the writer that makes checkpoints; jobs with checkpoints write through it.
     """
 
     def __init__(self, attempt: AttemptContext) -> None:
@@ -115,7 +115,7 @@ class Outputs:
         return files
 
     def closed_rows(self) -> ClosedRows | UnsetType:
-        """Return the counts of rows for closed timelabels, unset if none is closed."""
+        """Return the counts of rows for closed timelabels; UNSET if they are not counted."""
         books = self._attempt.run.books
         if self._closed is None or books is None:
             return UNSET
@@ -123,7 +123,7 @@ class Outputs:
 
     @property
     def schema_text(self) -> str:
-        """Return the schema of the rows as text, empty without a row."""
+        """Return the schema of the rows as text, empty if there are no rows."""
         return "" if self._sink.schema is None else schema_text(self._sink.schema)
 
     def close(self) -> None:
@@ -131,9 +131,10 @@ class Outputs:
         self.quarantine.abort()
 
     def discard(self, *, also_earlier: bool = False) -> None:
-        """Delete the files of a failed attempt, first its result, which makes the attempt count.
+        """Delete the files of a failed attempt; first its result, so that it does not count.
 
-        With ``also_earlier``, files of the work unit's other attempts in this run are deleted, too.
+        If ``also_earlier`` is true, files of the work unit's other attempts in this run are
+        deleted, too.
         """
         folder = self._attempt.folder
         try:
@@ -167,7 +168,7 @@ def _closed_label_rows(attempt: AttemptContext, late: LateRows) -> ClosedLabelRo
 
 
 def _label_at(job: Job) -> Callable[[int], str] | None:
-    """Return the function that labels an instant in epoch ms UTC, None without timelabels."""
+    """Return the function that labels an instant in epoch ms UTC; None if there are no labels."""
     if job.planning.timelabel is None:
         return None
     from dil.planning.timelabels import label_at  # few jobs have labels

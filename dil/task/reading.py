@@ -40,7 +40,7 @@ def read_rows(
 ) -> Generator[pa.RecordBatch, None, None]:
     """Yield the converted rows of a work unit, page by page; runs on an executor.
 
-    Close the generator: the session is open until then. ``clean`` masks the job's secrets in a
+    Close the generator: the session stays open until then. ``clean`` masks the job's secrets in a
     text.
 
     Raises:

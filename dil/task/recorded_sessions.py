@@ -1,7 +1,7 @@
-"""Sessions whose requests are recorded: in the audit, and for rows that must not be repeated.
+"""Sessions that record their requests: in the audit, and for rows that must not be sent twice.
 
 If anything fails after an answer, such as its conversion, the records show that the receiver took
-the row, so no row is sent again unnoticed.
+the row. So no row is sent again unnoticed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class DeliveryTracker:
     """The state of the requests of one attempt that carry rows.
 
     ``count_kept`` returns how many requests, including those of earlier attempts, have their
-    answers in the page log, so that a later attempt need not repeat them. ``is_open``: a request
+    answers in the page log; a later attempt need not repeat them. ``is_open`` says that a request
     was sent, and its outcome is not known yet.
     """
 
@@ -71,7 +71,7 @@ class DeliveryTracker:
 
 
 class TrackedTrail(AuditTrail):
-    """An audit trail that reports unrecorded requests to a tracker; such requests are not sent."""
+    """An audit trail that tells a tracker if it cannot record a request, which is then not sent."""
 
     def __init__(self, trail: AuditTrail, tracker: DeliveryTracker) -> None:
         self._trail = trail
@@ -102,7 +102,7 @@ class _Call:
 class Recorder:
     """Records the calls of a session in an audit trail and a tracker; each may be None.
 
-    ``trail`` is the audit of a session that does not audit its requests itself.
+    ``trail`` is None if the session itself audits its requests.
     """
 
     job: Job

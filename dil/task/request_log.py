@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 def request_log(
     clean: Callable[[str], str], *, shows_curl: bool
 ) -> Callable[[Session, RequestValues], None]:
-    """Return the function that logs requests, with -v or if curl lines are shown.
+    """Return the function that logs requests if -v is given or curl lines are shown.
 
     ``clean`` masks secrets. The log would mask the rest of a line behind a credential, so the parts
     of a request are masked one by one.

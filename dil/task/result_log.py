@@ -1,8 +1,8 @@
 """Makes the results of one task's work units durable, several at a time (rule C28).
 
-An attempt that is alone in its task writes its own result, and waits for the disk. With many small
-work units, each would wait longer than it works. So the work units of one task share a folder and a
-result log: each file ``results-<n>.jsonl`` is written when the files that it names are durable.
+An attempt that is alone in its task writes its own result, and waits for the disk. Many small work
+units would each wait longer than they work. So the work units of one task share a folder and a
+result log: a file ``results-<n>.jsonl`` is written when the files that it names are durable.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ LONGEST_S = 0.2
 
 
 class ResultLog:
-    """Takes results of complete attempts; after ``close`` each is durable, or in ``lost``.
+    """Takes results of complete attempts; after ``close`` each result is durable, or in ``lost``.
 
     ``folder`` is the task's staging folder. A separate thread writes the collected results after
     ``LONGEST_S`` seconds, or when there are ``MOST_UNITS``, so that a slow work unit does not delay
-    the others. ``lost`` has the failures by signature.
+    the others. ``lost`` has the failures by signature of the work unit.
     """
 
     def __init__(self, run: RunContext, filesystem: Filesystem) -> None:

@@ -25,14 +25,14 @@ def secondary_access(job: Job) -> SecondaryAccess:
 
 
 def authentication_reader(job: Job) -> Callable[[], Mapping[str, Secret]] | None:
-    """Return the function that reads authentication input again, None without one (rule S11)."""
+    """Return what reads the authentication input again (rule S11), None if there is no input."""
     if not job.has_input("authentication"):
         return None
     return partial(read_authentication, job.secondary, secondary_access(job))
 
 
 def validation_reader(job: Job) -> Callable[[], Iterator[JsonObject]] | None:
-    """Return the reader of the rows for in-flow validation, None without such input."""
+    """Return the reader of the rows for in-flow validation, None if there is no such input."""
     if not job.has_input("validation"):
         return None
     return partial(read_validation, job.secondary, secondary_access(job))

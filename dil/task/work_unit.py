@@ -1,4 +1,4 @@
-"""Runs a work unit with retries until an attempt succeeds, none can help, or none is left."""
+"""Runs a work unit until an attempt succeeds, no retry can help, or no retry is left."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def run_work_unit(run: RunContext, unit: WorkUnit, clocks: Clocks | None = None)
 def run_in_task(task: TaskContext, unit: WorkUnit) -> TaskReport:
     """Run a work unit with its retries; return its staged files or its last failure.
 
-    A failed attempt leaves nothing behind, unless the job keeps progress inside work units: then it
-    leaves its complete pages, and the next attempt resumes after them.
+    A failed attempt usually leaves nothing behind. If the job keeps progress inside work units, the
+    attempt leaves its complete pages, and the next attempt resumes after them.
     """
     run = task.run
     resume_from = ResumeFrom.ANY_RUN
@@ -78,7 +78,7 @@ def repeat_attempts(
     attempt: Callable[[int], TaskReport],
     clocks: Clocks,
 ) -> TaskReport:
-    """Call ``attempt`` with 1, 2 and so on, until one succeeds, none can help, or none is left.
+    """Call ``attempt`` with 1, 2 and so on, until it succeeds, or no retry can help or is left.
 
     Returns:
         The report of the last attempt, with the counters of all attempts.
@@ -117,7 +117,7 @@ def _logged(run: RunContext, unit: WorkUnit, attempt: int) -> AbstractContextMan
 
 
 def _is_lasting(failure: Failure, before: Failure | None) -> bool:
-    """Return whether an attempt failed like the one before, so that waiting does not help."""
+    """Return whether an attempt failed like the attempt before, so that waiting does not help."""
     if before is None or failure.code not in _REPEATED_ALIKE:
         return False
     return (failure.code, failure.error) == (before.code, before.error)

@@ -1,1 +1,1 @@
-"""Doubles and contract suites for connector authors."""
+"""Test doubles and contract suites for the authors of connectors and other plug-ins."""

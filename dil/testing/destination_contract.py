@@ -9,8 +9,8 @@ runs the rest::
         def store(self, tmp_path: Path) -> DestinationHarness:
             return ArchiveHarness(tmp_path)
 
-Commits are carried out in this process, and in children of it that are killed at each line of your
-code. Nothing but tests imports this module: ``dil`` itself does without pytest.
+The tests carry commits out in this process, and in child processes that they kill at each line of
+your code. Only tests import this module: ``dil`` itself does not need pytest.
 """
 
 # ruff: noqa: S101 - these are tests
@@ -51,12 +51,12 @@ class DestinationHarness(ABC):
     """The tests' access to your destination: each test has a new one, without rows.
 
     ``kind`` is your class, in a module that can be imported. ``modes`` are the publish modes to
-    test; unset, those of the class. ``mistakes`` are properties of your job, each with a text that
-    must be refused, empty if the property is needed. ``secrets`` are texts that no name and no
-    message may show. ``code`` is the path prefix of the files at whose lines the tests kill a
-    commit, by default the file of your class; with ``every`` = n, only each n-th line counts.
-    ``can_fork`` is False if a library of yours cannot be used in a child of the process that
-    used it before; its own tests have to show then what a kill does.
+    test, by default the modes of the class. ``mistakes`` are pairs: a property of your job, and a
+    text for it that must be refused, empty if the property is required. ``secrets`` are texts that
+    no name and no message may show. ``code`` is the path prefix of the files at whose lines the
+    tests kill a commit, by default the file of your class. If ``every`` is n, they kill only at
+    each n-th line. ``can_fork`` is False if a library of yours cannot be used in a child of a
+    process that used it before; then your own tests have to show what a kill does.
     """
 
     kind: type[Destination]
@@ -72,9 +72,9 @@ class DestinationHarness(ABC):
 
     @abstractmethod
     def properties(self) -> Mapping[str, str]:
-        """Return the properties of a job that publishes here, ``ms.destination.class`` with them.
+        """Return the properties of a job that publishes here, including ``ms.destination.class``.
 
-        The name, the source, the watermark, the state and the publish mode are the suite's.
+        The suite sets the name, the source, the watermark, the state and the publish mode.
         """
 
     @abstractmethod
@@ -90,7 +90,7 @@ class DestinationHarness(ABC):
         pytest.skip("this store cannot be taken away")
 
     def job(self, mode: PublishMode, **changes: str) -> Job:
-        """Load a job that publishes here; of changes, ``__`` in a name is a dot.
+        """Load a job that publishes here; ``__`` in the name of a change is a dot.
 
         Raises:
             ConfigError: the job is wrong.
@@ -105,12 +105,12 @@ class DestinationHarness(ABC):
         return Trial(self.folder).job(given, **changes)
 
     def open(self, mode: PublishMode = _APPEND) -> Opened:
-        """Return a new instance of the destination, as a new process would make it."""
+        """Return the destination in a new instance, as a new process would make it."""
         return Opened(self.job(mode))
 
 
 class Opened:
-    """The destination of a job, and commits for it."""
+    """The destination of a job, and methods that make commits for it."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -136,7 +136,7 @@ class Opened:
         return Move(str(path), target)
 
     def intent(self, run_id: str, *moves: Move, removes: Sequence[PublishedFile] = ()) -> Intent:
-        """Decide a commit, as a run does before it records it."""
+        """Return the intent of a commit, as a run decides it before it records the commit."""
         commit = Commit(
             run_id=run_id,
             config_digest=self.job.digest,
@@ -167,7 +167,7 @@ class Opened:
 
 
 class DestinationContract:
-    """The tests; subclass it, see the top of this module."""
+    """The tests; subclass this class, see the top of the module."""
 
     @pytest.fixture
     def store(self) -> DestinationHarness:
@@ -190,7 +190,7 @@ class DestinationContract:
         assert store.open().destination.has_landed(intent)
 
     def test_published_twice_is_published_once(self, store: DestinationHarness) -> None:
-        """The next run carries out what this one may have carried out already."""
+        """The next run may carry out a commit again that this run has carried out already."""
         opened = store.open()
         intent = opened.intent("run-1", opened.move("run-1", "a", 1, 2))
         opened.destination.carry_out(intent)
@@ -199,13 +199,13 @@ class DestinationContract:
         assert _ids(store) == [1, 2]
 
     def test_runs_add_to_each_other(self, store: DestinationHarness) -> None:
-        """With ``append`` every commit adds its rows, also equal ones."""
+        """Under ``append``, every commit adds its rows, even if equal rows exist."""
         store.open().publish("run-1", "a", 1, 2)
         store.open().publish("run-2", "a", 2, 3)
         assert _ids(store) == [1, 2, 2, 3]
 
     def test_a_commit_has_landed_by_itself(self, store: DestinationHarness) -> None:
-        """Another commit before or after it says nothing about it."""
+        """``has_landed`` is right for each commit, whatever other commits landed."""
         first = store.open().publish("run-1", "a", 1)
         opened = store.open()
         second = opened.intent("run-2", opened.move("run-2", "a", 2))
@@ -228,7 +228,7 @@ class DestinationContract:
     # Modes
 
     def test_a_replace_leaves_its_own_rows_alone(self, store: DestinationHarness) -> None:
-        """With ``replace`` no row of earlier commits stays, even if there are no new rows."""
+        """Under ``replace``, no row of earlier commits stays, even if there are no new rows."""
         _require(store, _REPLACE)
         store.open(_REPLACE).publish("run-1", "a", 1, 2)
         store.open(_REPLACE).publish("run-2", "b", 3)
@@ -237,7 +237,7 @@ class DestinationContract:
         assert _ids(store) == []
 
     def test_a_work_unit_takes_the_place_of_its_own_rows(self, store: DestinationHarness) -> None:
-        """With ``window_replace`` the rows of other work units stay."""
+        """Under ``window_replace``, the rows of other work units stay."""
         _require(store, _WINDOW)
         store.open(_WINDOW).publish("run-1", "a", 1, 2)
         store.open(_WINDOW).publish("run-2", "b", 3)
@@ -247,7 +247,7 @@ class DestinationContract:
         assert _ids(store) == [3], "a work unit without rows has none"
 
     def test_a_replace_is_repeated(self, store: DestinationHarness) -> None:
-        """A repeated commit does not look again for the rows that it removed."""
+        """A commit can be repeated, although the rows that it removes are gone."""
         mode = _WINDOW if _WINDOW in _modes(store) else _REPLACE
         _require(store, mode)
         store.open(mode).publish("run-1", "a", 1, 2)
@@ -261,7 +261,7 @@ class DestinationContract:
     def test_a_kill_at_any_line_loses_and_doubles_nothing(
         self, store: DestinationHarness, mode: PublishMode
     ) -> None:
-        """Killed in the middle, a commit is there as a whole or not at all, and can be finished."""
+        """A commit that is killed is there as a whole or not at all, and can be finished."""
         _require(store, mode)
         if not store.can_fork:
             pytest.skip("a library of this destination does not work in a forked process")
@@ -290,7 +290,7 @@ class DestinationContract:
         assert _ids(store) == after
 
     def test_a_staged_file_that_is_gone_is_lost(self, store: DestinationHarness) -> None:
-        """``lost`` names it before the commit landed, and nothing afterwards."""
+        """``lost`` names the file before the commit has landed, and nothing afterwards."""
         opened = store.open()
         kept, gone = opened.move("run-1", "a", 1), opened.move("run-1", "b", 2)
         intent = opened.intent("run-1", kept, gone)
@@ -321,7 +321,7 @@ class DestinationContract:
         assert not store.open().destination.has_landed(intent)
 
     def test_a_fence_takes_nothing_away(self, store: DestinationHarness) -> None:
-        """What has landed stays."""
+        """A commit that has landed stays after ``fence``."""
         intent = store.open().publish("run-1", "a", 1)
         destination = store.open().destination
         destination.fence(intent)
@@ -342,7 +342,7 @@ class DestinationContract:
         assert [each for each in store.secrets if each in f"{name} {one}"] == []
 
     def test_a_store_that_is_gone_is_said(self, store: DestinationHarness) -> None:
-        """``check`` says before a row is read that nothing could be published, and what to do."""
+        """``check`` says, before a row is read, that nothing can be published, and what to do."""
         job = store.job(_APPEND, **_dotless(store.gone()))
         destination = destination_for(job.publishing, filesystem_for(job.publishing.final_dir))
         with pytest.raises(DilError) as caught:
@@ -352,7 +352,7 @@ class DestinationContract:
         assert [each for each in store.secrets if each in str(caught.value)] == []
 
     def test_wrong_properties_are_found_before_a_run(self, store: DestinationHarness) -> None:
-        """Each mistake is named, with what to do."""
+        """The error names each wrong property, and says what to do."""
         for name, text in store.mistakes:
             with pytest.raises(ConfigError) as caught:
                 store.job(_APPEND, **_dotless({name: text}))
@@ -363,7 +363,7 @@ class DestinationContract:
     # Whole runs
 
     def test_a_run_publishes_every_row_once(self, store: DestinationHarness) -> None:
-        """A second run has nothing to do."""
+        """A run publishes every row once, and a second run has nothing to do."""
         job, trial = store.job(_APPEND), Trial(store.folder)
         report = trial.run(job)
         assert report.failures == (), report.failures
@@ -375,7 +375,7 @@ class DestinationContract:
     def test_the_next_run_finishes_what_was_begun(
         self, store: DestinationHarness, *, is_done: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A crash before ``carry_out``, and one between it and the commit in the state store."""
+        """The next run finishes a publish that crashed just before or after ``carry_out``."""
         job, trial = store.job(_APPEND), Trial(store.folder)
         original = store.kind.carry_out
 

@@ -27,7 +27,7 @@ class FewRows(Connector):
     sections = (FewRowsSection,)
 
     def open(self, context: SessionContext) -> ByteSession:
-        """Return a session that reads nothing from elsewhere."""
+        """Return a session that makes the rows itself."""
         return _Session(context.job.properties.section(FewRowsSection))
 
 

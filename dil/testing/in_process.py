@@ -1,4 +1,4 @@
-"""An executor without Spark: the same task body, one work unit after the other, in this process."""
+"""An executor without Spark: runs the same task code in this process, one work unit at a time."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ R = TypeVar("R")
 
 
 class InProcessExecutor:
-    """Runs work units in order, and queries; what it lacks is parallelism and Spark's own failures.
+    """Runs work units in order, and queries; it has no parallelism, and no failures of Spark.
 
-    For tests of connectors, publishing and recovery that need no JVM.
+    It is for tests of connectors, publishing and recovery that need no JVM.
     """
 
     def __init__(self, clocks: Clocks | None = None) -> None:
         self._clocks = clocks
 
     def execute(self, run: RunContext, units: Sequence[WorkUnit], watch: Watch) -> Execution:
-        """Run all work units, or stop when ``watch`` or a spent quota asks for it."""
+        """Run all work units, or stop when ``watch`` asks for it or the quota is spent."""
         reports: list[TaskReport] = []
         with coordinated(run, BindAddress()) as shared:
             for unit in units:
@@ -55,7 +55,7 @@ class InProcessExecutor:
         return Execution(tuple(reports))
 
     def query(self, run: RunContext, query: Query, watch: Watch) -> QueryResult:
-        """Run a query by DuckDB in place of Spark; a function gets and returns Arrow tables."""
+        """Run a query in DuckDB in place of Spark; query functions get and return Arrow tables."""
         import duckdb
 
         tables = {view.name: _table(view) for view in query.views}
@@ -76,7 +76,7 @@ class InProcessExecutor:
         return replace(in_order(query.unit, {0: report}), span=span)
 
     def differing(self, one: View, other: View) -> int:
-        """Return how many rows of one view the other lacks."""
+        """Return how many rows of view ``one`` the ``other`` lacks."""
         lacking = Counter(map(repr, _table(one).to_pylist()))
         return (lacking - Counter(map(repr, _table(other).to_pylist()))).total()
 

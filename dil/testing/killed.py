@@ -15,17 +15,17 @@ _LONGEST_S = 120
 
 
 def killed_at_each_line(call: Callable[[], object], folder: str, every: int = 1) -> Iterator[int]:
-    """Run a call in children of this process; yield after each that was killed, until one ends.
+    """Run a call in one child after the other; yield after each kill, until a child completes.
 
-    The n-th child is killed by SIGKILL before the n-th line that it would run of the Python files
-    whose paths begin with ``folder``, so nothing of it is cleaned up: no ``finally``, no rollback,
-    no buffer. With ``every`` = n, only at each n-th line.
+    Only lines of the Python files count whose paths begin with ``folder``. SIGKILL ends the n-th
+    child before it runs its n-th such line, so the child cleans up nothing: no ``finally``, no
+    rollback, no buffer. If ``every`` is k, children are killed only at each k-th line.
 
     Yields:
-        The number of lines that ran.
+        The number of lines that the killed child ran.
 
     Raises:
-        AssertionError: a child hung, or the call failed in it.
+        AssertionError: a child hung, or the call failed in a child.
     """
     number = 1
     while True:
@@ -43,7 +43,7 @@ def killed_at_each_line(call: Callable[[], object], folder: str, every: int = 1)
 
 def _ended(call: Callable[[], object], folder: str, number: int) -> int:
     with warnings.catch_warnings():
-        # A child of a process with threads may hang; the alarm is there for that.
+        # A child of a process with threads may hang; the alarm then ends it.
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid:

@@ -9,7 +9,7 @@ Subclass ``SecretResolverContract`` in a test module and give it a fixture ``sto
             with VaultServer() as server:
                 yield VaultHarness(server)
 
-Nothing but tests imports this module: ``dil`` itself does without pytest.
+Only tests import this module: ``dil`` itself does not need pytest.
 """
 
 # ruff: noqa: S101 - these are tests
@@ -48,10 +48,10 @@ data.publisher.final.dir=lake
 class SecretHarness(ABC):
     """The tests' access to your store: each test has a new one, and may fill and break it.
 
-    ``kind`` is your class, in a module that can be imported. ``environ`` is the environment that
-    it reads its settings from. ``malformed`` are references that ``check`` must refuse; leave it
-    empty if your store takes any text as a reference. ``hidden`` are texts that no message may
-    show, such as the store's token.
+    ``kind`` is your class, in a module that can be imported. ``environ`` is the environment from
+    which the class reads its settings. ``malformed`` are references that ``check`` must refuse;
+    leave ``malformed`` empty if your store takes any text as a reference. ``hidden`` are texts that
+    no message may show, such as the store's token.
     """
 
     kind: type[ReferenceResolver]
@@ -65,19 +65,19 @@ class SecretHarness(ABC):
 
     @abstractmethod
     def missing(self) -> str:
-        """Return a reference of the right form that leads to no secret."""
+        """Return a reference of the right form to a secret that does not exist."""
 
     @abstractmethod
     def gone(self) -> None:
         """Take the store away; all later requests to it fail."""
 
     def refusing(self) -> Mapping[str, str]:
-        """Return another environment, with which the store refuses the resolver."""
+        """Return an environment whose login the store refuses."""
         pytest.skip("this store asks for no login")
 
 
 class SecretResolverContract:
-    """The tests; subclass it, see the top of this module."""
+    """The tests; subclass this class, see the top of the module."""
 
     @pytest.fixture
     def store(self) -> SecretHarness:
@@ -88,13 +88,13 @@ class SecretResolverContract:
     def test_a_secret_comes_as_it_was_kept(
         self, store: SecretHarness, text: str, tmp_path: Path
     ) -> None:
-        """Every character counts: no trimming, no decoding, no templates."""
+        """A secret comes back with every character: no trimming, no decoding, no templates."""
         assert _made(store, tmp_path).resolve(store.keep(text)) == text
 
     def test_each_reference_leads_to_its_own_secret(
         self, store: SecretHarness, tmp_path: Path
     ) -> None:
-        """Two secrets in one store are two."""
+        """The references to two secrets in one store lead to different secrets."""
         first, second = store.keep("one"), store.keep("two")
         made = _made(store, tmp_path)
         assert [made.resolve(first), made.resolve(second)] == ["one", "two"]
@@ -102,7 +102,7 @@ class SecretResolverContract:
     def test_a_secret_that_is_not_there_is_an_error(
         self, store: SecretHarness, tmp_path: Path
     ) -> None:
-        """The error says what to do; it is no empty secret."""
+        """A missing secret is an error that says what to do, and not an empty secret."""
         made = _made(store, tmp_path)
         _refused(store, lambda: made.resolve(store.missing()))
 
@@ -148,7 +148,7 @@ class SecretResolverContract:
     def test_a_job_without_its_secret_is_refused(
         self, store: SecretHarness, tmp_path: Path
     ) -> None:
-        """The problem names the property."""
+        """The problem names the property that has the reference."""
         with pytest.raises(ConfigError) as caught:
             _loaded(store, tmp_path, store.missing(), secrets=True)
         assert [each.key for each in caught.value.problems] == ["source.conn.password"]

@@ -9,8 +9,8 @@ that fills your source with rows, and breaks it. pytest runs the rest::
             with GaugeServer() as server:
                 yield GaugeHarness(server)
 
-Whole jobs are run in this process, without Spark. Nothing but tests imports this module:
-``dil`` itself does without pytest.
+The tests run whole jobs in this process, without Spark. Only tests import this module:
+``dil`` itself does not need pytest.
 """
 
 # ruff: noqa: S101 - these are tests
@@ -52,12 +52,12 @@ _NO_NAMES = (
 class SourceHarness(ABC):
     """The tests' access to your source: each test has a new one, and may fill and break it.
 
-    ``mistakes`` are properties of your job, each with a text that must be refused, empty if the
-    property is needed. ``secrets`` are texts that no message may show: passwords and tokens, the
-    right ones and the wrong ones. ``elsewhere`` are names for ``named`` that would lead to rows of
-    ``fill`` or others if they were taken for more than a name, such as ``../other/rows``.
+    ``mistakes`` are pairs: a property of your job, and a text for it that must be refused, empty if
+    the property is required. ``secrets`` are texts that no message may show: passwords and tokens,
+    right and wrong ones. ``elsewhere`` are names for ``named``, such as ``../other/rows``. They
+    would lead to other rows if your connector took them for more than a name.
 
-    Leave out the methods for abilities that your source lacks: their tests are skipped.
+    Leave out the methods for abilities that your source lacks: the suite skips their tests.
     """
 
     mistakes: Collection[tuple[str, str]]
@@ -68,9 +68,9 @@ class SourceHarness(ABC):
     def fill(self, rows: int) -> Mapping[str, str]:
         """Put rows into the source and return the properties of a job that reads all of them.
 
-        They have a column ``id``, which counts from 0, as numbers or as text; other columns are
-        yours. Make a row some 100 bytes long and let the job ask for several pages, if there are
-        pages. The name, the dataset, the watermark and the state of the job are the suite's.
+        The rows have a column ``id``, which counts from 0, as numbers or as text; you choose the
+        other columns. Make a row some 100 bytes long, and let the job ask for several pages if your
+        source has pages. The suite sets the name, the dataset, the watermark and the state.
         """
 
     @abstractmethod
@@ -78,25 +78,25 @@ class SourceHarness(ABC):
         """Take the source away, or return properties of a source that does not exist."""
 
     def refusing(self) -> Mapping[str, str]:
-        """Return other properties, with which the source refuses the login."""
+        """Return properties of a job whose login the source refuses."""
         pytest.skip("this source asks for no login")
 
     def cut(self, times: int) -> None:
-        """Break the next transfers in the middle of the rows; 0 mends it."""
+        """Break the next transfers in the middle of the rows; ``times`` = 0 breaks no more."""
         del times
         pytest.skip("this source cannot be cut")
 
     def named(self, name: str) -> Mapping[str, str]:
         """Put one row under a name and return the properties of a job that reads ``{{name}}``.
 
-        The variable is where your users put one: in the address, in the statement.
+        Put the variable where your users put variables: in the address, in the statement.
         """
         del name
         pytest.skip("this source has no place for a variable")
 
 
 class SourceContract:
-    """The tests. Each begins with an empty source and a job that never ran."""
+    """The tests. Each test begins with an empty source and a job that never ran."""
 
     @pytest.fixture
     def source(self) -> SourceHarness:
@@ -111,7 +111,7 @@ class SourceContract:
     # Rows
 
     def test_a_run_publishes_every_row_once(self, source: SourceHarness, trial: Trial) -> None:
-        """Every row is published once, in whatever pages, batches and files rows come."""
+        """Every row is published once, in whatever pages, batches and files the rows come."""
         report = trial.run(trial.job(source.fill(ROWS)))
         assert report.failures == (), report.failures
         _check_each_once(trial)
@@ -126,7 +126,7 @@ class SourceContract:
         _check_each_once(trial)
 
     def test_no_rows_are_no_error(self, source: SourceHarness, trial: Trial) -> None:
-        """A source may have nothing for a day."""
+        """A source without rows for a work unit is no error."""
         report = trial.run(trial.job(source.fill(0)))
         assert report.failures == (), report.failures
         assert report.rows == 0, report.rows
@@ -149,12 +149,12 @@ class SourceContract:
     def test_a_job_is_loaded_while_the_source_is_gone(
         self, source: SourceHarness, trial: Trial
     ) -> None:
-        """Neither ``check`` nor the making of the class asks the source."""
+        """Neither ``check`` nor the construction of the connector asks the source."""
         connector = _connector(trial.job({**source.fill(1), **source.gone()}))
         assert isinstance(connector(), Connector)
 
     def test_the_job_travels_to_a_task(self, source: SourceHarness, trial: Trial) -> None:
-        """The parsed values of your properties pickle; the class is found there by its name.
+        """The parsed values of your properties pickle; a task finds your class by its name.
 
         The connector itself does not travel: a task makes its own, without arguments.
         """
@@ -167,7 +167,7 @@ class SourceContract:
     def test_a_source_that_is_gone_is_told_and_moves_no_watermark(
         self, source: SourceHarness, trial: Trial
     ) -> None:
-        """The message says what to do, and the next run reads what this one could not."""
+        """The message says what to do, and the next run reads what this run could not read."""
         properties = source.fill(ROWS)
         job = trial.job({**properties, **source.gone()})
         _check_error(job, source, SourceError)
@@ -177,7 +177,7 @@ class SourceContract:
     def test_a_refused_login_is_told_and_not_tried_again(
         self, source: SourceHarness, trial: Trial
     ) -> None:
-        """``AuthenticationError``: no other attempt is made, which might lock the account."""
+        """After ``AuthenticationError`` no attempt follows, because it might lock the account."""
         properties = source.fill(ROWS)
         job = trial.job({**properties, **source.refusing()}, task__maxretries="2")
         _check_error(job, source, AuthenticationError)
@@ -185,7 +185,7 @@ class SourceContract:
         _check_nothing_counts(trial, job)
 
     def test_a_cut_in_the_middle_doubles_no_row(self, source: SourceHarness, trial: Trial) -> None:
-        """Your session goes on by itself, or raises and the next attempt starts over."""
+        """Your session goes on by itself, or it raises and the next attempt starts anew."""
         job = trial.job(source.fill(ROWS), task__maxretries="2")
         source.cut(1)
         report = trial.run(job)
@@ -209,12 +209,12 @@ class SourceContract:
     # Sessions
 
     def test_close_releases_all(self, source: SourceHarness, trial: Trial) -> None:
-        """Also after a part, as for ``dil preview``, or nothing; to close twice is harmless."""
+        """``close`` releases everything, even if only some rows were read; it may be repeated."""
         job = trial.job(source.fill(ROWS))
         assert _left_open(job, 0, 1, None) <= 0, "files or sockets are still open after close()"
 
     def test_close_releases_all_after_a_failure(self, source: SourceHarness, trial: Trial) -> None:
-        """``close`` is called whatever happened."""
+        """``close`` releases everything, whatever failed before."""
         job = trial.job(source.fill(ROWS))
         source.cut(1000)
         assert _left_open(job, None) <= 0, "files or sockets are still open after close()"
@@ -241,7 +241,7 @@ class SourceContract:
     # Variables
 
     def test_a_value_stays_in_its_place(self, source: SourceHarness, trial: Trial) -> None:
-        """Values come from elsewhere: none may become SQL, another path, a pattern or a header."""
+        """No value may become SQL, another path, a pattern or a header: values are foreign text."""
         properties = source.named(_NAME)
         assert _rows_of(trial, properties, _NAME) == 1, "the job must find what has the name"
         strayed = []
@@ -289,15 +289,15 @@ def _check_error(job: Job, source: SourceHarness, kind: type[DilError]) -> None:
 
 
 def _shown(texts: Collection[str], source: SourceHarness) -> list[str]:
-    """Return the secrets that stand in some texts."""
+    """Return the secrets that some texts contain."""
     return [secret for secret in source.secrets if any(secret in text for text in texts)]
 
 
 def _rows_of(trial: Trial, properties: Mapping[str, str], name: str) -> int:
-    """Return how many rows a name brings.
+    """Return how many rows a job reads with a name.
 
     Raises:
-        DilError: it was refused.
+        DilError: the name was refused.
     """
     unit = {"name": "unit", "type": "unit", "units": [{"name": name}]}
     job = trial.job(properties, ms__watermark=json.dumps([DAY, unit]))
@@ -305,11 +305,11 @@ def _rows_of(trial: Trial, properties: Mapping[str, str], name: str) -> int:
 
 
 def _left_open(job: Job, *batches: int | None) -> int:
-    """Return how many files and sockets sessions leave open that read so many batches each."""
-    _read(job, None)  # what is loaded and opened once for the process is there now
+    """Return how many files and sockets stay open after sessions that read ``batches`` each."""
+    _read(job, None)  # loads and opens what the process loads and opens only once
     gc.collect()
     before = _open_files()
-    sessions = [_read(job, most) for most in batches]  # kept: it is for close to release
+    sessions = [_read(job, most) for most in batches]  # kept, so that only close releases files
     _wait_until(lambda: _open_files() <= before)
     left = _open_files() - before
     del sessions

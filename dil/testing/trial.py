@@ -48,9 +48,9 @@ _JOB = {
 
 
 class Trial:
-    """A job with one work unit, the day before ``NOW_MS``; retries begin without a wait.
+    """Runs jobs that have one work unit, the day before ``NOW_MS``; retries begin without a wait.
 
-    ``without`` are properties that its jobs do not have unless they are given.
+    ``without`` are properties that the jobs have only if the caller sets them.
     """
 
     def __init__(self, folder: Path, without: Collection[str] = ()) -> None:
@@ -58,10 +58,10 @@ class Trial:
         self._base = {name: text for name, text in _JOB.items() if name not in without}
 
     def job(self, properties: Mapping[str, str], **changes: str) -> Job:
-        """Write a new job file and load it; of changes, ``__`` in a name is a dot.
+        """Write a new job file and load it; ``__`` in the name of a change is a dot.
 
         Raises:
-            ConfigError: with everything that is wrong.
+            ConfigError: the job is wrong; the error has all problems.
         """
         more = {name.replace("__", "."): text for name, text in changes.items()}
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -76,7 +76,7 @@ class Trial:
         return run_job(job, RunOptions(now_ms=NOW_MS, clock=lambda: NOW_MS, executor=executor))
 
     def failure(self, job: Job) -> str:
-        """Run the job, which is to fail, and return the code of its failure."""
+        """Run a job that has to fail, and return the code of its failure."""
         try:
             report = self.run(job)
         except DilError as error:  # the driver asks for the units, before there is a task
@@ -101,12 +101,12 @@ class Trial:
                 yield path
 
     def state(self, job: Job) -> list[object]:
-        """Return the content of the state store, to be compared."""
+        """Return the content of the state store, for comparisons."""
         with open_store(job.state, job.name, clock=lambda: NOW_MS) as store:
             return [store.head(), *store.unit_states(), *store.unfinished_runs()]
 
     def files(self) -> list[str]:
-        """Return everything below the folder."""
+        """Return the paths of all files and folders in the trial's folder."""
         return sorted(path.relative_to(self._folder).as_posix() for path in self._folder.rglob("*"))
 
 
@@ -114,7 +114,7 @@ def opened(job: Job) -> tuple[ByteSession | RowSession, Generator[pa.RecordBatch
     """Open a session for the job's work unit as a task does; the caller closes it.
 
     Returns:
-        The session, and the batches that a task reads through it, lazily.
+        The session, and a lazy iterator of the batches that a task reads through the session.
     """
     unit = plan_builder.plan_job(job, now_ms=NOW_MS).plan.work_units[0]
     shared, renewed = local_coordinator(job), authentication_reader(job)

@@ -8,7 +8,7 @@ that reads files of your class back. pytest runs the rest::
         def form(self, tmp_path: Path) -> WriterHarness:
             return FixedWidthHarness(tmp_path)
 
-Nothing but tests imports this module: ``dil`` itself does without pytest.
+Only tests import this module: ``dil`` itself does not need pytest.
 """
 
 # ruff: noqa: S101 - these are tests
@@ -42,7 +42,7 @@ from dil.writing.sink import MeasuredSink
 
 _ROWS = 10
 _NOON = datetime(2024, 2, 29, 12, 30, 15, 123456, tzinfo=UTC)
-# A column of each type with values that are easily changed on the way; a null belongs to each.
+# A column of each type, with values that are easily changed by mistake; the tests add a null.
 _COLUMNS: Mapping[str, tuple[pa.DataType, Sequence[object]]] = {
     "boolean": (pa.bool_(), [True, False]),
     "int": (pa.int32(), [0, -(2**31), 2**31 - 1]),
@@ -84,12 +84,12 @@ _COLUMNS: Mapping[str, tuple[pa.DataType, Sequence[object]]] = {
 class WriterHarness(ABC):
     """The tests' access to files of your format.
 
-    ``kind`` is your class, in a module that can be imported. ``refused`` are the types, of those
-    that the tests are named by, that your format does not have: writing them has to fail.
-    ``ends_early`` is False where some megabytes go to the stream at a time, so that files are
-    larger than the tests make them. ``needs_rows`` says that a file without rows is no file of the
-    format; a run writes none.
-    ``mistakes`` are properties of your job, each with a text that must be refused.
+    ``kind`` is your class, in a module that can be imported. ``refused`` are the names of the
+    tested types that your format does not have: writing them has to fail. ``ends_early`` is False
+    if your class writes megabytes to the stream at a time, so that files get larger than the limit
+    in the tests. ``needs_rows`` says that a file of the format needs rows; a run writes no file
+    without rows. ``mistakes`` are pairs: a property of your job, and a text for it that must be
+    refused.
     """
 
     kind: type[FileWriter]
@@ -103,20 +103,20 @@ class WriterHarness(ABC):
 
     @abstractmethod
     def read(self, path: Path) -> Sequence[Mapping[str, object]]:
-        """Return the rows of a file, with the Python values that ``pyarrow`` gives for theirs.
+        """Return the rows of a file, with the Python values that ``pyarrow`` has for their types.
 
-        Read them as your users do, and not through your class.
+        Read the file as your users do, and not through your class.
         """
 
     @abstractmethod
     def properties(self) -> Mapping[str, str]:
-        """Return the properties of a job that writes such files, ``ms.writer.class`` with them.
+        """Return the properties of a job that writes such files, including ``ms.writer.class``.
 
-        The name, the source, the watermark and the state are the suite's.
+        The suite sets the name, the source, the watermark and the state.
         """
 
     def job(self, **changes: str) -> Job:
-        """Load a job that writes such files; of changes, ``__`` in a name is a dot.
+        """Load a job that writes such files; ``__`` in the name of a change is a dot.
 
         Raises:
             ConfigError: the job is wrong.
@@ -127,12 +127,12 @@ class WriterHarness(ABC):
             "ms.x.few.rows.count": str(_ROWS),
             **self.properties(),
         }
-        # What the suite's job says of files is that of built-in formats.
+        # The suite's job has a property of built-in formats only.
         return Trial(self.folder / "trial", without=("writer.output.format",)).job(given, **changes)
 
 
 class WriterContract:
-    """The tests; subclass it, see the top of this module."""
+    """The tests; subclass this class, see the top of the module."""
 
     @pytest.fixture
     def form(self) -> WriterHarness:
@@ -143,7 +143,7 @@ class WriterContract:
 
     @pytest.mark.parametrize("name", _COLUMNS)
     def test_a_value_comes_back_as_it_was(self, form: WriterHarness, name: str) -> None:
-        """Exactly, or the file is refused: no rounding, no trimming, no other zone."""
+        """A value comes back exactly, or is refused: no rounding, no trimming, no other zone."""
         kind, values = _COLUMNS[name]
         batch = _batch(kind, [*values, None])
         if name in form.refused:
@@ -154,20 +154,20 @@ class WriterContract:
         assert repr(rows) == repr(batch.to_pylist())
 
     def test_columns_keep_their_order(self, form: WriterHarness) -> None:
-        """Names and order are those of the schema."""
+        """Columns have the names and the order of the schema."""
         names = ["z", "a", "Name with blank", "ä"]
         batch = pa.RecordBatch.from_pydict({name: ["x"] for name in names})
         assert [list(row) for row in form.read(_written(form, batch.schema, batch))] == [names]
 
     def test_a_file_without_rows_can_be_read(self, form: WriterHarness) -> None:
-        """``close`` alone makes a whole file."""
+        """``close`` makes a complete file, even if no rows were written."""
         if form.needs_rows:
             pytest.skip("this format has no file without rows")
         schema = pa.schema([pa.field("value", pa.string())])
         assert list(form.read(_written(form, schema))) == []
 
     def test_rows_stay_in_their_order(self, form: WriterHarness) -> None:
-        """Over batches of any length, and parts of larger ones."""
+        """Rows keep their order, in batches of any length and in slices of larger batches."""
         whole = _batch(pa.string(), [f"row {number}" for number in range(1000)])
         parts = [whole.slice(0, 0), whole.slice(0, 1), whole.slice(1, 700), whole.slice(701)]
         rows = form.read(_written(form, whole.schema, *parts))
@@ -176,7 +176,7 @@ class WriterContract:
     # The stream
 
     def test_memory_is_said(self, form: WriterHarness) -> None:
-        """Bytes that are not in the stream yet count in ``held_bytes``; limits of memory use it."""
+        """``held_bytes`` counts bytes that are not in the stream yet; memory limits rely on it."""
         sink = io.BytesIO()
         schema = pa.schema([pa.field("value", pa.string())])
         writer, size = _writer(form, sink, schema), 0
@@ -189,7 +189,7 @@ class WriterContract:
         writer.close()
 
     def test_a_file_ends_when_it_is_large_enough(self, form: WriterHarness) -> None:
-        """Each file can be read by itself, and all rows are in one of them."""
+        """Each file can be read by itself, and together the files have all rows in order."""
         if not form.ends_early:
             pytest.skip("this format goes to the stream in large pieces")
         spec = form.job(ms__writer__target__bytes="20000", ms__writer__row__group__rows="100")
@@ -205,14 +205,14 @@ class WriterContract:
     # Failures
 
     def test_a_file_that_is_given_up_is_gone(self, form: WriterHarness) -> None:
-        """In the middle of the rows, whatever the class holds back."""
+        """A file that is given up between its rows is deleted, whatever the class holds back."""
         files = _rolling(form, form.job().writing)
         files.write(_batch(pa.string(), ["x"] * 100))
         files.abandon_file()
         assert [path for path in (form.folder / "files").rglob("*") if path.is_file()] == []
 
     def test_wrong_properties_are_found_before_a_run(self, form: WriterHarness) -> None:
-        """Each mistake is named, with what to do."""
+        """The error names each wrong property, and says what to do."""
         for name, text in form.mistakes:
             with pytest.raises(ConfigError) as caught:
                 form.job(**{name.replace(".", "__"): text})
@@ -223,7 +223,7 @@ class WriterContract:
     # Whole runs
 
     def test_a_run_publishes_every_row_once(self, form: WriterHarness) -> None:
-        """A second run has nothing to do."""
+        """A run publishes every row once, and a second run has nothing to do."""
         job, trial = form.job(), Trial(form.folder / "trial")
         report = trial.run(job)
         assert report.failures == (), report.failures
@@ -233,7 +233,7 @@ class WriterContract:
     def test_rows_that_are_read_again_take_the_place_of_the_earlier(
         self, form: WriterHarness
     ) -> None:
-        """Files are replaced as those of built-in formats."""
+        """Files are replaced like files of built-in formats."""
         job = form.job(ms__publish__mode="replace", extract__table__type="SNAPSHOT_ONLY")
         trial = Trial(form.folder / "trial")
         trial.run(job)
@@ -242,7 +242,7 @@ class WriterContract:
         assert _published(form) == list(range(_ROWS))
 
     def test_a_kill_at_any_line_leaves_no_half_file(self, form: WriterHarness) -> None:
-        """Readers see nothing of a run that was killed while it wrote, and the next has all."""
+        """Readers see nothing of a run that was killed in a write; the next run has all rows."""
         job, trial = form.job(), Trial(form.folder / "trial")
         kills = 0
         for _ in killed_at_each_line(lambda: trial.run(job), inspect.getfile(form.kind), 7):

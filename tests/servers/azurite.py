@@ -1,6 +1,6 @@
 """Azure's Blob Storage: Microsoft's own emulator, azurite, on a free loopback port.
 
-It has no accounts with real folders (hierarchical namespace), and copies at once.
+The emulator has no accounts with real folders (hierarchical namespace), and copies at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.servers.third_party import needed
 from tests.servers.waiting import wait_until
 
 ACCOUNT = "dillake"
-# Any key that is one: azurite takes accounts from its environment.
+# Any valid key: azurite takes accounts from its environment.
 KEY = "ZGlsLWRpbC1kaWwtZGlsLWRpbC1kaWwtZGlsLWRpbCE="
 
 
@@ -54,11 +54,11 @@ class Azurite:
         shutil.rmtree(self._folder)
 
     def connection_string(self, url: str = "") -> str:
-        """Return what Azure's tools take, for this address of it."""
+        """Return a connection string for Azure's tools; ``url`` replaces the server's address."""
         return f"AccountName={ACCOUNT};AccountKey={KEY};BlobEndpoint={url or self.url};"
 
     def client(self) -> BlobServiceClient:
-        """Return a client of the administrator's, over which tests make and look at blobs."""
+        """Return a client of the administrator, for tests to make and look at blobs."""
         return BlobServiceClient.from_connection_string(self.connection_string())
 
     def _answers(self) -> bool:

@@ -31,13 +31,13 @@ class Identity:
         return self.certificate.public_bytes(_PEM)
 
     def key_pem(self, password: str = "") -> bytes:
-        """Return the private key, encrypted when there is a password."""
+        """Return the private key, encrypted if there is a password."""
         return self.key.private_bytes(
             _PEM, serialization.PrivateFormat.PKCS8, _encryption(password)
         )
 
     def pkcs12(self, password: str, *others: Identity) -> bytes:
-        """Return a PKCS#12 store with certificate, key, and the certificates of others."""
+        """Return a PKCS#12 store with the certificate, its key, and certificates of others."""
         return pkcs12.serialize_key_and_certificates(
             b"me", self.key, self.certificate, [one.certificate for one in others],
             _encryption(password),
@@ -45,7 +45,7 @@ class Identity:
 
 
 def authority(name: str) -> Identity:
-    """Return an authority that vouches for itself."""
+    """Return an authority with a self-signed certificate."""
     return _made(name, None, x509.BasicConstraints(ca=True, path_length=None))
 
 
@@ -61,7 +61,7 @@ def client_of(issuer: Identity) -> Identity:
 
 
 def trust_store(password: str, *authorities: Identity) -> bytes:
-    """Return a PKCS#12 store that holds certificates only."""
+    """Return a PKCS#12 store that has only certificates."""
     return pkcs12.serialize_key_and_certificates(
         None, None, None, [one.certificate for one in authorities], _encryption(password)
     )

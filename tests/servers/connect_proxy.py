@@ -12,10 +12,10 @@ from tests.servers.in_thread import InThread
 
 
 class ConnectProxy(InThread):
-    """Answers CONNECT with a tunnel to ``server_port``; ``asked`` are the targets asked for.
+    """Answers CONNECT with a tunnel to ``server_port``; ``asked`` are the requested targets.
 
-    With a ``status`` other than 200 it refuses instead. With ``in_one_packet`` what the server says
-    first goes with the answer to CONNECT.
+    If ``status`` is not 200, the proxy refuses with that status. If ``in_one_packet`` is true, the
+    first bytes of the server go in one packet with the answer to CONNECT.
     """
 
     def __init__(self, server_port: int, *, status: int = 200, in_one_packet: bool = False) -> None:

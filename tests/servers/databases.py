@@ -1,4 +1,4 @@
-"""Databases of their own for tests, on servers that many tests share."""
+"""Gives each test a database of its own, on servers that many tests share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class DatabaseServer(Protocol):
         """Make an empty database and return its URL."""
 
     def drop_database(self, name: str) -> None:
-        """Drop it."""
+        """Drop the database."""
 
 
 @contextmanager

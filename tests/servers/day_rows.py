@@ -1,4 +1,4 @@
-"""A source on a free loopback port that answers each day with the rows a test wrote down."""
+"""A source on a free loopback port that has for each day the rows that a test sets."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Rows = Sequence[Mapping[str, Any]]
 class DayRows(InThread):
     """Answers ``/records?since=<epoch ms>`` with ``{"data": rows}`` of the day that begins there.
 
-    ``days`` may be changed between requests; a day that is not in it has no rows. A value may be
-    ``msgspec.Raw``: JSON as it is to be written.
+    ``days`` may be changed between requests; a day that is not in ``days`` has no rows. A value may
+    be ``msgspec.Raw``: JSON that is sent unchanged.
     """
 
     def __init__(self, days: Mapping[int, Rows] | None = None) -> None:

@@ -17,7 +17,7 @@ from tests.servers.rows import encode
 
 _ERROR = b'{"error":"a fault"}'
 MAINTENANCE = b"<!DOCTYPE html><html><body>Down for maintenance</body></html>"
-# What keeps a page waiting beyond the time-outs of the jobs, which are 1 s.
+# Longer than the time-outs of the jobs, which are 1 s.
 _LONG_S = 30.0
 Page = dict[str, Any]
 
@@ -26,7 +26,7 @@ Page = dict[str, Any]
 
 
 def refuses(status: int, body: bytes = _ERROR, reason: str = "Fault", **headers: str) -> Act:
-    """Answer with a status; underscores in header names are hyphens."""
+    """Answer with a status; underscores in the names of ``headers`` become hyphens."""
 
     def act(wire: Wire, asked: Asked, answer: Answer) -> None:
         wire.answer(replace(answer, body=body, status=status, reason=reason).over(**headers))
@@ -35,7 +35,7 @@ def refuses(status: int, body: bytes = _ERROR, reason: str = "Fault", **headers:
 
 
 def refuses_until(seconds: float, *, clock_off_s: float = 0.0, is_dated: bool = True) -> Act:
-    """Answer 429 with a date in ``Retry-After`` by a clock that is off, which Date tells or not."""
+    """Answer 429 with a date in ``Retry-After`` by a wrong clock; ``is_dated`` sends its Date."""
 
     def act(wire: Wire, asked: Asked, answer: Answer) -> None:
         now = time.time() + clock_off_s
@@ -47,7 +47,7 @@ def refuses_until(seconds: float, *, clock_off_s: float = 0.0, is_dated: bool = 
 
 
 def redirects(status: int, target: Callable[[Asked], str]) -> Act:
-    """Send the client elsewhere."""
+    """Redirect the client to ``target``."""
 
     def act(wire: Wire, asked: Asked, answer: Answer) -> None:
         refuses(status, b"", Location=target(asked))(wire, asked, answer)
@@ -71,7 +71,7 @@ def hangs_up(wire: Wire, asked: Asked, answer: Answer) -> None:
 def resets_in_body(wire: Wire, asked: Asked, answer: Answer) -> None:
     """Reset the connection in the middle of the body."""
     wire.send(answer.head + answer.body[: len(answer.body) // 2])
-    wire.pause(0.05)  # what was sent would be thrown away together with the connection
+    wire.pause(0.05)  # otherwise the sent bytes would be lost together with the connection
     wire.reset()
 
 
@@ -94,14 +94,14 @@ def leaves_out_the_last_chunk(wire: Wire, asked: Asked, answer: Answer) -> None:
 
 
 def sends_a_bad_chunk(wire: Wire, asked: Asked, answer: Answer) -> None:
-    """Write a chunk's length that is no number."""
+    """Write a chunk whose length is no number."""
     half = len(answer.body) // 2
     wire.send(_chunked_head(answer) + _chunk(answer.body[:half]) + b"zz\r\n" + answer.body[half:])
     wire.close()
 
 
 def promises(extra: int) -> Act:
-    """Say a Content-Length that is off by so much, and close."""
+    """Send a Content-Length that is off by so much, and close."""
 
     def act(wire: Wire, asked: Asked, answer: Answer) -> None:
         wire.answer(answer.over(Content_Length=str(len(answer.body) + extra)))
@@ -116,13 +116,13 @@ def is_slow_to_begin(wire: Wire, asked: Asked, answer: Answer) -> None:
 
 
 def stalls_in_body(wire: Wire, asked: Asked, answer: Answer) -> None:
-    """Stop in the middle of the body until after the client's time-out."""
+    """Stop in the middle of the body, until the client's time-out is over."""
     wire.send(answer.head + answer.body[:100])
     wire.pause(_LONG_S)
 
 
 def trickles(wire: Wire, asked: Asked, answer: Answer) -> None:
-    """Send a byte now and then, always in time for the client's time-out."""
+    """Send a byte now and then, always before the client's time-out."""
     wire.send(_chunked_head(answer))
     while wire.is_open:
         wire.send(_chunk(b" "))
@@ -136,7 +136,7 @@ def talks_gibberish(wire: Wire, asked: Asked, answer: Answer) -> None:
 
 
 def closes_when_idle(wire: Wire, asked: Asked, answer: Answer) -> None:
-    """Answer well, keep the connection in words, and close it."""
+    """Answer well, as if the connection stayed open, and close it."""
     wire.answer(answer)
     wire.close()
 
@@ -153,13 +153,13 @@ def gives_no_reason(wire: Wire, asked: Asked, answer: Answer) -> None:
 
 
 def says_continue_first(wire: Wire, asked: Asked, answer: Answer) -> None:
-    """Send interim answers before the final one."""
+    """Send an interim answer before the final answer."""
     wire.send(b"HTTP/1.1 100 Continue\r\n\r\n")
     wire.answer(answer)
 
 
 def has_headers(number: int, size: int) -> Act:
-    """Add so many headers of this size."""
+    """Add ``number`` headers of ``size`` bytes each."""
 
     def act(wire: Wire, asked: Asked, answer: Answer) -> None:
         wire.answer(answer.over(**{f"X_{each}": "x" * size for each in range(number)}))
@@ -181,13 +181,13 @@ def packs(change: Callable[[bytes], bytes], coding: str = "gzip") -> Act:
 
 
 def cut_where_flushed(body: bytes) -> bytes:
-    """Return a gzip body that ends where its first half was flushed, without its end."""
+    """Return a gzip body that ends after its first half, where it was flushed."""
     packer = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
     return packer.compress(body[: len(body) // 2]) + packer.flush(zlib.Z_SYNC_FLUSH)
 
 
 def with_bad_checksum(body: bytes) -> bytes:
-    """Return a gzip body whose checksum is of something else."""
+    """Return a gzip body with a wrong checksum."""
     packed = gzip.compress(body)
     return packed[:-8] + struct.pack("<I", 0xBADBAD) + packed[-4:]
 
@@ -207,7 +207,7 @@ def instead(text: bytes, kind: str = "application/json") -> Act:
 
 
 def page(change: Callable[[Page, Asked], Page | None]) -> Act:
-    """Change a page in place, or return another one."""
+    """Let ``change`` change a page in place, or return another page."""
 
     def act(wire: Wire, asked: Asked, answer: Answer) -> None:
         members = json.loads(answer.body)
@@ -217,7 +217,7 @@ def page(change: Callable[[Page, Asked], Page | None]) -> Act:
 
 
 def rows(change: Callable[[dict[str, Any]], object]) -> Act:
-    """Change each row of a page in place."""
+    """Let ``change`` change each row of a page in place."""
 
     def act(members: Page, asked: Asked) -> None:
         for row in members["data"]:
@@ -243,7 +243,7 @@ def _chunk(data: bytes) -> bytes:
 
 
 def again(wire: Wire, asked: Asked, answer: Answer) -> None:
-    """Send the rows of the page before, as if they were this page's."""
+    """Send the rows of the page before in place of this page's rows."""
     good = json.loads(answer.body)
     before = good["offset"] - len(good["data"])
     earlier = json.loads(wire.page(asked, cursor=f"c{before:x}").body)
@@ -260,12 +260,12 @@ def as_without(**query: str) -> Act:
 
 
 def names_cursor(next_cursor: Callable[[Asked], object]) -> Act:
-    """Name another cursor than the one that leads on."""
+    """Name another cursor than the right one."""
     return page(lambda good, asked: {**good, "next": next_cursor(asked)})
 
 
 def names_address(address: Callable[[Asked], object]) -> Act:
-    """Name another address of the next page."""
+    """Name a wrong address of the next page."""
     return page(lambda good, asked: {**good, "next_url": address(asked)})
 
 
@@ -278,5 +278,5 @@ def sends_no_rows_yet(wire: Wire, asked: Asked, answer: Answer) -> None:
 
 
 def is_short(wire: Wire, asked: Asked, answer: Answer) -> None:
-    """Send two rows of the page only; the cursor goes on behind them."""
+    """Send only two rows of the page; the cursor leads to the rows after these two."""
     wire.answer(wire.page(asked, limit="2"))

@@ -1,4 +1,4 @@
-"""A source of rows that misbehaves as a test says, byte by byte, below any HTTP library.
+"""A source of rows that makes the faults that a test asks for, byte by byte, below HTTP libraries.
 
 In a test::
 
@@ -7,14 +7,14 @@ In a test::
         ...  # requests to source.url
         source.strikes.clear()
 
-``/records``, and ``/moved`` where nothing goes wrong, answer pages of rows,
-``?unit=U&since=MS&until=MS&limit=N`` and one of ``cursor``, ``offset``, ``page``; an answer tells
-everything that leads to the next page, in all ways::
+``/records`` answers pages of rows, and so does ``/moved``, where nothing goes wrong. The query is
+``?unit=U&since=MS&until=MS&limit=N`` and one of ``cursor``, ``offset``, ``page``. An answer has the
+facts for every way to the next page::
 
     {"data":[...],"next":cursor|null,"next_url":path|null,"more":bool,"offset":o,"page":p,"total":t}
 
-What goes wrong is an ``Act``: a function that gets the wire, the request and the good answer, and
-sends what it likes. See ``tests.servers.faulty_acts``.
+A fault is an ``Act``: a function that gets the wire, the request and the good answer, and sends
+whatever it wants. See ``tests.servers.faulty_acts``.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Answer:
 
 
 class Wire:
-    """One connection; once it is closed nothing more is answered on it."""
+    """One connection; after it is closed, nothing more is answered on it."""
 
     def __init__(
         self, connection: socket.socket, dataset: Dataset, stopping: threading.Event
@@ -94,11 +94,11 @@ class Wire:
         self.is_open = True
 
     def page(self, asked: Asked, **query: str) -> Answer:
-        """Return what a request would get if it asked with other values."""
+        """Return the answer that a request would get with other query values."""
         return rows_answer(self._dataset, replace(asked, query={**asked.query, **query}))[0]
 
     def answer(self, answer: Answer) -> None:
-        """Send an answer as it should be."""
+        """Send an answer completely and correctly."""
         self.send(answer.head + answer.body)
 
     def send(self, data: bytes) -> None:
@@ -128,9 +128,9 @@ Act = Callable[[Wire, Asked, Answer], None]
 
 @dataclass(frozen=True)
 class Strike:
-    """What goes wrong with a page of a unit: the first ``times`` requests for it, 0 for each.
+    """A fault in the first ``times`` answers for a page of a unit; ``times`` 0 means each answer.
 
-    Page 0 and unit "" mean any.
+    ``page`` 0 means any page, and ``unit`` "" means any unit.
     """
 
     act: Act
@@ -156,7 +156,7 @@ class _State:
 class FaultySource:
     """The source in threads of this process, on a free loopback port.
 
-    ``tokens`` are the bearer tokens that are let in, None lets everybody in.
+    ``tokens`` are the accepted bearer tokens, None accepts everybody.
     """
 
     def __init__(self, dataset: Dataset) -> None:
@@ -187,7 +187,7 @@ class FaultySource:
 
     @property
     def strikes(self) -> list[Strike]:
-        """Return what goes wrong; append to it, clear it."""
+        """Return the list of faults; append to it, clear it."""
         return self._state.strikes
 
     @property
@@ -197,7 +197,7 @@ class FaultySource:
 
     @property
     def tokens(self) -> set[str] | None:
-        """Return the tokens that are let in; may be set."""
+        """Return the accepted tokens; may be set."""
         return self._state.tokens
 
     @tokens.setter
@@ -209,7 +209,7 @@ class FaultySource:
         return {strike.unit for strike in self._state.struck}
 
     def listen(self) -> None:
-        """Take connections, at the port of before if there was one."""
+        """Take connections, at the earlier port if there was one."""
         self._listener = socket.create_server(("127.0.0.1", self._port), backlog=64)
         self._port = self._listener.getsockname()[1]
         self._begin(self._accept, self._listener)

@@ -3,7 +3,8 @@
 Source: https://cloud.google.com/storage/docs/json_api/v1/objects, and "Resumable uploads" there.
 Generations, the conditions on them, rewriting in steps, parts of 256 KiB, sessions that nobody
 sees before they end, and refusals in the service's own words are as documented. Every request is
-one step, as it is there. Nothing of permissions; a token is asked for where ``tokens`` says so.
+one atomic step, as in the service. There are no permissions; requests need a token if ``tokens`` is
+set.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _PART = 256 << 10
 
 
 class RefusedError(Exception):
-    """An answer that is a refusal: its status and the service's words."""
+    """A refusal as an answer: its status and the service's words."""
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
@@ -67,10 +68,11 @@ class Session:
 class GcsServer(InThread):
     """Buckets of objects on a free loopback port, from ``with`` to its end.
 
-    ``tokens`` are those that may ask, None for everybody, and ``grant`` is the one that the address
-    ``/token`` gives to every account, None for refusing all. ``denied`` are methods that are
-    answered 403. ``rewrite_bytes`` is how much of an object one request rewrites. ``refusals`` are
-    statuses answered first, each once. ``requests`` are methods and paths.
+    ``tokens`` are the accepted tokens, None accepts everybody. ``grant`` is the token that the
+    address ``/token`` gives to every account, None refuses all accounts. ``denied`` are methods
+    that are answered 403. ``rewrite_bytes`` is how much of an object one request rewrites.
+    ``refusals`` are statuses for the next answers, each used once. ``requests`` are the methods and
+    paths of the requests so far.
     """
 
     def __init__(self) -> None:
@@ -115,7 +117,7 @@ class GcsServer(InThread):
     def put(
         self, bucket: str, name: str, data: bytes, about: dict[str, Any] | None = None
     ) -> Object:
-        """Write an object without asking."""
+        """Write an object without a request."""
         self._generation += 1
         stamp = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         made = Object(bytes(data), self._generation, stamp, about or {})
@@ -221,7 +223,7 @@ class GcsServer(InThread):
         head = f"Content-Type: {request.headers['Content-Type']}\r\n\r\n".encode()
         first, _ = BytesParser().parsebytes(head + request.body).get_payload()
         about = json.loads(first.get_payload())
-        # What the parser decodes are lines; the content is what stands between the boundaries.
+        # The parser decodes lines, but the content is the bytes between the boundaries.
         boundary = request.headers["Content-Type"].partition("boundary=")[2].encode()
         part = request.body.split(b"--" + boundary, 2)[2].rpartition(b"\r\n--" + boundary)[0]
         data = part.partition(b"\r\n\r\n")[2]

@@ -1,4 +1,4 @@
-"""The HTTP connector for tests that wait for nothing: its waits take no time.
+"""The HTTP connector for tests that must not wait: its waits take no time.
 
 In a job file: ``source.class=tests.servers.hasty_http.HastyHttp``.
 """
@@ -13,7 +13,7 @@ from dil.spi.connector import SessionContext
 
 
 class HastyHttp(HttpConnector):
-    """Sends what the connector sends, again at once where that one would wait."""
+    """Sends what the HTTP connector sends, but without its waits."""
 
     def open(self, context: SessionContext) -> HttpSession:
         """Return a session that does not sleep."""

@@ -1,7 +1,7 @@
 """HDFS itself on free loopback ports: a name node and a data node of Apache Hadoop 3.3.6.
 
-Two processes of Java, stopped by pid (scripts/ensure-third-party). Hadoop comes out of a wheel of
-PyPI's, its web server from Debian, some libraries from pyspark.
+They are two processes of Java, stopped by pid (scripts/ensure-third-party). Hadoop comes from a
+wheel of PyPI, its web server from Debian, some libraries from pyspark.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ MIB = 1 << 20
 class Hdfs:
     """One cluster, from ``with`` to its end; blocks have one copy and 1 MiB.
 
-    ``host`` is an address of this machine, ``port`` that of the name node's web server, ``options``
-    are those of Java.
+    ``host`` is an address of this machine, ``port`` is the port of the name node's web server, and
+    ``options`` are options of Java.
     """
 
     options: Sequence[str] = ()
@@ -77,7 +77,7 @@ class Hdfs:
             )  # fmt: skip
 
     def wait(self) -> None:
-        """Wait until files are taken; both processes are heavy to start on a busy machine."""
+        """Wait until HDFS takes files; both processes start slowly on a busy machine."""
         wait_until(self._takes_files, timeout_s=180)
 
     def stop(self, program: str) -> None:
@@ -88,7 +88,7 @@ class Hdfs:
     def ask(
         self, method: str, path: str, operation: str, data: bytes = b"", **query: str
     ) -> requests.Response:
-        """Let the superuser do something, past ``dil``; redirects are followed."""
+        """Send a request of the superuser, without ``dil``; redirects are followed."""
         return requests.request(
             method, f"{self.server}/webhdfs/v1{quote(path)}", data=data or None, timeout=60,
             params={"op": operation, "user.name": SUPERUSER, **query},
@@ -97,7 +97,7 @@ class Hdfs:
     def nameservice(self, name: str, folder: Path) -> Path:
         """Return a folder with the configuration of clients that know the cluster by a name.
 
-        Of its two name nodes the first one does not run.
+        The configuration names two name nodes; the first one does not run.
         """
         values = {
             "dfs.nameservices": name,
@@ -111,11 +111,11 @@ class Hdfs:
         return place
 
     def admin(self, *words: str) -> None:
-        """Run ``hdfs dfsadmin``, with words such as -safemode enter."""
+        """Run ``hdfs dfsadmin`` with words such as ``-safemode enter``."""
         self._run("org.apache.hadoop.hdfs.tools.DFSAdmin", *words)
 
     def metric(self, name: str) -> int:
-        """Return a counter of the data node, as it was a second or two ago."""
+        """Return a counter of the data node; the value is a second or two old."""
         location = requests.put(
             f"{self.server}/webhdfs/v1/.metric", timeout=60, allow_redirects=False,
             params={"op": "CREATE", "user.name": SUPERUSER},
@@ -135,7 +135,7 @@ class Hdfs:
             return False
 
     def _formatted(self) -> Path:
-        """Return the folder of an empty name node, which is made once."""
+        """Return the folder of an empty name node; the first call makes the folder."""
         place = CACHE / "hdfs" / "formatted"
         if not place.exists():
             self._run(NAME_NODE, "-format", "-nonInteractive")
@@ -169,7 +169,7 @@ class Hdfs:
 
     def _configure(self) -> None:
         conf = self.folder / "conf"
-        # Where the web servers look for pages, of which there are none.
+        # The folder where the web servers look for pages; there are none.
         for pages in ("hdfs", "datanode"):
             (conf / "webapps" / pages).mkdir(parents=True)
         (conf / "log4j.properties").write_text(_LOGGING)
@@ -190,9 +190,9 @@ class Hdfs:
             "dfs.replication": "1",
             "dfs.blocksize": str(MIB),
             "dfs.ls.limit": "5",
-            # No power cut is tested: what the name node writes need not reach its disk.
+            # No power cut is tested, so the name node's writes need not reach its disk.
             "dfs.namenode.edits.noeditlogchannelflush": "true",
-            # How long a data node waits, before it asks again whether a file may be closed.
+            # How long a data node waits before it asks again whether a file may be closed.
             "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "20",
         }
         for name, values in (("core", core), ("hdfs", hdfs)):
@@ -205,7 +205,7 @@ class Hdfs:
 
 
 def site_xml(values: Mapping[str, Any]) -> str:
-    """Return properties as Hadoop's configuration files hold them."""
+    """Return properties in the form of Hadoop's configuration files."""
     lines = (
         f"<property><name>{name}</name><value>{value}</value></property>"
         for name, value in values.items()

@@ -18,7 +18,7 @@ Endpoints (GET):
     /lines     all rows of a unit as application/x-ndjson
     /log       the requests so far, {"requests":[{"path","query","headers","status"}]}
     others     scripted with ``server.script(path, replies)``, else 404
-POST, PUT, PATCH and DELETE are answered alike; ``requests`` holds their bodies.
+POST, PUT, PATCH and DELETE are answered like GET; ``requests`` has their bodies.
 Endpoints (POST, for a server in another process): /_faults takes a JSON array of Fault members,
 /_rows a JSON array of rows to add, /_reset forgets log, faults and counts.
 """
@@ -67,13 +67,14 @@ class Reply:
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong with requests to ``path``.
+    """A fault in answers to requests for ``path``.
 
-    ``at`` numbers the requests that match ``path`` and ``where`` (query members), from 1; empty
-    means every one. Kinds: status (``status``, ``headers``), reset (before the answer),
-    reset_body and short_body (half of the body, then a reset or a clean end), slow (``delay_s``
-    before the answer), held (no answer until ``released`` is set), content_type (``text``), body
-    (``text`` instead of the rows), repeat_cursor (``next`` is the cursor of the request).
+    ``at`` has the numbers, from 1, of the requests to strike, among those that match ``path`` and
+    ``where`` (query members); empty means all. Kinds: status (``status``, ``headers``), reset
+    (before the answer), reset_body and short_body (half of the body, then a reset or a clean end),
+    slow (``delay_s`` before the answer), held (no answer until ``released`` is set), content_type
+    (``text``), body (``text`` instead of the rows), repeat_cursor (``next`` is the cursor of the
+    request).
     """
 
     kind: str
@@ -150,7 +151,7 @@ class _Server(ThreadingHTTPServer):
         super().process_request(request, client_address)  # type: ignore[arg-type]
 
     def process_request_thread(self, request: socket.socket, client_address: object) -> None:  # type: ignore[override]
-        """Answer what comes over a connection until it is closed."""
+        """Answer the requests of a connection until it is closed."""
         try:
             super().process_request_thread(request, client_address)  # type: ignore[arg-type]
         finally:
@@ -321,7 +322,7 @@ class HttpServer(InThread):
 
     @property
     def url(self) -> str:
-        """Return ``http://127.0.0.1:<port>``, or https with ``tls``."""
+        """Return ``http://127.0.0.1:<port>``; with https if ``tls`` is given."""
         return f"{self._scheme}://127.0.0.1:{self._server.server_port}"
 
     @property
@@ -336,7 +337,7 @@ class HttpServer(InThread):
 
     @property
     def requests(self) -> list[LoggedRequest]:
-        """Return the requests so far, but those to /log."""
+        """Return the requests so far, without requests for /log."""
         return list(self.state.log)
 
     @property
@@ -349,13 +350,13 @@ class HttpServer(InThread):
         self.state.scripts[path] = list(replies)
 
     def settle(self) -> None:
-        """Wait until the log has all requests of clients that are gone."""
+        """Wait until the log has all requests of clients that have closed their connections."""
         with urlopen(f"{self.url}/log"):  # connections are taken in turn: this is the last one
             pass
         wait_until(lambda: self.state.open_connections == 0)
 
     def count(self, path: str, **query: str) -> int:
-        """Return how many requests to ``path`` had these query members."""
+        """Return how many requests for ``path`` had these query members."""
         return sum(
             entry.path == path and query.items() <= dict(entry.query).items()
             for entry in self.requests
@@ -387,7 +388,7 @@ def records_page(rows: UnitRows, query: Mapping[str, str]) -> bytes:
 
 
 def changed(reply: Reply, fault: Fault, query: Mapping[str, str]) -> Reply:
-    """Return what is sent instead of a reply."""
+    """Return the reply that a fault sends in place of a reply."""
     match fault.kind:
         case "slow" | "held":
             return reply

@@ -1,4 +1,4 @@
-"""HTTP sessions of the connector for tests: their waits take no time and are written down."""
+"""HTTP sessions of the connector for tests: their waits take no time, and are recorded."""
 
 from connectors.http.environment import SessionEnvironment
 from connectors.http.session import HttpSession
@@ -12,7 +12,7 @@ def values(parameters=None, **variables):
 
 
 class Session(HttpSession):
-    """A session whose waits take no time and are written down."""
+    """A session whose waits take no time, and are recorded in ``waits``."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""A fast HTTP server of JSON that nobody has to hold: one endless array, or very many small pages.
+"""A fast HTTP server of JSON that it does not keep: one endless array, or very many small pages.
 
 As a process of its own, stopped by its pid (one JSON line ``{"url","pid"}`` on stdout)::
 

@@ -41,7 +41,7 @@ _SERVER = """[kdcdefaults]
 
 
 class Realm:
-    """One realm, from ``with`` to its end; ``config`` is what KRB5_CONFIG names."""
+    """One realm, from ``with`` to its end; ``config`` is the file for KRB5_CONFIG."""
 
     def __init__(self) -> None:
         needed("kerberos", "gssapi")
@@ -71,7 +71,7 @@ class Realm:
         shutil.rmtree(self.folder)
 
     def keys(self, *principals: str) -> Path:
-        """Return a file with new keys of principals, which are made where there are none."""
+        """Return a file with new keys of principals; make principals that do not exist."""
         path = self.folder / f"{principals[0].replace('/', '-')}.keytab"
         for principal in principals:
             self._run(self._admin, "-q", f"addprinc -randkey {principal}")
@@ -83,7 +83,7 @@ class Realm:
         self._run(self._admin, "-q", f"cpw -randkey {principal}")
 
     def elsewhere(self) -> Path:
-        """Return a configuration that looks for the realm where nobody answers."""
+        """Return a configuration that looks for the realm at a port where nobody answers."""
         path = self.folder / "elsewhere.conf"
         path.write_text(_CLIENT.format(realm=REALM, port=free_port()))
         return path

@@ -24,7 +24,7 @@ PASSWORD = "p@ss:wörd/%"
 
 
 class MariadbServer:
-    """One server in a folder of its own; ``durable`` keeps its disk writes safe, and slower."""
+    """One server in a folder of its own; ``durable`` makes its disk writes safe, but slower."""
 
     def __init__(self, *, durable: bool = False) -> None:
         self.port = free_port()
@@ -49,13 +49,13 @@ class MariadbServer:
         shutil.rmtree(self.folder)
 
     def start(self) -> None:
-        """Start the server, after a kill too, and wait until it answers."""
+        """Start the server, also after a kill, and wait until it answers."""
         settings = ["--bind-address=127.0.0.1", f"--port={self.port}", "--max-connections=60",
                     f"--socket={self.folder / 'socket'}", "--skip-name-resolve",
                     f"--pid-file={self.folder / 'pid'}", "--innodb-buffer-pool-size=32M",
-                    # A server that starts deletes what others keep in a folder of all.
+                    # A starting server deletes the files of others in a shared folder.
                     f"--tmpdir={self.folder}",
-                    # What many servers are set to, and what the store must not fall for.
+                    # Many servers have this setting, which must not mislead the store.
                     "--character-set-server=latin1", "--collation-server=latin1_swedish_ci",
                     "--sql-mode="]  # fmt: skip
         if not self._durable:
@@ -68,12 +68,12 @@ class MariadbServer:
         wait_until(self._answers)
 
     def kill(self) -> None:
-        """Kill the server without a farewell; ``start`` recovers it."""
+        """Kill the server; ``start`` recovers it."""
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(timeout=30)
 
     def pause(self) -> None:
-        """Let the server hang."""
+        """Let the server hang until ``go_on``."""
         os.killpg(self._process.pid, signal.SIGSTOP)
 
     def go_on(self) -> None:

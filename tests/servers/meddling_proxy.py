@@ -12,13 +12,13 @@ from typing import NoReturn, Self
 
 
 class _CutError(OSError):
-    """A connection is to be broken here."""
+    """The proxy has to break a connection here."""
 
 
 class MeddlingProxy:
-    """Passes bytes between clients and a server on loopback, and meddles as it is told.
+    """Passes bytes between clients and a server on loopback, and meddles as a test asks.
 
-    ``connections`` counts those that were opened, ``cuts`` those that were broken.
+    ``connections`` counts the opened connections, ``cuts`` the broken ones.
     """
 
     def __init__(self, server_port: int) -> None:
@@ -51,11 +51,11 @@ class MeddlingProxy:
         self._listener.close()
 
     def cut_after(self, size: int, *, times: int = 1) -> None:
-        """Reset connections once the server has answered more than ``size`` bytes on them."""
+        """Reset a connection after the server has answered more than ``size`` bytes on it."""
         self._limit, self._times = size, times
 
     def act_before(self, request: bytes, act: Callable[[], object]) -> None:
-        """Call ``act`` once, before the first request that holds these bytes is passed on."""
+        """Call ``act`` once, before the proxy passes on the first request with these bytes."""
         self._acts.append((request, act))
 
     def cut_before(self, request: bytes) -> None:
@@ -65,7 +65,7 @@ class MeddlingProxy:
     def cut_answer_after(self, request: bytes, *, for_good: bool = False) -> None:
         """Pass ``request`` on, and break the connection when its answer arrives.
 
-        ``for_good`` refuses all connections from then on.
+        If ``for_good`` is true, the proxy refuses all connections from then on.
         """
         self._unanswered, self._refuses_after_cut = request, for_good
 
@@ -123,7 +123,7 @@ class MeddlingProxy:
                 client.sendall(self.answer(data))
 
     def answer(self, data: bytes) -> bytes:
-        """Return what is passed on of an answer; for subclasses."""
+        """Return the bytes to pass on for the bytes of an answer; for subclasses."""
         return data
 
     def _act(self, data: bytes) -> None:

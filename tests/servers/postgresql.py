@@ -19,7 +19,7 @@ PASSWORD = "p@ss:wörd/%"
 
 
 class PostgresqlServer:
-    """One cluster in a folder of its own; ``durable`` keeps its disk writes safe, and slower."""
+    """One cluster in a folder of its own; ``durable`` makes its disk writes safe, but slower."""
 
     def __init__(self, *, durable: bool = False) -> None:
         self.port = free_port()
@@ -42,7 +42,7 @@ class PostgresqlServer:
         shutil.rmtree(self.folder)
 
     def start(self) -> None:
-        """Start the server, after a kill too, and wait until it answers."""
+        """Start the server, also after a kill, and wait until it answers."""
         settings = ["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
                     "-c", "max_connections=60", "-c", "restart_after_crash=off"]  # fmt: skip
         if not self._durable:
@@ -53,7 +53,7 @@ class PostgresqlServer:
         wait_until(self._answers)
 
     def turn_on_tls(self) -> None:
-        """Let clients encrypt, which they all do then unless they say otherwise."""
+        """Let clients encrypt; clients then encrypt by default."""
         identity = server_of(authority("test"))
         data = self.folder / "data"
         for name, text in (("server.crt", identity.pem), ("server.key", identity.key_pem())):
@@ -66,13 +66,13 @@ class PostgresqlServer:
         wait_until(lambda: self.execute("SHOW ssl") == [("on",)])
 
     def kill(self) -> None:
-        """Kill the server without a farewell, all its processes; ``start`` recovers it."""
+        """Kill all processes of the server; ``start`` recovers it."""
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(timeout=30)
         (self.folder / "data/postmaster.pid").unlink(missing_ok=True)
 
     def pause(self) -> None:
-        """Let the server hang."""
+        """Let the server hang until ``go_on``."""
         os.killpg(self._process.pid, signal.SIGSTOP)
 
     def go_on(self) -> None:

@@ -1,4 +1,4 @@
-"""Database servers started from the system's packages, as a user that may run them."""
+"""Starts database servers of the system's packages, as a user that may run them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ HOW = (
 
 
 def needed_program(name: str, *places: str) -> str:
-    """Return a server's program; without it skip, or fail where servers are required."""
+    """Return a server's program; if it is missing, skip the test, or fail if it is required."""
     return find_program(name, places) or give_up(f"{name} is not installed. {HOW}")
 
 
 def give_up(reason: str) -> NoReturn:
-    """Skip the test for want of a server, or fail it where servers are required.
+    """Skip the test because a server is missing, or fail it if servers are required.
 
-    ``DIL_REQUIRE_SERVERS`` and ``CI`` say that a missing server is no excuse.
+    Servers are required if ``DIL_REQUIRE_SERVERS`` or ``CI`` is set.
     """
     if os.environ.get("DIL_REQUIRE_SERVERS") or os.environ.get("CI"):
         pytest.fail(reason)
@@ -35,7 +35,7 @@ def give_up(reason: str) -> NoReturn:
 
 
 def find_program(name: str, places: Iterable[str]) -> str | None:
-    """Return the newest program of a name in some folders (may hold *), or on the path."""
+    """Return the newest program of a name in some folders (``*`` is allowed), or on the path."""
     for place in places:
         root, _, pattern = place.partition("*")
         if pattern:

@@ -1,6 +1,6 @@
-"""A receiver of rows over HTTP: keeps what it takes, knows repeated keys if asked, can refuse.
+"""A receiver of rows over HTTP: keeps accepted rows, can recognise repeated keys, can refuse.
 
-It is what an egress job sends to; tests look at what it got and at what it kept.
+Egress jobs send rows to the receiver; tests look at the received requests and the kept rows.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ class Got:
 
 @dataclass
 class Receiver(InThread):
-    """The rows that were taken, and how rows are answered.
+    """The rows that were taken, and settings for the answers to rows.
 
-    ``statuses`` answers the rows of these ids with another status than 200; such rows are not
-    taken. ``on_row`` is called after a row was taken and before it is answered. With
-    ``honours_keys`` a key that was seen gets its first answer, and nothing is taken again.
+    ``statuses`` has the status for rows by id, 200 if absent; rows with another status than 200,
+    201, 202 or 204 are not taken. ``on_row`` is called before a row is answered. If
+    ``honours_keys`` is true, a known key gets its first answer again, and its row is not taken
+    again.
     """
 
     honours_keys: bool = False
@@ -58,7 +59,7 @@ class Receiver(InThread):
         return [row.get("id") for row in self.taken]
 
     def answer(self, method: str, body: Mapping[str, Any], key: str | None) -> tuple[int, bytes]:
-        """Take a row, or refuse it; return status and body of the answer."""
+        """Take a row, or refuse it; return the status and the body of the answer."""
         with self.lock:
             self.got.append(Got(method, body, key))
             if self.honours_keys and key in self.answers:

@@ -34,7 +34,7 @@ def generated_row(unit: str, number: int, time_ms: int) -> dict[str, object]:
 
 
 def late_rows(time_ms: int, count: int = 5) -> list[dict[str, object]]:
-    """Return rows of two units from a time on, with ids that others do not have."""
+    """Return rows of two units from a time on, with ids that no other rows have."""
     return [
         generated_row(unit, 100_000 + number, time_ms + number * 1000)
         for unit in ("a", "b")
@@ -44,7 +44,7 @@ def late_rows(time_ms: int, count: int = 5) -> list[dict[str, object]]:
 
 @dataclass(slots=True)
 class UnitRows:
-    """Rows of one unit in time order, each already encoded; parallel lists."""
+    """Rows of one unit in time order, as parallel lists of times and encoded rows."""
 
     times: list[int] = field(default_factory=list)
     encoded: list[bytes] = field(default_factory=list)
@@ -72,7 +72,7 @@ class Dataset:
         start_ms: int = START_MS,
         step_ms: int = 60_000,
     ) -> Dataset:
-        """Return ``rows`` rows for each unit, one every ``step_ms``."""
+        """Return ``rows`` rows for each unit, one row every ``step_ms``."""
         dataset = cls()
         for unit in units:
             times = [start_ms + number * step_ms for number in range(rows)]
@@ -88,7 +88,7 @@ class Dataset:
             return cls(json.loads(line) for line in lines if line.strip())
 
     def extend(self, rows: Iterable[dict[str, object]]) -> None:
-        """Add rows; a unit's rows are kept in time order, later additions after equal times."""
+        """Add rows; a unit's rows stay in time order; of equal times, later additions come last."""
         touched: dict[str, list[tuple[int, bytes]]] = {}
         for row in rows:
             unit = str(row.get("unit", ""))
@@ -100,7 +100,7 @@ class Dataset:
             self.units[unit] = UnitRows([t for t, _ in merged], [row for _, row in merged])
 
     def ids(self, until_ms: int, since_ms: int = START_MS) -> Counter[tuple[str, int]]:
-        """Return unit and id of the rows with ``since_ms <= time < until_ms``, each once."""
+        """Return unit and id of each row with ``since_ms <= time < until_ms``."""
         found: Counter[tuple[str, int]] = Counter()
         for unit, held in self.units.items():
             low, high = held.window(since_ms, until_ms)
@@ -108,7 +108,7 @@ class Dataset:
         return found
 
     def of(self, unit: str | None) -> UnitRows:
-        """Return one unit's rows; without a unit all rows, in time order."""
+        """Return one unit's rows, or all rows if ``unit`` is None; in time order."""
         if unit is not None:
             return self.units.get(unit, UnitRows())
         if len(self.units) == 1:

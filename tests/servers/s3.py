@@ -1,7 +1,7 @@
 """S3 servers on free loopback ports, processes of their own, stopped by pid.
 
-``RcloneServer`` is a real one: it keeps objects as files and verifies signatures. ``MotoServer``
-knows more of S3, versions among it.
+``RcloneServer`` is a real server: it keeps objects as files and verifies signatures. ``MotoServer``
+knows more of S3, such as versions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ REGION = "eu-test-1"
 
 
 class S3Server(ABC):
-    """One server; buckets are made by ``bucket``."""
+    """One server; ``bucket`` makes buckets."""
 
     def __init__(self) -> None:
         self.port = free_port()
@@ -58,7 +58,7 @@ class S3Server(ABC):
         """Return the program and its arguments."""
 
     def client(self, url: str = "") -> Any:
-        """Return a client of the administrator's, over which tests make and look at objects."""
+        """Return a client of the administrator, for tests to make and look at objects."""
         import boto3
         from botocore.config import Config
 

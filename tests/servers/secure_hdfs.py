@@ -1,4 +1,4 @@
-"""HDFS that lets in who shows a ticket of a realm of Kerberos, and nobody else."""
+"""HDFS that accepts only users with a ticket of a realm of Kerberos."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NODES = f"{SUPERUSER}/localhost"
 
 
 class SecureHdfs(Hdfs):
-    """A cluster of ``localhost``; tests have KRB5_CONFIG and gssapi in place before they ask it."""
+    """A cluster of ``localhost``; to ask it, a test needs KRB5_CONFIG and gssapi."""
 
     def __init__(self, realm: Realm) -> None:
         super().__init__(host="localhost")
@@ -27,7 +27,7 @@ class SecureHdfs(Hdfs):
     def ask(
         self, method: str, path: str, operation: str, data: bytes = b"", **query: str
     ) -> requests.Response:
-        """Let the superuser do something, past ``dil``; redirects are followed."""
+        """Send a request of the superuser, without ``dil``; redirects are followed."""
         answer = requests.request(
             method, f"{self.server}/webhdfs/v1{quote(path)}", timeout=60, allow_redirects=False,
             params={"op": operation, **query}, headers={"Authorization": self._ticket()},
@@ -71,6 +71,6 @@ class SecureHdfs(Hdfs):
             "dfs.web.authentication.kerberos.principal": service,
             "dfs.web.authentication.kerberos.keytab": str(self.keys),
             "dfs.block.access.token.enable": "true",
-            # Data nodes would ask for ports that root alone opens.
+            # Data nodes would need ports that only root may open.
             "ignore.secure.ports.for.testing": "true",
         }

@@ -1,8 +1,8 @@
-"""A real OpenSSH server that speaks SFTP alone, on a free loopback port, stopped by pid.
+"""A real OpenSSH server that speaks only SFTP, on a free loopback port, stopped by pid.
 
-Its user is the one that runs the tests. Passwords are out of its reach then (they are the
-machine's own), and it gives as much at once as it is asked for; for both ``PasswordServer`` stands
-in, paramiko's server side in this process.
+Its user is the user that runs the tests. So the server cannot check passwords, which are the
+machine's own; and its answers are as long as the client asks. ``PasswordServer`` can do both:
+paramiko's server side in this process.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PASSPHRASE = "pass phrase ü"
 class SftpServer:
     """One sshd with keys of its own; ``files`` is a folder that its user sees under its path.
 
-    ``denied`` is a kind of request that it refuses, as for want of permission: ``open`` and so on.
+    ``denied`` is a kind of request, such as ``open``, that the server refuses as not permitted.
     """
 
     def __init__(self, denied: str = "") -> None:
@@ -61,7 +61,7 @@ class SftpServer:
         return f"sftp://127.0.0.1:{self.port}{self.files}"
 
     def make_key(self, name: str, *, kind: str = "ed25519", passphrase: str = "") -> Path:
-        """Make a key pair and return the private one's path."""
+        """Make a key pair and return the path of the private key."""
         path = self.folder / name
         subprocess.run(
             ["ssh-keygen", "-q", "-t", kind, "-N", passphrase, "-f", str(path)], check=True
@@ -72,7 +72,7 @@ class SftpServer:
         return key.with_suffix(".pub").read_text()
 
     def authorize(self, key: Path) -> None:
-        """Let the owner of a key in, beside the others."""
+        """Accept the owner of a key, too."""
         with (self.folder / "authorized").open("a") as stream:
             stream.write(self.public(key))
 
@@ -84,7 +84,7 @@ class SftpServer:
         return path
 
     def properties(self, port: int | None = None) -> dict[str, str]:
-        """Return the properties of a job that reads here, but for ``ms.source.uri``."""
+        """Return the properties of a job that reads here, without ``ms.source.uri``."""
         return {
             "source__class": "sftp",
             "source__conn__host": "127.0.0.1",
@@ -95,7 +95,7 @@ class SftpServer:
         }
 
     def start(self) -> None:
-        """Start the server, after a stop too."""
+        """Start the server, also after a stop."""
         settings = [
             f"Port={self.port}", "ListenAddress=127.0.0.1", f"HostKey={self.host_key}",
             f"AuthorizedKeysFile={self.folder / 'authorized'}", "PidFile=none", "UsePAM=no",
@@ -131,17 +131,17 @@ class SftpServer:
 
 
 def _children(pid: int) -> list[int]:
-    """Return the processes that a process of ours started, and those that they did."""
+    """Return the processes that a process of ours started, and the processes of these."""
     found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False)
     children = [int(word) for word in found.stdout.split()]
     return [*children, *(each for child in children for each in _children(child))]
 
 
 class PasswordServer:
-    """Takes one user's password; ``/in`` has ``a.json``, given in answers of ``most`` bytes.
+    """Takes one user's password; ``/in`` has ``a.json``, sent in answers of ``most`` bytes.
 
-    As servers should not be: ``tells_size`` False says nothing of the file's length, and ``extra``
-    bytes come with an answer that nobody asked for. ``name`` is what it lists the file as.
+    It can misbehave. If ``tells_size`` is false, it does not tell the file's length. It adds
+    ``extra`` bytes to an answer that nobody asked for. ``name`` is the file's name in its lists.
     """
 
     def __init__(
@@ -206,7 +206,7 @@ class _Login(paramiko.ServerInterface):
 
 @dataclass(frozen=True)
 class _Served:
-    """The file, and how it is given."""
+    """The file, and how the server sends it."""
 
     content: bytes
     most: int

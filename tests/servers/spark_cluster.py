@@ -18,7 +18,7 @@ SPARK_HOME = Path(pyspark.__file__).parent
 
 
 class SparkCluster:
-    """Master and workers from the installed pyspark, on free ports, logs below ``folder``."""
+    """A master and workers of the installed pyspark, on free ports, with logs in ``folder``."""
 
     def __init__(self, folder: Path, workers: int = 2) -> None:
         self.folder = folder
@@ -69,13 +69,13 @@ class SparkCluster:
         return log
 
     def environ(self) -> Mapping[str, str]:
-        """Return the environment of Spark's own programs; without this process's Python path."""
+        """Return the environment of Spark's own programs, without this process's Python path."""
         kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         return {
             **kept,
             "SPARK_HOME": str(SPARK_HOME),
             "SPARK_LOCAL_IP": "127.0.0.1",
-            # Their short lives do not repay what the optimising compiler costs.
+            # The programs end too soon for the optimising compiler to pay off.
             "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         }
 
@@ -87,5 +87,5 @@ class SparkCluster:
 
 
 def read(path: Path) -> str:
-    """Return what a log holds by now."""
+    """Return the present content of a log."""
     return path.read_text(errors="replace")

@@ -20,7 +20,7 @@ from tests.servers.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 SPARK = Path(sys.executable).parent
-# Each line of its input is a program; what that calls ``answer`` is printed.
+# Each line of the input is a program; its variable ``answer`` is printed.
 CLIENT = """
 import json, sys
 from pyspark.sql import SparkSession
@@ -38,10 +38,10 @@ for line in sys.stdin:
 
 
 class ConnectServer:
-    """A server on a free port whose folder holds its log, its tables and its event log.
+    """A server on a free port; ``folder`` has its log, its tables and its event log.
 
-    ``environ`` is what it sees beside this process's environment, as do the processes of Python
-    that it starts; its clients see none of it.
+    The server, and the Python processes that it starts, see ``environ`` in addition to this
+    process's environment. Its clients do not see ``environ``.
     """
 
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
@@ -65,7 +65,7 @@ class ConnectServer:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Start it, and kill it at the end."""
+        """Start the server, and kill it at the end."""
         events = self.folder / "events"
         events.mkdir()
         port = free_port()
@@ -129,13 +129,13 @@ class ConnectClient:
         self._process = process
 
     def run(self, program: str) -> dict[str, Any]:
-        """Run a program; return its ``answer``, or the ``error`` that it ended with."""
+        """Run a program; return a mapping with its ``answer``, or with its ``error``."""
         self._process.stdin.write(json.dumps(program) + "\n")
         self._process.stdin.flush()
         return json.loads(self._process.stdout.readline())
 
     def answer(self, program: str) -> Any:
-        """Return the answer of a program that succeeds."""
+        """Run a program that has to succeed; return its answer."""
         said = self.run(program)
         assert "answer" in said, said["error"]
         return said["answer"]

@@ -1,4 +1,4 @@
-"""An authorization server for tests: the three grants, rotation, faults, and a log of forms.
+"""An authorization server for tests: three grants, rotation, faults, and a log of forms.
 
 In a test::
 
@@ -9,7 +9,7 @@ In a test::
 
 It knows the client ``dil`` with the secret ``client-s3cret``, the user ``ann`` with the password
 ``pass-w0rd``, and the refresh token ``refresh-0``. Tokens are ``access-1``, ``access-2`` and so on,
-refresh tokens ``refresh-1`` and so on; with ``rotates`` each of them is good for one use.
+refresh tokens ``refresh-1`` and so on. If ``rotates`` is true, a refresh token is good for one use.
 """
 
 from __future__ import annotations

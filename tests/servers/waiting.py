@@ -1,4 +1,4 @@
-"""Waiting for a condition, with an end."""
+"""Waits for a condition, with a time limit."""
 
 from __future__ import annotations
 

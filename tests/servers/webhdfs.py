@@ -1,8 +1,8 @@
 """A stated fake of HDFS's REST interface, over a real folder: LISTSTATUS, GETFILESTATUS, OPEN.
 
 Source: Apache Hadoop 3, "WebHDFS REST API". The name node answers with JSON and sends OPEN on to
-the data node by a redirect, as the real one does. RENAME is that of HttpFS, which knows no
-``renameoptions``. CREATE gets no further than the redirect. No Hadoop is behind it.
+the data node by a redirect, as the real one does. RENAME is like RENAME of HttpFS, which knows no
+``renameoptions``. CREATE gets no further than the redirect. The fake runs no Hadoop.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ _NOT_FOUND = (404, "FileNotFoundException", "File does not exist")
 class WebHdfs:
     """A name node and a data node on free loopback ports, from ``with`` to its end.
 
-    ``users`` are those that may read, None for everybody. ``refusals`` are answered first, each
-    once: (status, exception, message). ``cuts`` are the numbers of bytes after which the data node
-    drops the connection, each once. ``requests`` are the operations with their paths.
-    ``detours`` are hosts and ports that OPEN is sent on to before the data node, and
-    ``data_refusals`` what that answers, each once. ``left_out`` is a member of a file's state that
-    is not told. With ``tls`` the name node is spoken to over it, with ``data_tls`` the data node.
+    ``users`` are the users that may read, None for everybody. ``refusals`` are the next answers,
+    each used once: (status, exception, message). ``cuts`` are the numbers of bytes after which the
+    data node drops the connection, each used once. ``requests`` are the operations with their
+    paths. ``detours`` are hosts and ports to which OPEN is redirected before the data node, and
+    ``data_refusals`` are the next answers of the data node, each used once. ``left_out`` is a
+    member that answers about a file leave out. ``tls`` is for the name node, ``data_tls`` for the
+    data node.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class WebHdfs:
             server.__exit__()
 
     def file(self, path: str) -> Path:
-        """Return where a path of HDFS is."""
+        """Return the local path of a path of HDFS."""
         return self.folder / path.lstrip("/")
 
 
@@ -151,7 +152,7 @@ class _NameNode(_Handler):
         self.send(200, {"boolean": is_done})
 
     def send_on(self, data_node: str) -> None:
-        """Name the data node, as a secure name node does: with a token."""
+        """Redirect to the data node with a token, as a secure name node does."""
         address = f"{self.fake.data_protocol}://{data_node}/webhdfs/v1{quote(self.asked()[0])}"
         query = f"{urlsplit(self.path).query}&delegation={DELEGATION}"
         self.send(307, {}, Location=f"{address}?{query}")

@@ -1,9 +1,9 @@
 """Reads, publishes and takes back backfills in forked children that kill themselves.
 
-Reads one JSON line per act on stdin: {"job", "now", "verb", "id", "at"}; ``verb`` is read,
-publish, undo, drop, or run for a run of the job. ``at`` is the number of the profiled call or
-return at which the child gets SIGKILL, -1 for never. Answers with one JSON line: {"killed",
-"error", "events"}.
+The server reads one JSON line per act on stdin: {"job", "now", "verb", "id", "at"}. ``verb`` is
+``read``, ``publish``, ``undo``, ``drop``, or ``run`` for a run of the job. ``at`` is the number of
+the profiled call or return at which the child gets SIGKILL, -1 for never. The server answers with
+one JSON line: {"killed", "error", "events"}.
 """
 
 from __future__ import annotations

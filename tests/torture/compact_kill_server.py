@@ -1,8 +1,8 @@
-"""Runs jobs and what comes after them in forked children that kill themselves at a chosen call.
+"""Runs jobs and later acts on them in forked children that kill themselves at a chosen call.
 
-Reads one JSON line per order on stdin: {"job", "now", "at"} for a run, as kill_server.py does; with
-"compact": {"target", "vacuum"} for a compaction, with "register" for the job's catalog. Answers
-with one JSON line.
+The server reads one JSON line per order on stdin: {"job", "now", "at"} for a run, as in
+kill_server.py. With the member "compact": {"target", "vacuum"} the order is for a compaction, with
+"register" for the job's catalog. The server answers with one JSON line.
 """
 
 from __future__ import annotations

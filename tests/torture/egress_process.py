@@ -1,6 +1,6 @@
-"""Runs one job in this process, tasks and all, so that a test can kill it: JOB RUN_ID.
+"""Runs one job and its tasks in this process, so that a test can kill it: JOB RUN_ID.
 
-Prints one JSON line: {"status", "codes", "errors", "notes", "files"}.
+The program prints one JSON line: {"status", "codes", "errors", "notes", "files"}.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dil.testing.in_process import InProcessExecutor
 
 
 def run(path: str, run_id: str) -> dict[str, Any]:
-    """Run the job now and return what the run tells."""
+    """Run the job now and return the facts about the run."""
     job = config.load(path, environ={}).job
     now = time.time_ns() // 1_000_000
     clocks = Clocks(sleep=lambda seconds: None)

@@ -1,7 +1,7 @@
-"""Orders run in forked children that kill themselves at a chosen call.
+"""Runs orders in forked children that kill themselves at a chosen call.
 
-Modules that a child had to load are loaded before the next fork, so that a run costs a tenth of a
-second.
+The parent loads modules that a child had to load before the next fork, so that a run costs a tenth
+of a second.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ def killed_at(
     uncounted: frozenset[str] = frozenset(),
     by: signal.Signals = signal.SIGKILL,
 ) -> Iterator[list[str]]:
-    """Kill this process at a call or return, by number from 0, -1 for never.
+    """Kill this process at call or return ``number``, counted from 0; -1 means never.
 
-    With SIGSTOP as ``by`` it sleeps there, with all its threads, and goes on after SIGCONT.
+    If ``by`` is SIGSTOP, the process sleeps there with all its threads, and goes on after SIGCONT.
 
-    With ``in_threads`` those of threads count that begin meanwhile. Calls that load a module never
-    count: which child loads it is chance.
+    If ``in_threads`` is true, calls in threads that begin in the block count, too. Calls that load
+    a module never count, because it is chance which child loads a module.
 
-    ``watched`` are the modules and folders of ``dil`` whose calls count, but for the functions
-    ``uncounted``: how often those are called is chance. Yields the calls so far, such as ``call
-    run/job_run.py:run_job``.
+    ``watched`` are the modules and folders of ``dil`` whose calls count. Calls of the functions
+    ``uncounted`` do not count, because their number is chance. Yields the calls so far, such as
+    ``call run/job_run.py:run_job``.
     """
     events: list[str] = []
     names: dict[CodeType, str] = {}
@@ -80,7 +80,7 @@ def killed_at(
 
 
 def _name_of(code: CodeType, watched: tuple[str, ...]) -> str:
-    """Return what to call a function in events; of one that is not watched it is empty."""
+    """Return the name of a function in events; empty if the function is not watched."""
     if code.co_name == _LOADING:
         return _LOADING
     module = code.co_filename.removeprefix(PACKAGE)
@@ -91,9 +91,10 @@ def _name_of(code: CodeType, watched: tuple[str, ...]) -> str:
 def serve(run: Callable[[Answer], Answer], unanswered: Answer) -> None:
     """Run each order, one line of JSON on stdin, in a child; answer with one line of JSON.
 
-    An answer is what ``run`` returns, or ``unanswered``, and whether the child was killed. With
-    "stops" in an order the child may put itself to sleep, which is answered with {"stopped":
-    true}; the order {"wake": true} lets the last one go on, and is answered as its first one.
+    An answer is what ``run`` returns, or ``unanswered``, and whether the child was killed. If an
+    order has "stops", the child may put itself to sleep; then the answer is {"stopped": true}. The
+    order {"wake": true} lets the child that fell asleep last go on; its answer is the answer of
+    that child's order.
     """
     sleeping: list[_Child] = []
     for line in sys.stdin:

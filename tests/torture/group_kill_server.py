@@ -1,9 +1,9 @@
 """Runs the work units of one task in forked children that kill themselves at a chosen call.
 
-Reads one JSON line per run on stdin: {"job", "days", "lanes", "staging", "is_repeated", "at"};
-there is a work unit for each day from 2020-01-01. ``at`` is the number of the profiled call or
-return, in whichever thread, at which the child gets SIGKILL, -1 for never. Answers with a line:
-{"killed", "failures", "files", "events"}; ``events`` counts the profiled calls.
+The server reads one JSON line per run on stdin: {"job", "days", "lanes", "staging", "is_repeated",
+"at"}. There is a work unit for each day from 2020-01-01. ``at`` is the number of the profiled call
+or return, in any thread, at which the child gets SIGKILL, -1 for never. The server answers with a
+line: {"killed", "failures", "files", "events"}; ``events`` counts the profiled calls.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dil.task.group import run_group
 from tests.servers.rows import DAY_MS, START_MS
 from tests.torture.forks import Answer, killed_at, serve
 
-# So few that a task of some work units writes its log several times.
+# So few results per write that a task of some work units writes its log several times.
 result_log.MOST_UNITS = 2
 WATCHED = ("task/", "publishing/", "storage/", "writing/")
 

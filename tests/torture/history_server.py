@@ -1,10 +1,11 @@
 """Runs jobs and commands in forked children that kill themselves at a chosen call.
 
-Reads one JSON line per order on stdin, {"job", "now", "at", "changes"} for a run and {"arguments",
-"at"} for a command of ``dil``; ``at`` is the number of the call or return at which the child gets
-SIGKILL, -1 for never. Answers with {"killed", "exit", "calls", "error"}. With "stops" the child
-gets SIGSTOP in its place (``serve``), and calls of the state store do not count: it would sleep
-with a lock on the store. "ahead" is how many seconds its clock is ahead, 0 unless given.
+The server reads one JSON line per order on stdin: {"job", "now", "at", "changes"} for a run, and
+{"arguments", "at"} for a command of ``dil``. ``at`` is the number of the call or return at which
+the child gets SIGKILL, -1 for never. The server answers with {"killed", "exit", "calls", "error"}.
+If an order has "stops", the child gets SIGSTOP in place of SIGKILL (``serve``), and calls of the
+state store do not count: the child would sleep with a lock on the store. "ahead" is how many
+seconds the child's clock is ahead, by default 0.
 """
 
 from __future__ import annotations

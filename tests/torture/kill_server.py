@@ -1,8 +1,8 @@
 """Runs jobs in forked children that kill themselves at a chosen call, for the kill matrix.
 
-Reads one JSON line per run on stdin: {"job", "now", "at"}; ``at`` is the number of the profiled
-call or return at which the child gets SIGKILL, -1 for never. Answers with one JSON line:
-{"killed", "exit", "events"}; events name every profiled call when ``at`` is -1.
+The server reads one JSON line per run on stdin: {"job", "now", "at"}. ``at`` is the number of the
+profiled call or return at which the child gets SIGKILL, -1 for never. The server answers with one
+JSON line: {"killed", "exit", "events"}; "events" has every profiled call if ``at`` is -1.
 """
 
 from __future__ import annotations

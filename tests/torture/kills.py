@@ -1,4 +1,4 @@
-"""Drives the kill servers: run a job, kill it at a step, run it again."""
+"""Drives the kill servers: they run a job, kill it at a step, and run it again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GROUP_SERVER = Path(__file__).with_name("group_kill_server.py")
 
 
 class KillServer:
-    """A process that forks one child per run, ``JOB_SERVER`` or ``PAGE_SERVER``."""
+    """A process of ``JOB_SERVER`` or ``PAGE_SERVER``, which forks one child per run."""
 
     def __init__(self, program: Path = JOB_SERVER) -> None:
         self._program = program
@@ -40,14 +40,14 @@ class KillServer:
         return self.order(job=str(job), now=now, at=at)
 
     def order(self, **order: object) -> dict:
-        """Let a child do what an order says; return the answer."""
+        """Let a child carry out an order; return the answer."""
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
         return json.loads(self._process.stdout.readline())
 
 
 def steps(events: list[str]) -> dict[str, int]:
-    """Return the numbers of the first and last call and return of each function."""
+    """Return for each function the event numbers of its first and last call and return."""
     chosen: dict[str, int] = {}
     for number, event in enumerate(events):
         chosen.setdefault(f"first {event}", number)
@@ -56,11 +56,11 @@ def steps(events: list[str]) -> dict[str, int]:
 
 
 def spread(numbers: Sequence[int], count: int) -> Sequence[int]:
-    """Return at least ``count`` of some numbers, evenly spread; all if there are not so many."""
+    """Return at least ``count`` of the numbers, evenly spread; all if there are fewer."""
     return numbers[:: max(1, len(numbers) // count)]
 
 
 def restore(backup: Path, folder: Path) -> None:
-    """Put a folder back to what it was."""
+    """Replace a folder by its backup."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(backup, folder, symlinks=True)

@@ -1,4 +1,4 @@
-"""What a job of ``write_job`` published, as a reader sees it: in a folder here, or in a bucket."""
+"""What readers see of a job of ``write_job``: in a folder of this machine, or in a bucket."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tests.jobs import dataset, manifest_files, published_ids, visible_files
 
 
 class Lake(Protocol):
-    """Where a dataset is; rows are counted by their unit and id."""
+    """The place of a dataset; rows are counted by their unit and id."""
 
     def newest(self) -> tuple[str, bytes] | None:
-        """Return name and content of the newest manifest."""
+        """Return the name and the content of the newest manifest."""
 
     def rows_of(self, manifest: bytes) -> Counter[tuple[str, int]]:
         """Return the rows of the files that a manifest lists.
 
         Raises:
-            FileNotFoundError: one of them is gone.
+            FileNotFoundError: one of these files is gone.
         """
 
     def listed(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Reads a published dataset by its manifest, again and again, while others run and are killed."""
+"""Reads a published dataset by its manifest, again and again, while runs write and are killed."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import Self
 
 from tests.torture.lakes import Lake
 
-# The longest time between two looks, and as a multiple of how long the last look took: on a server
-# of this machine, a reader that never rests would slow down what it watches.
+# The longest pause between two looks, in seconds, and as a multiple of the time of the last look.
+# On a server of this machine, a reader without pauses would slow down the runs that it watches.
 _PAUSE_S = 0.05
 _PAUSE_IN_LOOKS = 20
 
 
 class ManifestReader:
-    """A thread that reads while the block runs; at its end nothing odd must have been seen.
+    """A thread that reads while the block runs; ``problems`` must be empty at the end.
 
-    Whoever reads by the manifest sees each row once at most, work units as a whole, and never a
-    file that is gone; a manifest never changes once it is there.
+    A reader of the manifest sees each row at most once, work units as a whole, and never a file
+    that is gone. A manifest never changes after it was written.
 
     Args:
         lake: Where the dataset is.
-        groups: Rows, by unit and id, that come and go together, with the name of their group;
-            empty where rows may come and go by themselves.
-        seed: Of the moments at which it reads.
+        groups: The name of the group of each row, by unit and id; rows of a group come and go
+            together. Empty if rows may come and go by themselves.
+        seed: The seed for the moments at which the thread reads.
     """
 
     def __init__(self, lake: Lake, groups: Mapping[tuple[str, int], object], seed: object) -> None:

@@ -1,9 +1,10 @@
-"""Runs a work unit in forked children that kill themselves at a chosen call, page log and all.
+"""Runs a work unit with its page log in forked children that kill themselves at a chosen call.
 
-Reads one JSON line per run on stdin: {"job", "low", "high", "staging", "run_id", "earlier", "at"};
-``earlier`` are the staging folders of the runs before, oldest first. ``at`` is the number of the
-profiled call or return at which the child gets SIGKILL, -1 for never. Answers with one JSON line:
-{"killed", "failure", "files", "events"}; ``events`` counts the profiled calls.
+The server reads one JSON line per run on stdin: {"job", "low", "high", "staging", "run_id",
+"earlier", "at"}. ``earlier`` are the staging folders of earlier runs, oldest first. ``at`` is the
+number of the profiled call or return at which the child gets SIGKILL, -1 for never. The server
+answers with one JSON line: {"killed", "failure", "files", "events"}; ``events`` counts the profiled
+calls.
 """
 
 from __future__ import annotations

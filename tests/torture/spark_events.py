@@ -1,16 +1,18 @@
 """Structured Streaming over scripted batches: which rows Spark itself keeps, and its watermarks.
 
-``python spark_events.py FOLDER < SCRIPTS`` reads a script from each line, a JSON object, and prints
-in a line what Spark made of it. It imports nothing of DIL, so that any Spark's Python can run it.
+``python spark_events.py FOLDER < SCRIPTS`` reads one script per line, a JSON object, and prints one
+line with Spark's answer. It imports nothing of DIL, so that the Python of any Spark can run it.
 
 A script is ``{"kind", "policy", "delays_ms", "window_ms", "batches", "stops"}``. ``batches[b][s]``
-holds the rows of stream s in batch b as ``[id, time in ms or null]``. The streams are united. Then
-``kind`` ``dedupe`` drops late rows one by one, and ``windows`` collects the ids of each window. The
-query is stopped after each number of batches in ``stops`` and goes on from its checkpoint.
+has the rows of stream s in batch b as ``[id, time in ms or null]``. The streams are united. Then
+the kind ``dedupe`` drops late rows one by one, and the kind ``windows`` collects the ids of each
+window. The query is stopped after each number of batches in ``stops``, and goes on from its
+checkpoint.
 
-The answer is ``{"batches", "emitted"}``: for each batch of Spark's, those without data too, its
-watermark in ms and how many scripted batches were read by its end; and of each batch that emitted
-rows its number and the rows, ``[id]`` or ``[start of the window in ms, ids]``.
+The answer is ``{"batches", "emitted"}``. ``batches`` has, for each batch of Spark (also without
+data), its watermark in ms, and how many scripted batches were read by its end. ``emitted`` has, for
+each batch that emitted rows, its number and the rows, ``[id]`` or ``[start of the window in ms,
+ids]``.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017 - Spark 4.0 runs on Python 3.9
 MILLISECOND = timedelta(milliseconds=1)
 FIRST_S = 1_700_000_000  # when the file of the first batch was written
-# How many queries run at once: a batch of a few rows waits more than it computes.
+# How many queries run at once; a batch of a few rows waits longer than it computes.
 AT_ONCE = 3
 
 
@@ -59,7 +61,7 @@ class Player:
         return {"batches": batches, "emitted": self.emitted}
 
     def _offer(self, count: int) -> None:
-        """Let the streams have the first batches, one file each, the older the earlier."""
+        """Give the streams the first batches, one file each; earlier batches get older files."""
         for number, batch in enumerate(self.script["batches"][:count]):
             for stream, rows in enumerate(batch):
                 path = self.folder / f"stream-{stream}" / f"{number}.json"

@@ -1,4 +1,4 @@
-"""Kills a process that commits, and now and then the server, and looks what is left."""
+"""Kills a process that commits, and sometimes the server, and checks the store afterwards."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dil.spi.state_store import StateStore
 from dil.state.blocks.verification import verify_chain
 from tests.contract.state_stores import Place, child, commit_of, file, moves, outcome
 
-# Commits work units until it is killed; tells each run whose commit returned. Runs follow one
-# another over all writers; what the last writer left is finished first, as a run does.
+# Commits work units until it is killed; prints each run whose commit returned. The numbers of runs
+# go on from writer to writer. A writer first finishes the publish of the last writer, as runs do.
 WRITER = """
 import itertools
 
@@ -41,8 +41,8 @@ for number in itertools.count(int(sys.argv[2])):
 class StateKills:
     """Rounds of writing and killing on one store.
 
-    ``kill_server`` ends the server without a farewell and starts it again; it is None where the
-    store has no server. ``acknowledged`` are the runs whose commit returned, over all rounds.
+    ``kill_server`` kills the server and starts it again; it is None if the store has no server.
+    ``acknowledged`` are the runs of all rounds whose commit returned.
     """
 
     spec: StateSpec
@@ -52,9 +52,10 @@ class StateKills:
     _started: int = 0
 
     def round(self, number: int, *, server: bool = False) -> None:
-        """Let a new process write for a random time, then kill it, or the server under it.
+        """Let a new process write for a random time, then kill it; if asked, kill the server first.
 
-        Each second one has committed something before; the others may be killed at their start.
+        In even rounds the process has committed before; in odd rounds it may be killed at its
+        start.
         """
         with child(self.spec, WRITER, f"writer-{number}", str(self._started)) as writer:
             assert writer.stdout is not None
@@ -65,11 +66,11 @@ class StateKills:
             writer.send_signal(signal.SIGKILL)
             lines += writer.stdout.read().split("\n")[:-1]
         self.acknowledged += [line for line in lines if line.startswith("r")]
-        # Twice as far as any writer can have come, so that no run id is used again.
+        # Beyond the number that any writer can have reached, so that no run id is used again.
         self._started += 2 * len(lines) + 2
 
     def _until(self, writer: subprocess.Popen[str], begin: str) -> list[str]:
-        """Return what the writer tells, up to a line that begins so."""
+        """Return the lines of the writer, up to a line that begins with ``begin``."""
         lines: list[str] = []
         while not lines or not lines[-1].startswith(begin):
             line = writer.stdout.readline()
@@ -78,7 +79,7 @@ class StateKills:
         return lines
 
     def require_sound(self, number: int) -> None:
-        """Check the chain, that nothing acknowledged is missing, and that one can go on."""
+        """Check that the chain is sound, no acknowledged commit is missing, and commits go on."""
         with Place(self.spec).open() as store:
             lease = store.acquire_lease(f"check-{number}", lease_s=3600)
             pending = store.pending_intent()
@@ -97,7 +98,7 @@ class StateKills:
 
 
 def published(store: StateStore) -> list[str]:
-    """Return the files that all blocks together added."""
+    """Return the files that the blocks added."""
     return [
         part["path"]
         for block in store.blocks()

@@ -1,4 +1,4 @@
-"""The kill server with the libraries of table formats loaded before any fork."""
+"""The kill server, which loads the libraries of table formats before any fork."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``dil backfill``: a range read again beside its dataset, compared, published, taken back."""
+"""``dil backfill``: reads a range again beside its dataset, compares, publishes, takes back."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _StartingGroup(LazyGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command of the arguments; ``start`` if they begin with a job file."""
+        """Find the command that the arguments name, or ``start`` if they begin with a job file."""
         names = self.list_commands(ctx)
         word = args[0]
         is_misspelt = difflib.get_close_matches(word, names, n=1) and not Path(word).exists()

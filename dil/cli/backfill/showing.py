@@ -28,7 +28,7 @@ _DIFFERENCE = "  {:<10} {:>13} {:>13} {:>11} {:>11} {:>11}  {}\n"
 
 
 def show_plan(call: JobCall, job: Job, plan: Plan, known: BackfillDefinition | None) -> None:
-    """Print the work units that a backfill would read, and the backfill that would continue."""
+    """Print the work units that a backfill would read, and the backfill that it would continue."""
     if call.as_json:
         emit_json(plan_json(plan, job) | {"backfill": None if known is None else known.id})
         return
@@ -228,7 +228,7 @@ def show_publication_end(
 
 
 def show_undone(call: JobCall, status: BackfillStatus) -> None:
-    """Print that a backfill was taken back before."""
+    """Print that a backfill was taken back already."""
     if call.as_json:
         emit_json(status_json(status))
     else:

@@ -47,9 +47,9 @@ class Request:
 def act_command(
     name: str, summary: str | None = None
 ) -> Callable[[Callable[..., int]], click.Command]:
-    """Make a command of a function that takes a ``Request`` and its own options.
+    """Make a command of a function that takes a ``Request`` and options of its own.
 
-    ``summary`` is what lists say of it, where the table of its group does not.
+    ``summary`` describes the command in lists, if the table of its group does not describe it.
     """
 
     def decorate(function: Callable[..., int]) -> click.Command:

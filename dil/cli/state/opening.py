@@ -39,8 +39,8 @@ def opened(call: JobCall) -> Iterator[tuple[Job, StateStore]]:
 def instant(text: str, option: str, job: Job, now_ms: int | None = None) -> int:
     """Return the epoch ms of a text such as 2024-03-05, 2024-03-05T06:00:00Z or P1D.
 
-    A text without a zone is in the job's zone. Durations count back from ``now_ms``, else the
-    clock.
+    A text without a zone is in the job's zone. Durations count back from ``now_ms``, or from the
+    clock's now if ``now_ms`` is None.
 
     Raises:
         ConfigError: the text has none of these forms.
@@ -58,7 +58,7 @@ def sequence(text: str, option: str, job: Job, store: StateStore) -> int:
     """Return the sequence of a block, given as a number or an instant.
 
     Raises:
-        ConfigError: the text is neither, or the chain has no such block.
+        ConfigError: the text is no number and no instant, or the chain has no such block.
     """
     head = store.head()
     last = -1 if head is None else int(str(head["sequenceNumber"]))
@@ -88,8 +88,8 @@ def block_line(block: JsonObject, job: Job, *, newer: JsonObject | None = None) 
 
     Args:
         block: The block.
-        job: In whose zone times are shown.
-        newer: The next block, which says what an operator's act did to files.
+        job: The job; times are shown in its zone.
+        newer: The next block; it says what an operator's act did to files.
     """
     event = member(block, "event")
     parts = [

@@ -97,7 +97,7 @@ def _log_text(job: Job, blocks: Iterable[JsonObject]) -> None:
 
 
 def blocks_until(blocks: Iterable[JsonObject], last: int | None) -> Iterator[JsonObject]:
-    """Yield the blocks of a chain from ``last`` back to the first; None is the head."""
+    """Yield the blocks of a chain from ``last`` back to the first; None means the newest block."""
     for block in blocks:
         if last is None or int(str(block["sequenceNumber"])) <= last:
             yield block
@@ -119,7 +119,7 @@ class _View:
         return next(blocks_until(self.store.blocks(), self.at), None)
 
     def failures(self) -> tuple[StandingFailure, ...]:
-        """Return the open failures of now; earlier blocks do not name them."""
+        """Return the open failures; none if an earlier block is shown, which does not name them."""
         selection = Selection(units=self.units)
         found = standing_failures(self.store) if self.at is None else ()
         lows = ((each, parts_of_signature(each.signature)) for each in found)
@@ -296,7 +296,7 @@ class _Reach:
     open_count: int = 0
 
     def add(self, one: UnitState | UnitEntry, *, is_open: bool) -> None:
-        """Add the next work unit, in ascending order of partition starts."""
+        """Add the next work unit; call this in ascending order of partition starts."""
         self.open_count += is_open
         if one.high is None:
             return

@@ -1,4 +1,4 @@
-"""``dil state watermark``: the watermark of event time, shown, set, and taken back."""
+"""``dil state watermark``: shows the event watermark, sets it, and takes the setting back."""
 
 from __future__ import annotations
 

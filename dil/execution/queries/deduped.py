@@ -27,7 +27,7 @@ class Deduped:
     """The rows of a query without repeats; ``frame`` is a DataFrame.
 
     ``span`` is the span of the times of all rows, including repeats; None if no row has a time. The
-    rows are computed once and kept until ``release``.
+    rows are computed once and kept until ``release`` is called.
     """
 
     frame: Any
@@ -43,8 +43,9 @@ def without_repeats(
 ) -> Deduped:
     """Return the rows of a DataFrame without repeats.
 
-    ``published`` gives the published rows that may be near the times of a span, and ``frame_of``
-    their DataFrame. Rows without a key or a time stay: it is unknown which rows they repeat.
+    ``published`` returns the view of published rows that may be near the times of a span;
+    ``frame_of`` makes a DataFrame of the view. Rows without a key or a time stay: it is unknown
+    which rows they repeat.
 
     Raises:
         QueryError: a key cannot be compared with the key of published rows.

@@ -1,4 +1,4 @@
-"""The contract of a derived dataset's query with its executor; knows no Spark."""
+"""The contract between a derived dataset's query and its executor; knows no Spark."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The rows of one input that a query reads, with the name of their view; pickles.
+    """The rows of one input that a query reads, and the name of the view of them; pickles.
 
-    ``tasks`` has the rows of each task, in the order of the offsets. With ``has_op``, rows without
-    an operation get the operation of new rows. ``known`` is the schema of the dataset, of which
-    ``columns`` are read, all if empty. ``may_match`` decides by the statistics of a Parquet row
-    group whether it may have a wanted row.
+    ``tasks`` has the rows of each task, in the order of the offsets. If ``has_op`` is true, rows
+    without an operation get the operation of new rows. ``known`` is the schema of the dataset;
+    ``columns`` are the columns to read, all if empty. ``may_match`` decides by the statistics of a
+    Parquet row group whether the group may have a wanted row.
     """
 
     name: str
@@ -83,9 +83,9 @@ def _with_op(batch: pa.RecordBatch) -> pa.RecordBatch:
 class Query:
     """A query over views; ``unit`` is its work unit, for the report and for names.
 
-    Each part of the result, which one task writes, is a work unit of its own, see ``part_of``.
-    ``closing`` are the windows to emit, for a query with windows. For a query that leaves out
-    repeats, ``published`` returns the published rows whose times are near a span, None for none.
+    One task writes each part of the result; the part is a work unit of its own, see ``part_of``.
+    If the query has windows, ``closing`` are the windows to emit. If it leaves out repeats,
+    ``published`` returns the published rows whose times are near a span, None if there are none.
     """
 
     spec: QuerySpec
@@ -97,9 +97,9 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """The parts of a result in the order of its rows, each with its staged files.
+    """The parts of a result in the order of its rows; each part has staged files.
 
-    ``span`` is the span of the times of all rows of the query; set if repeats are left out.
+    ``span`` is set if repeats are left out: the span of the times of all rows of the query.
     """
 
     units: tuple[WorkUnit, ...]
@@ -120,7 +120,7 @@ class QueryExecutor(Protocol):
         """
 
     def differing(self, one: View, other: View) -> int:
-        """Return how many rows of one view the other lacks; equal rows are counted one by one.
+        """Return how many rows of view ``one`` the ``other`` lacks; equal rows count one by one.
 
         Raises:
             QueryError: the rows cannot be read or compared.

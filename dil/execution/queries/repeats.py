@@ -49,7 +49,7 @@ def require_columns(schema: pa.Schema, spec: DedupeSpec) -> None:
 
 
 def refuse_other_kinds(rows: pa.Schema, published: pa.Schema, spec: DedupeSpec) -> None:
-    """Refuse keys that would be compared as other values: "007" as the number 7.
+    """Refuse keys that a comparison would convert, such as "007" to the number 7.
 
     Raises:
         QueryError: a key is a text, or a fraction, in only one of the two schemas.
@@ -74,7 +74,7 @@ def _kind(found: pa.DataType) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NearSpan:
-    """Decides whether a Parquet row group may have times of a column in a span; pickles."""
+    """Decides whether a Parquet row group may have times of ``column`` in ``span``; pickles."""
 
     column: str
     span: TimeSpan
@@ -106,7 +106,7 @@ def _micros(value: object) -> int | None:
 
 @dataclass(slots=True)
 class Repeats:
-    """Finds repeats among rows that are sorted by key, and by place within a key.
+    """Finds repeats among rows that are sorted by key, and by place among rows of equal key.
 
     Batches have the columns of the keys, then ``TIME``, then ``PLACE``. Times are microseconds.
     """
@@ -144,7 +144,7 @@ class Repeats:
 
 
 def _changes(keys: Sequence[pa.Array], last: Sequence[pa.Array]) -> list[bool]:
-    """Return for each row whether its key differs from that of the row before.
+    """Return for each row whether its key differs from the key of the row before.
 
     ``last`` is the row before the first one, empty if there is none.
     """

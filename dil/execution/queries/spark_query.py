@@ -1,7 +1,7 @@
 """Runs a derived dataset's query on Spark: files to views, Spark SQL, rows to staged files.
 
-Rows come from files by our own reader and go to files by our own writers, both inside of tasks, so
-that types, file systems and formats are those of every other run.
+Our own reader and writers read and write the files, inside of tasks. So types, file systems and
+formats are the same as in every other run.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def run_query(
     query: Query,
     watch: Watch,
 ) -> QueryResult:
-    """Run a query and stage its rows, each partition of the result by a task.
+    """Run a query and stage its rows; a task stages each partition of the result.
 
     Raises:
         QueryError: the query is wrong, or failed.
@@ -123,7 +123,7 @@ def run_query(
 
 
 def differing_rows(context: Any, one: View, other: View) -> int:  # a SparkContext
-    """Return how many rows of one view the other lacks, counting equal rows one by one.
+    """Return how many rows of view ``one`` the ``other`` lacks; equal rows count one by one.
 
     Raises:
         QueryError: the rows cannot be read, or not be compared.
@@ -335,7 +335,7 @@ class _ReadBody:
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """Stages the rows of one partition of the result; ``names`` are those of its columns.
+    """Stages the rows of one partition of the result; ``names`` are the names of the columns.
 
     If rows break off, the rows so far are staged, but never published: the task has failed, and
     staged files count only by the report of a task that succeeded.

@@ -1,7 +1,7 @@
-"""Windows of event time on Spark: selects their rows, and the windows to emit.
+"""Windows of event time on Spark: selects the rows for windows, and the windows to emit.
 
 No state is kept between runs. A window is computed once, when it closes, from all rows that the
-input has then: the rows are in its files, so Spark need not keep them.
+input has then. The rows are in the input's files, so Spark need not keep them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dil.sections.windows import COLUMN
 
 
 def with_event_time(frame: Any, windows: WindowSpec, closing: Closing) -> Any:  # DataFrames
-    """Return the rows that may be in emitted windows, with their event time.
+    """Return the rows that may be in emitted windows, with a column for their event time.
 
     Raises:
         QueryError: the column is missing, or holds no times.
@@ -57,7 +57,7 @@ def event_time_of(frame: Any, column: str, key: str) -> str:  # a DataFrame
 
 
 def emitted(frame: Any, closing: Closing) -> Any:  # DataFrames
-    """Return the windows that the present watermark closes and the earlier one did not."""
+    """Return the windows that the present watermark closes and the earlier watermark did not."""
     found = frame.where(f"{END} <= timestamp_millis({closing.until_ms})")
     if closing.after_ms is None:
         return found

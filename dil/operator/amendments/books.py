@@ -33,11 +33,11 @@ _MISSING = (*OPEN, SKIPPED)
 
 
 def propose_close(session: OperatorSession, labels: Sequence[str], *, force: bool) -> Preview:
-    """Close labels whose rows have all been read; with ``force`` also incomplete labels.
+    """Close labels whose rows have all been read; if ``force`` is true, also incomplete labels.
 
     Raises:
         ConfigError: the job never closes labels, or a text is no label of the job.
-        StateError: a label is not complete, and ``force`` is off.
+        StateError: a label is not complete, and ``force`` is false.
     """
     spec, books = _require_books(session.job, session.store)
     windows = windows_of(spec)

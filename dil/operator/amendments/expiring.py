@@ -1,8 +1,8 @@
 """The verb ``expire``: deletes published files that are older than ``ms.retention`` allows.
 
-A file is as old as the block of the chain that added it: a file that a run or `dil compact` wrote
-again is new again. One commit removes the files from the dataset; no copy is kept, because a copy
-would keep the rows.
+A file is as old as the block of the chain that added it. If a run or `dil compact` writes the rows
+again, their file is new. One commit removes the files from the dataset. No copy is kept, because a
+copy would keep the rows.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class DueFiles:
     """The published files that are older than the job's retention allows.
 
     ``files`` are live, and are in the dataset's folder. ``strays`` say why other live files stay.
-    ``elsewhere`` are URIs of the chain that lie in another folder than the dataset's, because the
-    dataset was moved.
+    ``elsewhere`` are URIs in the chain that are not in the dataset's folder, because the dataset
+    was moved.
     """
 
     files: tuple[PublishedFile, ...]
@@ -72,7 +72,7 @@ def due_files(
 
 
 def published_until(store: StateStore, instant: int) -> frozenset[str]:
-    """Return the URIs that blocks up to an instant (epoch ms UTC) added and did not remove.
+    """Return the URIs of files that were live at an instant (epoch ms UTC).
 
     Raises:
         StateError: the chain is damaged.
@@ -83,7 +83,7 @@ def published_until(store: StateStore, instant: int) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class ExpiringFiles:
-    """The amount that `dil state expire` would delete: files published up to an epoch ms UTC."""
+    """How much `dil state expire` would delete: files until ``published_until`` (epoch ms UTC)."""
 
     files: int
     bytes: int
@@ -93,7 +93,7 @@ class ExpiringFiles:
 def expiring_files(job: Job, store: StateStore, now_ms: int) -> ExpiringFiles | None:
     """Return how much is due for deletion, None if nothing is; opens no table.
 
-    For a table, the dataset's manifest is read, which has the files of the job's last publish.
+    If the dataset is a table, its manifest is read, which has the files of the last publish.
 
     Raises:
         StateError: the chain or the manifest is damaged.
@@ -113,7 +113,7 @@ def expiring_files(job: Job, store: StateStore, now_ms: int) -> ExpiringFiles | 
 
 
 def _period_of(job: Job) -> int | None:
-    """Return how long published files are kept, in ms; None without a period."""
+    """Return how long published files are kept, in ms; None if no period is set."""
     return job.properties.section(StateSection).retention.get(PUBLISHED)
 
 
@@ -136,7 +136,7 @@ def _refusal_of(spec: PublishingSpec) -> StateError | None:
 def propose_expiry(session: OperatorSession) -> Preview:
     """Propose to delete published files that are older than ``publish.dir`` of ms.retention.
 
-    Their work units stay committed: no run reads them again for this.
+    The work units of the files stay committed: no run reads them again because of the deletion.
 
     Raises:
         ConfigError: no period is set.

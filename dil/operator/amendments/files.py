@@ -32,10 +32,11 @@ class FileChange:
 
     ``affected`` are the live files of the amended work units; ``fate`` says what happens to
     them. ``withdrawn`` leave the dataset; ``moves`` bring back files that an earlier act withdrew.
-    A file that has rows of other work units, too, is listed with only the rows of these units.
+    A file that also has rows of other work units is listed with only the rows of the amended ones.
     ``quarantine`` moves files of quarantined rows, which are no files of the dataset. ``refusal``
-    is the error until the operator decides. With ``only_records``, the files were added and removed
-    already, and only the chain changes. With ``is_final``, no copy of withdrawn files is kept.
+    is the error until the operator decides. If ``only_records`` is true, the files were added and
+    removed already, and only the chain changes. If ``is_final`` is true, no copy of withdrawn files
+    is kept.
     """
 
     affected: tuple[PublishedFile, ...] = ()
@@ -54,7 +55,7 @@ class FileChange:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Return the options from which the operator must choose one; empty without a decision."""
+        """Return the options from which the operator must choose; empty if there is no choice."""
         return () if self.refusal is None else DECISIONS
 
 
@@ -65,7 +66,7 @@ NO_FILES = FileChange()
 class LiveFiles:
     """The job's own live files of some work units; ``notes`` mention files of other jobs.
 
-    A file that has rows of other work units, too, is listed with only the rows of these units.
+    A file that also has rows of other work units is listed with only the rows of the wanted ones.
     """
 
     files: tuple[PublishedFile, ...] = ()
@@ -73,7 +74,7 @@ class LiveFiles:
 
 
 def live_files_of(session: OperatorSession, signatures: Collection[str]) -> LiveFiles:
-    """Return the live files of some work units that this job published.
+    """Return the live files that this job published for some work units.
 
     Another job that appends to the same dataset may have work units of the same signatures.
     """
@@ -105,8 +106,7 @@ def file_change(
 ) -> FileChange:
     """Return the change for files whose rows will be read again, by decision and publish mode.
 
-    A job that only appends would publish their rows a second time, so there the operator must
-    decide.
+    A job that only appends would publish these rows a second time, so its operator must decide.
 
     Raises:
         StateError: files cannot be withdrawn, because their rows were merged with other rows or
@@ -151,17 +151,17 @@ def with_late_rows(
     forgotten: Collection[str] = (),
     since: Collection[str] | None = None,
 ) -> FileChange:
-    """Return a change of files with the moves of the late rows that belong to it.
+    """Return a change of files, with the moves of the files of late rows added.
 
     Late rows of ``forgotten`` work units, and late rows that were published with withdrawn files,
-    are moved aside: the next reading would publish them a second time. Late rows that were moved
-    aside with files that come back are moved back, too.
+    are moved aside: the next reading would publish them a second time. If withdrawn files come
+    back, the late rows that were moved aside with them are moved back, too.
 
     Args:
         session: The operator's session.
         change: The change of the dataset's files.
         forgotten: The signatures of work units that are read again.
-        since: The URIs of the late files to move with ``forgotten``, None for all of them.
+        since: The URIs of the late files of ``forgotten`` to move, None for all of them.
     """
     filesystem, spec = session.filesystem(), session.job.publishing
     act_id = session.act_id or ""
@@ -186,7 +186,7 @@ def late_taken(
 ) -> tuple[Move, ...]:
     """Return the moves that put the job's own late rows of some work units aside.
 
-    Only late rows of the runs with these ids; late rows of all runs if ``runs`` is None.
+    ``runs`` are the ids of the runs whose late rows are moved, None for all runs.
     """
     filesystem, spec = session.filesystem(), session.job.publishing
     if spec.warehouse is not None:

@@ -19,7 +19,7 @@ _JOBS_SHOWN = 5
 def propose_import(
     session: OperatorSession, path: str, form: str, *, replaces: bool = False
 ) -> Preview:
-    """Record the high watermarks of a file, so that a job moved from DIL does not start again.
+    """Record the high watermarks in a file, so that a job moved from DIL does not start again.
 
     Args:
         session: The operator's session.
@@ -29,7 +29,7 @@ def propose_import(
 
     Raises:
         ConfigError: the file has mistakes, or only rows of other jobs; nothing is imported.
-        StateError: a known high watermark would be lowered and ``replaces`` is off.
+        StateError: a known high watermark would be lowered, and ``replaces`` is false.
     """
     limits = ImportLimits(session.partition_ends(), max(session.clock(), session.now_ms))
     found = read_import(path, form, session.job.name, spelling=_spelling(session), limits=limits)

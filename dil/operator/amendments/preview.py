@@ -1,4 +1,4 @@
-"""Previews an amendment, with its changes and the next run's plan, and applies it."""
+"""Previews an amendment: its changes, and the next run's plan; and applies the amendment."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from dil.state.amendments.operations import Proposal
 class Preview:
     """A proposal with its consequences.
 
-    ``leftovers`` would be deleted for good. ``plan`` is the plan of a run after the amendment; if
-    it is None, ``no_plan`` says why.
+    ``leftovers`` would be deleted for good. ``plan`` is the plan of a run after the amendment. If
+    ``plan`` is None, ``no_plan`` says why.
     """
 
     job: Job
@@ -127,7 +127,7 @@ def require_applicable(session: OperatorSession, preview: Preview) -> None:
 
     Raises:
         StateError: the state of the chain or the dataset allows no deletion.
-        WriteError: a file is not the job's to delete.
+        WriteError: a file does not belong to the job.
         CommitConflictError: another program removed a file.
     """
     if not preview.files.is_final:
@@ -167,7 +167,7 @@ def apply(session: OperatorSession, preview: Preview, reason: str = "") -> JsonO
         reason: The reason that the chain keeps, by default the verb.
 
     Returns:
-        The last block of the amendment, None when it needs none.
+        The last block of the amendment; None if the amendment adds no block.
 
     Raises:
         StateError: the operator has not decided about published files, or a file differs from the

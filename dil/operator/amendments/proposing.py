@@ -42,10 +42,10 @@ from dil.state.work_units.signatures import parts_of_signature
 def propose_forget(
     session: OperatorSession, selection: Selection, decision: FileDecision = FileDecision.UNDECIDED
 ) -> Preview:
-    """Forget work units, so that the next run reads them like new ones.
+    """Propose to forget work units, so that the next run reads them like new ones.
 
     Raises:
-        StateError: a signature was named that the index does not know.
+        StateError: the index does not know a named signature.
     """
     proposal = operations.forget(session.store.unit_entries(), selection)
     refuse_compacted_units(session, _signatures(proposal), decision)
@@ -81,9 +81,9 @@ def _unrecorded(session: OperatorSession, selection: Selection) -> Iterator[str]
 def propose_rewind(
     session: OperatorSession, sequence: int, decision: FileDecision = FileDecision.UNDECIDED
 ) -> Preview:
-    """Reset all work units to their state after a block; later readings become due again.
+    """Propose to reset all work units to their state after a block; later readings are due again.
 
-    Files that were removed since come back, or their rows are read again (``restore_rows``).
+    Files that were removed since then come back, or their rows are read again (``restore_rows``).
 
     Raises:
         StateError: the chain is damaged, or the block is one of several of an act.
@@ -118,11 +118,11 @@ def propose_rewind(
 
 
 def propose_undo(session: OperatorSession) -> Preview:
-    """Take back the last act of an operator; a second undo does the act again.
+    """Propose to take back the last act of an operator; a second undo does the act again.
 
     Raises:
-        StateError: there is no act, runs have committed the same work units since, or its files are
-            gone.
+        StateError: there is no act, its files are gone, or runs have committed its work units
+            since.
     """
     store = session.store
     last = last_act.last_act(store.blocks_of_kind("ResetState"), store.blocks())
@@ -151,10 +151,10 @@ def propose_undo(session: OperatorSession) -> Preview:
 def propose_prune(session: OperatorSession) -> Preview:
     """Propose to delete old records that are out of the job's range, by ms.retention.
 
-    Records older than ``state.store`` are deleted. Records in the range, records of failures and
-    the chain stay. Records of runs older than ``log`` are deleted, too, except that of the newest
-    run. With ``aside``, files that acts and runs put aside that long ago are deleted, too, unless
-    undo needs them.
+    Records of work units older than ``state.store`` are deleted. Records in the range, records of
+    failures and the chain stay. Records of runs older than ``log`` are deleted, too, except the
+    record of the newest run. If ``aside`` is set, files that acts and runs put aside longer ago
+    than that are deleted, too, unless undo needs them.
 
     Raises:
         StateError: the job's range is not known.
@@ -182,7 +182,7 @@ def propose_prune(session: OperatorSession) -> Preview:
 
 
 def _old_leftovers(session: OperatorSession, period: int | None) -> tuple[Leftovers, ...]:
-    """Return the files put aside longer ago than a period in ms; empty without a period."""
+    """Return the files put aside longer ago than a period in ms; empty if the period is None."""
     if period is None:
         return ()
     job, filesystem = session.job, session.filesystem()
@@ -223,7 +223,7 @@ def _quarantine_notes(session: OperatorSession, moves: tuple[Move, ...]) -> tupl
 
 
 def _undone_files(session: OperatorSession, last: LastAct, proposal: Proposal) -> FileChange:
-    """Return the change that brings back the files an act removed, and removes those it added.
+    """Return the change that brings back files that an act removed, and removes files it added.
 
     Raises:
         StateError: runs have read or merged the same rows since.

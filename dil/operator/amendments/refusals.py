@@ -1,7 +1,7 @@
 """Refuses amendments that would lose or double rows.
 
-The work-unit index shows which work units changed since an act. The files show which rows `dil
-compact` wrote together with other work units, and which files runs have replaced since.
+The work-unit index shows which work units changed since an act. The files show two things: for
+which work units `dil compact` wrote joint files, and which files runs have replaced since.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def refuse_compacted_units(
 ) -> None:
     """Refuse to read work units again whose rows share a file with other work units.
 
-    This applies only if the work units of rows are unknown and runs append: otherwise rows that are
-    read again replace the earlier ones.
+    This applies only if runs append, and the file does not say which work unit a row belongs to.
+    Otherwise rows that are read again replace the earlier ones.
 
     Raises:
         StateError: rows would be doubled, and the operator did not accept that by KEEP.
@@ -114,7 +114,7 @@ def _compacted_units(blocks: Iterable[JsonObject]) -> frozenset[str]:
 
 
 def refuse_undo_of_files(last: LastAct) -> None:
-    """Refuse to undo a compaction, relist or expire: old files are gone, or no row changed.
+    """Refuse to undo a compaction, ``relist`` or ``expire``: files are gone, or no row changed.
 
     Raises:
         StateError: the last act was one of these.
@@ -143,7 +143,8 @@ def refuse_superseded_undo(
 ) -> None:
     """Refuse to undo an act if runs have changed its files since.
 
-    The index does not show acts that left its rows unchanged, such as publishing a backfill.
+    The index alone does not show this for an act that left the index unchanged, such as the publish
+    of a backfill.
 
     Args:
         job: The job.

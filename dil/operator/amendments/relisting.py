@@ -1,7 +1,7 @@
 """The verb ``relist``: records the live files of the dataset in the chain.
 
-If the state of a job that merges or replaces rows was lost, an older copy of it names files that
-are gone and lacks live files. The rows are right; only the list is wrong.
+If a job merges or replaces rows and its state was lost, an older copy of the state names files that
+are gone and lacks live files. The rows are right; only the list of files is wrong.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ VERB = "relist"
 def propose_relist(session: OperatorSession) -> Preview:
     """Record the live files that the dataset's manifest lists; no file changes.
 
-    A file that the manifest lists but that is gone stays in the chain: its rows are lost.
+    If a file that the manifest lists is gone, it stays in the chain: its rows are lost.
 
     Raises:
         StateError: rows are in a database, other jobs publish to the dataset, or nothing was

@@ -1,8 +1,8 @@
 """Writes the rest of published files when an act withdraws rows of some of their work units.
 
 The rest is written next to the copies that the act keeps, and replaces the whole file in the act's
-commit. If the act breaks off before its commit, the rest stays there like the copies, and no run
-reads it.
+commit. If the act breaks off before its commit, the rest and the copies stay there, and no run
+reads them.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def whole_files(
     """Return live files with the rows of all their work units.
 
     Raises:
-        StateError: a file is not live any more, or has rows without a work unit, which may only be
-            deleted for good.
+        StateError: a file is not live any more, or has rows without a work unit. Such rows may only
+            be deleted for good.
     """
     live = {file.uri: file for file in session.live_files()}
     gone = [file.uri for file in files if file.uri not in live]

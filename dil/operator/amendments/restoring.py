@@ -1,9 +1,9 @@
 """Restores work units without claiming rows that are gone.
 
 After an amendment, a work unit that is COMMITTED has the live files that its last success
-published, or never had any. If a rewind restores a success whose files were removed since, the
-files come back from the folders of the acts that withdrew them. If they are not there, the work
-unit becomes PENDING and is read again.
+published, if it published any. If a rewind restores a success whose files were removed since, the
+files come back from the folders of the acts that withdrew them. If the files are not there, the
+work unit becomes PENDING and is read again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def restore_rows(
     Args:
         session: The operator's session.
         proposal: Rows of the index as they were just after a block.
-        live: The live files of its work units.
+        live: The live files of the proposal's work units.
         since: The changes of files after that block.
         decision: The decision about live files that were added since.
     """

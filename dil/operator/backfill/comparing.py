@@ -22,8 +22,9 @@ from dil.operator.session import OperatorSession
 class UnitDifference:
     """One work unit of a backfill.
 
-    ``status`` is read, failed, not read, or stale, which means that the job has read it since.
-    ``before`` and ``after`` count rows, None if unknown. ``by_key`` is None without keys.
+    ``status`` is "read", "failed", "not read" or "stale"; the last one means that the job has read
+    the work unit since. ``before`` and ``after`` count rows, None if unknown. ``by_key`` is None if
+    rows are not compared by key.
     """
 
     work_unit: WorkUnit
@@ -35,7 +36,7 @@ class UnitDifference:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A backfill compared with the live rows; ``total`` is by key, None without keys.
+    """A backfill compared with the live rows; ``total`` is None if rows are not compared by key.
 
     ``notes`` say which comparison was left out, and why.
     """

@@ -27,8 +27,9 @@ class BackfillDefinition:
     """A backfill of one job; times are epoch ms UTC.
 
     ``low`` and ``high`` bound the requested range; ``units`` are the requested units, all if empty.
-    ``digest`` is that of the job's configuration; ``plan`` has the work units to read. ``head`` is
-    the hash of the newest block of the job's chain when the backfill began, empty without one.
+    ``digest`` is the digest of the job's configuration; ``plan`` has the work units to read.
+    ``head`` is the hash of the newest block of the job's chain when the backfill began, empty if
+    the chain had no block.
     """
 
     format: int
@@ -99,7 +100,7 @@ def backfill_job(
 
 
 def configuration_changed(definition: BackfillDefinition) -> ConfigError:
-    """Return the error for a backfill of another configuration: no resume, no publish."""
+    """Return the error that refuses to resume or publish a backfill of another configuration."""
     return ConfigError.single(
         "ID",
         f"{definition.id} began with another configuration: the job file, an included file, or a "
@@ -128,7 +129,7 @@ def find_backfill(job: Job, backfill_id: str) -> BackfillDefinition:
     """Return the backfill of this id.
 
     Raises:
-        ConfigError: the job has none.
+        ConfigError: the job has no backfill of this id.
     """
     for definition in list_backfills(job):
         if definition.id == backfill_id:

@@ -26,7 +26,7 @@ _BEFORE, _AFTER = "before row", "after row"
 class KeyCounts:
     """How many keys are only after, only before, or on both sides with other or equal values.
 
-    ``removed`` is 0 where rows are merged, because a key that was not read stays.
+    ``removed`` is 0 if rows are merged, because a key that was not read stays.
     """
 
     added: int = 0

@@ -39,13 +39,13 @@ class Publication:
     """The changes that publishing a backfill would make.
 
     ``work_units`` are published. ``stale`` work units are left out, because the job has read them
-    since the backfill began. ``removed`` are the live files that are removed as a whole, without
-    files that a merge rewrites or that keep rows of other work units. ``late`` moves files of late
-    rows aside, because the backfill publishes these rows in the dataset. ``records`` are the new
-    index rows of ``work_units``; ``changed`` are those that differ from the present ones.
-    ``shared_file`` is the URI of a live shared file whose work units are unknown, empty without
-    one. ``refusal`` is the reason against this publication, and each of the options in ``needs``
-    removes it.
+    since the backfill began. ``removed`` are the live files that are removed as a whole; they do
+    not include files that a merge rewrites or that keep rows of other work units. ``late`` moves
+    files of late rows aside, because the backfill publishes these rows in the dataset. ``records``
+    are the new index rows of ``work_units``; ``changed`` are the ``records`` that differ from the
+    present rows. ``shared_file`` is the URI of a live shared file whose work units are unknown,
+    empty if there is none. ``refusal`` is the reason against this publication; each of the options
+    in ``needs`` lifts the refusal.
     """
 
     status: BackfillStatus
@@ -80,7 +80,7 @@ def propose_publication(
         session: The job's session; it needs no lease.
         definition: The backfill.
         decision: The operator's choice for a job that only appends.
-        is_partial: Whether work units that are not read, or stale, may be left out permanently.
+        is_partial: Whether unread and stale work units may be left out permanently.
 
     Raises:
         ConfigError: the dataset's destination differs from the job file.
@@ -217,11 +217,12 @@ def _refusal(
 def units_changed_since(blocks: Iterable[JsonObject], head: str) -> frozenset[str]:
     """Return the hashes of work units that were read again, forgotten or published since a block.
 
-    Failed attempts of runs changed no rows, and ``dil compact`` keeps all rows: neither counts.
+    Failed attempts of runs and ``dil compact`` do not count: they change no rows.
 
     Args:
         blocks: The blocks of the job's chain, newest first; read down to ``head``.
-        head: The hash of the block. If it is empty, or no block has it, all blocks count.
+        head: The hash of the block. If ``head`` is empty, or no block has this hash, all blocks
+            count.
     """
     found: set[str] = set()
     after: set[str] = set()
@@ -230,7 +231,7 @@ def units_changed_since(blocks: Iterable[JsonObject], head: str) -> frozenset[st
         event: Any = block["event"]
         if event["kind"] == "ResetState":
             if is_compaction(str(event.get("act"))):
-                after = set()  # the data block after this one is that of the compaction
+                after = set()  # the data block after this block belongs to the compaction
             elif count := int(event.get("dataBlocks", 0)):
                 found.update(*failed[-count:])  # an act names the work units that it changed
             failed.clear()

@@ -1,8 +1,8 @@
 """Publishes the files of a backfill, as one act in the job's chain, or drops them.
 
-Its files replace the live files of the same work units, or are merged or added, as the publish mode
-says. The job's watermark stays; work units that had failed count as read. ``dil state undo`` takes
-the act back like any other act.
+The backfill's files replace the live files of the same work units, or are merged or added, as the
+publish mode says. The job's watermark stays; work units that had failed count as read. ``dil state
+undo`` takes the act back like any other act.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def open_session(
 ) -> Iterator[OperatorSession]:
     """Hold the leases of a backfill and of its job, and finish publishes begun under them.
 
-    A dry run takes no lease and finishes nothing. The act's id begins with ``verb``, or names the
-    backfill that it publishes.
+    A dry run takes no lease and finishes nothing. The act's id begins with ``verb``; if the act is
+    a publish, the id names the backfill.
 
     Raises:
         LeaseHeldError: the backfill is being read, or a run of the job is under way.
@@ -94,7 +94,7 @@ def publish(
     """Publish a backfill and return the last block of the act.
 
     Args:
-        session: The session that the publication was proposed in.
+        session: The session in which the publication was proposed.
         publication: The proposed publication.
         options: The clock, and the executor for tasks of a large merge.
         reason: The reason that the chain keeps.
@@ -133,7 +133,7 @@ def publish(
     act = OperatorAct(
         VERB,
         reason or f"publishes backfill {backfill_id}",
-        # All records: if rows leave a shared file, no file name shows their work unit.
+        # All records, because no file name shows the work unit of rows that leave a shared file.
         changed=tuple(
             replace(entry, is_on_grid=partition_ends.get(entry.low) == entry.expected_high)
             for entry in publication.records
@@ -260,7 +260,7 @@ def _sweep_staging(job: Job, backfill_id: str, filesystem: Filesystem) -> None:
 def drop(job: Job, definition: BackfillDefinition, clock: Callable[[], int]) -> None:
     """Delete the folder of a backfill; published files and the backfill's chain stay.
 
-    After a crash, call it again: the definition is deleted last.
+    After a crash, call this again: the definition is deleted last.
 
     Raises:
         LeaseHeldError: the backfill is being read or published.

@@ -53,7 +53,7 @@ def plan_backfill(
         now_ms: The now of planning, epoch ms UTC.
 
     Raises:
-        ConfigError: the job cannot have backfills, or does not have the range or a unit.
+        ConfigError: the job cannot have backfills, or the range or a unit is not the job's.
         PlanningError: the units are not known.
         SourceError: the source cannot be asked for its units.
     """
@@ -117,13 +117,13 @@ def read(
     parallelism: int | None = None,
     pause_s: int | None = None,
 ) -> RunReport:
-    """Read the unread work units of a backfill; resume those of a crashed reading.
+    """Read the unread work units of a backfill; resume a reading that crashed.
 
     Raises:
         ConfigError: the configuration changed since the backfill began, the backfill is published,
             or the job's destination would refuse its rows.
-        LeaseHeldError: this backfill is being read now; a run of the job may be under way.
-        DilError: as of ``run_job``.
+        LeaseHeldError: this backfill is being read now; a run of the job is no obstacle.
+        DilError: as ``run_job``.
     """
     _refuse_unfit(job)
     if definition.digest not in job.known_digests:

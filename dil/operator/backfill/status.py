@@ -34,11 +34,12 @@ class Phase(StrEnum):
 class BackfillStatus:
     """A backfill as it is now.
 
-    ``done`` and ``failed`` are signatures of work units of its plan; ``lost`` are those of read
-    work units that lost a file. ``files`` are its files, including lost ones, and ``schema`` fits
-    them all; with ``has_schemas``, some files may have an earlier schema. ``holder`` is the process
-    that reads it. ``act_id`` is the act that published it, None before; ``is_undone`` says whether
-    that act was undone, ``is_last_act`` whether no other act followed.
+    ``done`` and ``failed`` are signatures of work units in the plan; ``lost`` are the signatures of
+    read work units that lost a file. ``files`` are the backfill's files, including lost ones, and
+    ``schema`` fits all of them. If ``has_schemas`` is true, some files may have an earlier schema.
+    ``holder`` is the process that reads the backfill now. ``act_id`` is the act that published the
+    backfill, None before; ``is_undone`` says whether that act was undone, ``is_last_act`` whether
+    no other act followed.
     """
 
     definition: BackfillDefinition

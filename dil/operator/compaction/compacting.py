@@ -1,7 +1,7 @@
 """Compacts small live files into larger ones: an operator's act that keeps every row.
 
 Files are rewritten in staging, then published like a run's files: intent, moves, removes, commit. A
-crash before the intent changes nothing; after a crash behind it, the next run or compaction
+crash before the intent is written changes nothing. After a later crash, the next run or compaction
 finishes the commit.
 """
 
@@ -45,9 +45,9 @@ log = logging.getLogger(__name__)
 class CompactionResult:
     """The result of a compaction, or of a dry run.
 
-    ``added`` are the new files, ``removed`` counts the files that they replaced. ``finished`` is
-    the run whose unfinished publish was completed first. ``vacuumed`` are paths of files that no
-    version of the table needs any more; a dry run did not delete them.
+    ``added`` are the new files, ``removed`` counts the replaced files. ``finished`` is the run
+    whose unfinished publish was completed first. ``vacuumed`` are paths of files that no version of
+    the table needs any more; a dry run did not delete them.
     """
 
     plan: CompactionPlan
@@ -66,8 +66,8 @@ def compact(job: Job, request: CompactionRequest) -> CompactionResult:
         ConfigError: the job publishes no files of rows, or keeps no state.
         LeaseHeldError: a run is under way.
         StateError: complete results of a crashed run wait to be published.
-        ConversionError: a file differs from the published one; earlier commits of this compaction
-            stay.
+        ConversionError: a file has changed since it was published; earlier commits of this
+            compaction stay.
         WriteError: the file store refused.
     """
     _refuse_unfit(job, request)

@@ -24,10 +24,10 @@ _UNKNOWN = "unknown"
 class CompactionRequest:
     """An operator's request; ``clock`` is the real clock, epoch ms UTC.
 
-    ``target_bytes`` is the size that files should reach, None for the job's own target.
-    ``max_bytes`` is the most to read, None for no limit. ``vacuum_hours`` is how long versions of a
-    table can still be read afterwards, None for no vacuum. A dry run changes nothing. One commit
-    takes at most ``files_per_commit`` files.
+    ``target_bytes`` is the size that files should reach, None for the job's own target. At most
+    ``max_bytes`` are read, None for no limit. ``vacuum_hours`` is how long versions of a table can
+    still be read afterwards, None for no vacuum. A dry run changes nothing. One commit takes at
+    most ``files_per_commit`` files.
     """
 
     clock: Callable[[], int]
@@ -51,7 +51,7 @@ class FileGroup:
 
     @property
     def signature(self) -> str:
-        """Return the signature of the files' work unit, empty if the files are of several."""
+        """Return the signature of the files' work unit; empty if they have several work units."""
         found = {file.signature for file in self.files}
         return found.pop() if len(found) == 1 else ""
 
@@ -121,16 +121,16 @@ def _key(job: Job, file: PublishedFile, again: frozenset[str]) -> tuple[str, str
     if not again.isdisjoint(file.signatures):
         whose = file.signature or file.uri
     elif job.publishing.mode is PublishMode.APPEND and not file.unit_rows:
-        whose = _UNKNOWN  # such files would make the work units of others unknown, too
+        whose = _UNKNOWN  # joined, they would make the work units of other files unknown, too
     return folder, file.timelabel or "", whose
 
 
 def _units_read_again(job: Job, store: StateStore) -> frozenset[str]:
     """Return the work units whose rows the next runs read again and replace.
 
-    If they shared a file with other work units, their rows would leave it at once, and its rest
-    would be rewritten. A unit that is behind the others is treated as if it were as far as they
-    are, which only saves work: no row depends on it.
+    If they shared a file with other work units, their rows would leave the file at once, and its
+    rest would be rewritten. A unit that is behind other units is treated as if it were as far as
+    they are. This only saves work: no row depends on it.
     """
     if job.publishing.mode is not PublishMode.WINDOW_REPLACE:
         return frozenset()

@@ -1,4 +1,4 @@
-"""The record of a query in its commit, checked against the inputs before rows are visible."""
+"""Adds a query's record to its commit, checked against the inputs before rows are visible."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def with_query(run: ActiveRun, planned: PlannedQuery, commit: Commit) -> Commit:
 
 
 def _judged(run: ActiveRun) -> Judged | None:
-    """Return the event column and watermark that judged rows; None without event column."""
+    """Return the event column and watermark that judged rows; None if there is no event column."""
     spec = run.job.events
     if spec is None:
         return None

@@ -27,9 +27,10 @@ from dil.state.opening import open_snapshot
 def execute_query(
     run: ActiveRun, planned: PlannedRun, spec: QuerySpec, query: PlannedQuery, watch: Watch
 ) -> tuple[PlannedRun, Execution]:
-    """Run the query; return the plan with a work unit per part of the result, and the reports.
+    """Run the query; return the planned run, and the reports.
 
-    If no input has new rows, no query is run: only the places in the inputs are recorded.
+    The plan has one work unit for each part of the result. If no input has new rows, no query is
+    run: only the places in the inputs are recorded.
 
     Raises:
         QueryError: the query is wrong, or failed.
@@ -58,7 +59,7 @@ def published_near(
     *,
     until: int | None = None,
 ) -> View | None:
-    """Return the published rows that rows of a span may repeat; None if there are none.
+    """Return the published rows that new rows of a time span may repeat; None if there are none.
 
     ``until`` is the last block whose rows count, None for all blocks.
 

@@ -1,8 +1,8 @@
 """Chooses the slices of input chains that a run of a derived dataset reads.
 
-It reads only state, and looks for a file only if a block behind the slice removed it. The cost
-grows with the number of inputs and of their new blocks, never with the length of a chain (rule
-C23).
+It reads only state. It looks for a file only if a block behind the slice removed that file. The
+cost grows with the number of inputs and of their new blocks, never with the length of a chain
+(rule C23).
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ Clock = Callable[[], int]
 class PlannedInput:
     """The slice of one input that a run takes.
 
-    ``first`` is the sequence of the block before the slice, -1 without one; ``last`` is the
-    sequence of its last block. ``read`` are the rows that the query reads: new rows, or all rows of
-    the dataset.
+    ``first`` is the sequence of the block before the slice, -1 if there is none. ``last`` is the
+    sequence of the last block of the slice. ``read`` are the rows that the query reads: the new
+    rows, or all rows of the input dataset.
     """
 
     input: DatasetInput
@@ -76,9 +76,9 @@ class PlannedQuery:
 
     ``step`` is None if there is nothing to do. ``runs`` says whether the query has to run; if not,
     only the places in the inputs are recorded. ``waits`` are texts on inputs without new blocks.
-    ``closing`` are the windows to emit, None if the query has no windows or none closes. ``left``
-    counts the blocks of inputs that later runs take. ``last_event_ms`` is the greatest event time
-    of the rows if repeats are left out; it is known when the query has run.
+    ``closing`` are the windows to emit; None if the query has no windows, or closes none. ``left``
+    counts the blocks of inputs that later runs take. ``last_event_ms`` is set after the query has
+    run, if repeats are left out: the greatest event time of the rows.
     """
 
     step: QueryStep | None = None
@@ -98,7 +98,7 @@ class PlannedQuery:
 def plan_slices(
     job: Job, spec: QuerySpec, clock: Clock, until: Mapping[str, int] | None = None
 ) -> PlannedQuery:
-    """Return the slices that the next run takes; ``until`` has each input's last allowed block.
+    """Return the slices that the next run takes; ``until`` limits the last block of each input.
 
     Raises:
         StateError: an input was started over since it was read (V40), or removed rows that were
@@ -196,7 +196,7 @@ def _planned(
         _place(item, taken, chains[item.dataset])
         for item, taken in zip(spec.inputs, slices, strict=True)
     ]
-    # Blocks that only remove rows have no new offsets, but count as new.
+    # Blocks that only remove rows have no new offsets, but are new blocks, too.
     readings = [_reading(each, chains[each.input.dataset], spec.mode) for each in places]
     changes = [each.has_changes() for each in readings]
     runs = again or any(changes)
@@ -226,7 +226,7 @@ def _planned(
 
 
 def _refuse_gone(places: Iterable[PlannedInput], chains: Mapping[str, StoredInput]) -> None:
-    """Refuse files that a block behind the slice removed, as a replace does, and that are deleted.
+    """Refuse deleted files that a block behind the slice removed, for example by a replace.
 
     Raises:
         StateError: there is such a file.
@@ -333,7 +333,7 @@ def as_plan(job: Job, spec: QuerySpec, planned: PlannedQuery, now_ms: int) -> Pl
 
 
 def _label_of_run(job: Job, now_ms: int) -> str | None:
-    """Return the timelabel for rows without a time; None if rows have no timelabels."""
+    """Return the timelabel of rows that have no time; None if the job's rows have no timelabels."""
     if job.planning.timelabel is None or not job.planning.timelabel.column:
         return None
     return timelabels(job.planning.timelabel, now_ms)(Interval(0, max(now_ms, 1)))
@@ -367,6 +367,6 @@ def view_of_plan(job: Job, spec: QuerySpec, planned: PlannedQuery, now_ms: int) 
 
 
 def _signature(planned: PlannedQuery) -> str:
-    """Return the signature of a query's work unit, which names the blocks taken of each input."""
+    """Return a query's work unit signature, which names the blocks taken from each input."""
     places: JsonObject = {each.input.dataset: [each.first, each.last] for each in planned.inputs}
     return f"query.{compact(places)}"

@@ -19,7 +19,7 @@ HOW = "Run scripts/ensure-third-party; it needs PyPI, and npm with node 20."
 
 
 def needed(*parts: str) -> str:
-    """Return an installed program; without it skip, or fail where servers are required."""
+    """Return an installed program; if it is missing, skip the test, or fail if it is required."""
     path = CACHE.joinpath(*parts)
     return str(path) if path.exists() else give_up(f"{path} is not installed. {HOW}")
 
@@ -91,6 +91,6 @@ def httpbin(folder: Path) -> ThirdPartyServer:
 
 
 def localstripe(folder: Path) -> ThirdPartyServer:
-    """Serve what Stripe does: an API key as user name, form bodies, cursors by the last id."""
+    """Serve like Stripe: an API key as user name, form bodies, cursors by the last id."""
     program = needed("python", "bin", "localstripe")
     return ThirdPartyServer([program, "--port", "{port}", "--from-scratch"], folder)
