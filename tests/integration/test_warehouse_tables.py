@@ -363,7 +363,7 @@ def test_staged_files_that_are_gone_are_lost_unless_the_database_has_their_rows(
     intent = loads.intent("run-1", numbers(1))
     kept = (tmp_path / "run-1-0.parquet").rename(tmp_path / "kept")
     assert loads.destination.lost(intent) == intent.commit.moves
-    with pytest.raises(WriteError, match="is gone"):
+    with pytest.raises(WriteError, match="does not exist"):
         loads.destination.carry_out(intent)
     kept.rename(tmp_path / "run-1-0.parquet")
     loads.destination.carry_out(intent)

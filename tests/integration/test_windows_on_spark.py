@@ -292,7 +292,7 @@ def test_a_column_that_holds_no_times_is_refused(context, tmp_path) -> None:
         spark=context.sparkContext,
     )
     assert report.exit_code == 1
-    assert "site is string, and holds no times" in report.failures[0].error
+    assert "site is string, which holds no times" in report.failures[0].error
 
 
 REPEATING = [*TIMED[:2], {**TIMED[2], "isNullable": True}]

@@ -209,7 +209,7 @@ def _notes(units: _Units) -> tuple[str, ...]:
         return ()
     rows = "1 row" if units.repeated == 1 else f"{units.repeated:,} rows"
     return (
-        f"the activation input repeats rows: {rows} were left out, because the first one counts",
+        f"the activation input repeats rows: {rows} left out, because the first one counts",
     )
 
 

@@ -94,7 +94,7 @@ def test_of_equal_rows_the_first_counts_and_the_others_are_told(folder, caplog):
     read = folder.read()
     assert read.activation == ('{"id":1}', '{"id":"1"}')
     assert read.notes == (
-        "the activation input repeats rows: 4 rows were left out, because the first one counts",
+        "the activation input repeats rows: 4 rows left out, because the first one counts",
     )
     assert read.notes[0] in caplog.text
 
