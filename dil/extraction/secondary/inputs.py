@@ -208,9 +208,7 @@ def _notes(units: _Units) -> tuple[str, ...]:
     if not units.repeated:
         return ()
     rows = "1 row" if units.repeated == 1 else f"{units.repeated:,} rows"
-    return (
-        f"the activation input repeats rows: {rows} left out, because the first one counts",
-    )
+    return (f"the activation input repeats rows: {rows} left out, because the first one counts",)
 
 
 def _first_two(entry: SecondaryEntry) -> list[dict[str, JsonValue]]:
