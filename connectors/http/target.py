@@ -118,9 +118,10 @@ def header_texts(
     variables: Mapping[str, JsonValue],
     giver: Callable[[frozenset[str]], str],
 ) -> tuple[dict[str, str], frozenset[str], frozenset[str]]:
-    """Return the headers with values, the names used, and the names without a value.
+    """Return the headers with their variables replaced, and two sets of names of variables.
 
-    For an error, ``giver`` returns the property that gave some variables their values.
+    The first set has the variables that have a value, the second the variables that have none.
+    ``giver`` returns the property that gave some variables their values; errors name that property.
 
     Raises:
         ConfigError: a value would break out of its header line.

@@ -37,7 +37,7 @@ class Property:
     ``default`` is text as a job file would write it, empty if there is no default. ``low`` and
     ``high`` are inclusive bounds of a number; ``special`` maps a special number to the number that
     it means. ``words`` are the allowed words of an enum, read in any letter case; ``refused_words``
-    are words of Gobblin that are refused here. ``aliases`` are other spellings with the same
+    are values that Gobblin allows and DIL refuses. ``aliases`` are other spellings with the same
     meaning. ``variables`` says that ``{{name}}`` is replaced in the value. ``secret`` says that the
     whole value is a secret; ``hidden_members`` are the secret members of a JSON value. ``identity``
     says that the value decides what is extracted or how it is written, so it is part of the job's
@@ -73,7 +73,7 @@ class Property:
 
     @property
     def refused_words(self) -> tuple[str, ...]:
-        """Return the words of Gobblin that are refused here."""
+        """Return the values that Gobblin allows and DIL refuses."""
         return self.written.refused_words
 
     @property

@@ -71,7 +71,7 @@ def parse_pattern(texts: pa.Array, pattern: JodaPattern, zone: str) -> pa.Array:
 
 
 def parse_plain_pattern(texts: pa.Array, pattern: JodaPattern, zone: str) -> pa.Array:
-    """Return epoch milliseconds as ``parse_pattern``, vectorised; null for texts it cannot read."""
+    """Return epoch milliseconds, read by Arrow alone; null for texts that Arrow cannot read."""
     if pattern.strptime is None:
         return pa.nulls(len(texts), pa.int64())
     return _strptime(texts, pattern.strptime, zone)

@@ -113,12 +113,12 @@ class Written:
     """Marks the form in which a property is written; it annotates the type of the value.
 
     The words of an enum are ``words``, or the words of its type, a Literal or an enum of texts;
-    they are read in any letter case. ``refused_words`` are words of Gobblin that are refused here.
-    ``secret`` says that the whole value is a secret. ``read`` makes the value from the parsed text
-    (for a JSON property: its JSON) and the context of the job. Without ``read`` the value is the
-    parsed text, or the model that is the type of the field. An empty array or object counts as
-    blank unless ``reads_empty``. ``members`` describes the members of JSON that is read without a
-    model.
+    they are read in any letter case. ``refused_words`` are values that Gobblin allows and DIL
+    refuses. ``secret`` says that the whole value is a secret. ``read`` makes the value from the
+    parsed text (for a JSON property: its JSON) and the context of the job. Without ``read`` the
+    value is the parsed text, or the model that is the type of the field. An empty array or object
+    counts as blank unless ``reads_empty``. ``members`` describes the members of JSON that is read
+    without a model.
     """
 
     kind: ValueType

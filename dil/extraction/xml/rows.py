@@ -1,7 +1,7 @@
 """Makes record batches from XML elements, with given columns or with columns found in the rows.
 
-All values are text unless a type is given. Of the elements with one name, some may be repeated or
-have attributes, and others not; the two classes bring all elements of a name to one form.
+All values are text unless a type is given. Elements of the same name may differ: some are repeated
+or have attributes, and others not. The two classes bring all elements of a name to one form.
 """
 
 from __future__ import annotations

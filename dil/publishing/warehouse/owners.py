@@ -29,7 +29,7 @@ _DELETES = " that deletes missing rows"
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """The claims to one table of rows, the ``dataset``."""
+    """The claims of jobs to one table; ``dataset`` is the table's name in ``dil_owner``."""
 
     dialect: Dialect
     schema: str
