@@ -51,7 +51,7 @@ class SqlSyntax:
     If ``hashes`` is true, ``#`` begins a comment; if ``dashes_need_blank`` is true, ``--`` begins a
     comment only before a blank. If ``nested`` is true, comments may hold comments; if
     ``executable`` is true, ``/*! */`` holds SQL. If ``tops`` is true, TOP behind SELECT limits the
-    rows, and only whole statements have a WITH. If ``capitals`` is true, the database has unquoted
+    rows, and a subquery cannot begin with WITH. If ``capitals`` is true, the database has unquoted
     names in capitals, and the driver returns them in small letters.
     """
 

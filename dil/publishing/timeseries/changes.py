@@ -44,7 +44,7 @@ class LabelChanges:
 def label_changes_of(
     commit: Commit, known: Mapping[str, LabelEntry], windows: Windows, retention_ms: int | None
 ) -> LabelChanges:
-    """Return the changes of a commit to labels.
+    """Return the changes that a commit makes to labels.
 
     A label is dropped if an operator's act drops it, or if its retention ended; staged rows of such
     a label are not loaded.

@@ -78,7 +78,7 @@ class TimeseriesTable:
         return found
 
     def label_changes(self, intent: Intent, known: Mapping[str, LabelEntry]) -> LabelChanges:
-        """Return the changes of an intent to labels."""
+        """Return the changes that an intent makes to labels."""
         return label_changes_of(intent.commit, known, self.windows, self.spec.retention_ms)
 
     def entry(self, known: Mapping[str, LabelEntry], label: str) -> LabelEntry:

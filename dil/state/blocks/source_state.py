@@ -115,7 +115,10 @@ def replace_in_digest(digest: str, old: str | None, new: str | None) -> str:
 
 
 def rolled_digest(digest: str, delta: Sequence[JsonObject], replaced: Mapping[str, str]) -> str:
-    """Return the digest after all rows of a delta replaced the hashes in ``replaced``."""
+    """Return the digest after a delta: the hash of each row takes the place of its old hash.
+
+    ``replaced`` maps the signature of a row to its old hash; a new row has none.
+    """
     rolled = digest
     for row in delta:
         rolled = replace_in_digest(rolled, replaced.get(str(row["sig"])), hash_in_digest(row))
