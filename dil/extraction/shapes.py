@@ -157,8 +157,8 @@ class FoundShape:
     def holds_decimals(self) -> bool:
         """Return whether a column, here or below, needs decimals, so that doubles must be measured.
 
-        If so, a page whose facts ``widen`` added must be observed again, because the doubles of
-        this page were not measured.
+        If so, the page that ``widen`` got its facts from must be observed again, because the
+        doubles of this page were not measured.
         """
         inner = [*self.members.values(), *([self.items] if self.items else [])]
         return self.numbers.needs_decimal or any(shape.holds_decimals() for shape in inner)

@@ -36,8 +36,8 @@ def nearest_word(text: str, known: Iterable[str], *, cutoff: float = 0.7) -> str
 def property_suggestion(key: str, known: Iterable[str]) -> str:
     """Return ``Did you mean "..." or "..."?`` for a property's name; empty text if none is near.
 
-    If no whole name is near, the names with the most words of the key are suggested, at least two
-    words: ms.http.retry.max for ms.retry.max.attempts.
+    If no whole name is near, the names that share the most words with the key are suggested. They
+    must share at least two: ms.http.retry.max for ms.retry.max.attempts.
     """
     near = nearest_word(key, known)
     if near:

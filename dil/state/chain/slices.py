@@ -68,7 +68,7 @@ def _side_files(moves: Iterable[Move]) -> tuple[SideFile, ...]:
 
 
 def own_of(tx: Transaction, job: str, files: Iterable[PublishedFile]) -> frozenset[str]:
-    """Return the URIs of the files that a recorded run of the job published, or its chain has.
+    """Return the URIs of the job's own files: a recorded run published them, or the chain has them.
 
     There are few runs and many files: each run is looked up once. The row of a run may be pruned;
     then the chain still has the files of the run.
