@@ -126,7 +126,7 @@ class InputReading:
                 f"{mixed.uri} has no timelabel, so it is unknown whether its rows belong to a "
                 "closed label",
                 "It was published before the job had timelabels, or holds rows of several "
-                "timelabels. Leave closed out of ms.query.inputs, or read the whole input again.",
+                'timelabels. Remove "closed" from ms.query.inputs, or read the whole input again.',
             )
         return tuple(part for part in every if part.timelabel in labels)
 
