@@ -77,14 +77,16 @@ class InputReading:
         """
         if self.reads_closed:
             has_books = any(True for _ in self.chain.books(self.first, self.last))
-            if has_books and not self.reads_whole:
+            if self.reads_whole:
+                return has_books or bool(self._came_for_read_labels())
+            if has_books:
                 self.closed_labels()  # it refuses a label that was read and reopened
             came = self._came_for_read_labels()
-            if came and not self.reads_whole:
+            if came:
                 label, number = min(came.items())
                 what = f"adds rows of the timelabel {label}, which was closed and read"
                 raise self._broken(number, what)
-            return has_books or bool(came)
+            return has_books
         if self.chain.has_data_in(self.first, self.last):
             return True
         return self.reads_late and any(True for _ in self._late_rows(self.first, self.last))
