@@ -1,4 +1,4 @@
-"""One digest of all settings that decide what is extracted and how it is written.
+"""Makes one digest of all settings that decide which rows are extracted and how they are written.
 
 The digest is stored with staged work, page logs, plans, backfills and runs; later releases compare
 it. So this module itself writes the name of every value: no name and no order of classes, fields or

@@ -36,7 +36,7 @@ def marked_files(table: Table) -> frozenset[str] | None:
         return frozenset()
     try:
         tasks = list(table.scan().plan_files())
-    except (ValueError, NotImplementedError):  # deletes by values; the library does not read these
+    except (ValueError, NotImplementedError):  # PyIceberg cannot plan equality deletes
         return None
     return frozenset(task.file.file_path for task in tasks if task.delete_files)
 

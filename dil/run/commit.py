@@ -1,4 +1,4 @@
-"""Commit: record the visible rows in state, then delete staged files that nobody needs."""
+"""Commit: record the visible rows in state, then delete staged files that no later run needs."""
 
 from __future__ import annotations
 

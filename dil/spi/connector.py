@@ -272,7 +272,7 @@ class Connector(ABC):
 
     @classmethod
     def may_repeat_rows(cls, job: Job) -> bool:
-        """Return whether a payload row may be sent again if nobody knows whether the row arrived.
+        """Return whether a payload row may be sent again if it is unknown whether it arrived.
 
         If not, a person must check a lost work unit before its rows are sent again.
         """
