@@ -48,9 +48,9 @@ class Filesystem(ABC):
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Write a whole file unless one exists; return whether it was written.
 
-        If several writers call it, exactly one gets True, and readers see the whole file or none.
-        After an error, or if a network lost the reply, the file may exist all the same: a caller
-        that must know reads the file back.
+        If several writers call this, exactly one gets True, and readers see the whole file or none.
+        After an error, or if a network lost the reply, the file may exist all the same. A caller
+        that must know whether it exists reads the file back.
         """
 
     @abstractmethod
@@ -125,7 +125,10 @@ class Filesystem(ABC):
 
     @abstractmethod
     def files(self, path: str) -> Iterator[FileInfo]:
-        """Yield every file at any depth below a folder, sorted by path; none without the folder."""
+        """Yield every file below a folder, at any depth, sorted by path.
+
+        If the folder does not exist, no file is yielded.
+        """
 
     @abstractmethod
     def uri(self, path: str) -> str:

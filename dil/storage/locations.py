@@ -16,7 +16,7 @@ _FILE_URI = re.compile(r"file:(?://(?:localhost)?)?(?=/)(.*)", re.DOTALL)
 _REMOTE_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*))?(/.*)?", re.DOTALL)
 _LOCAL_FILE_SYSTEM = re.compile(r"file:(?://(?:localhost)?)?/*")
 _OTHER_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
-# Parameters in the query of addresses that are secret: signatures, SAS and delegation tokens.
+# Secret parameters in the query of an address: signatures, SAS and delegation tokens.
 _SIGNATURE = re.compile(
     r"[?&](?:sig|signature|x-(?:goog|amz)-(?:signature|credential|security-token)|delegation|token)=",
     re.IGNORECASE,
@@ -216,7 +216,7 @@ def _folder(path: str) -> str:
     return posixpath.normpath("/" + path.lstrip("/")).rstrip("/")
 
 
-# Functions that take scheme, authority and path, and return the path's one form or raise.
+# Each function takes scheme, authority and path; it returns the form that DIL uses, or raises.
 _REMOTE: Mapping[str, Callable[[str, str, str], str]] = {
     **dict.fromkeys(("s3", "s3a", "s3n"), _s3_path),
     **dict.fromkeys(DEFAULT_PORTS, _hdfs_path),

@@ -39,7 +39,7 @@ from dil.storage.hdfs.session import new_session, tls_context, user_here
 T = TypeVar("T")
 TIMEOUTS_S = (20, 120)  # The seconds to connect, and to wait for the next bytes.
 _PAUSES_S = (0.1, 0.4, 1.6)
-# Another name node, if there is one, may take over, which takes about ten seconds.
+# A cluster with several name nodes needs about ten seconds until another name node takes over.
 _FAILOVER_PAUSES_S = (*_PAUSES_S, 5.0, 10.0, 15.0)
 _ROOT = "/webhdfs/v1"
 # With this flag data nodes write data to disk, not only to memory, when the file is closed.
@@ -67,8 +67,8 @@ class FileState:
 class _Failure:
     """A failed request; if the failure is temporary, the request may succeed a moment later.
 
-    ``is_here_only`` is true if another name node may answer, ``asks_for_ticket`` if this name node
-    may answer a request with a ticket.
+    If ``is_here_only`` is true, another name node may answer the same request. If
+    ``asks_for_ticket`` is true, this name node may answer if the request has a ticket.
     """
 
     error: Exception
@@ -155,8 +155,8 @@ class WebHdfs:
     def rename(self, source: str, target: str, *, over: bool) -> None:
         """Rename a file; an existing file is replaced only if ``over`` is true.
 
-        Without ``renameoptions``, if ``target`` is a folder, a name node would move the file into
-        that folder; and it would answer only false if it does nothing.
+        The request has ``renameoptions``, because otherwise a name node moves the file into
+        ``target`` if ``target`` is a folder, and gives no reason if it refuses.
         """
         place, there = place_of(source), place_of(target)
         if there.prefix != place.prefix:
@@ -189,9 +189,10 @@ class WebHdfs:
             raise found.error
 
     def data_address(self, path: str) -> str:
-        """Return the data node's address for a new file's data, in a folder that exists.
+        """Return the data node's address to which the data of a new file is sent.
 
-        The data node would also create a missing folder, perhaps after a cleanup deleted it.
+        This raises if the file's folder is missing. Otherwise the data node would create the folder
+        again, perhaps after a cleanup deleted it.
         """
         return self._redirected(
             "PUT", path, "CREATE", overwrite="false", createparent="false", createflag=_DURABLE,
@@ -228,7 +229,7 @@ class WebHdfs:
         raise no_webhdfs(path, self._server(path), "its answer is no JSON object")
 
     def _asked(self, method: str, path: str, operation: str, **query: str) -> requests.Response:
-        """Return the name node's answer, unless it is a refusal."""
+        """Return the active name node's answer; raise the error of a request that fails."""
         place = place_of(path)
 
         def attempt() -> requests.Response | _Failure:
@@ -285,7 +286,7 @@ class WebHdfs:
         """Return the answer to one request if its status is wanted, else the failure."""
         server = _origin(address)
         if server.startswith("https:"):
-            _ = self.tls  # requests would report an unreadable file in another way
+            _ = self.tls  # raises DIL's own error if the certificates cannot be read
         try:
             answer = self._session.request(
                 method, address, timeout=TIMEOUTS_S, allow_redirects=False, **more

@@ -33,8 +33,8 @@ _FIND = (
 )
 # The library puts this text before Kerberos's own message.
 _MINOR = re.compile(r"Minor \(\d+\): ")
-# Messages of MIT's and of Heimdal's Kerberos, and the advice; for all other messages it is to log
-# in.
+# Messages of MIT's and of Heimdal's Kerberos, each with its advice. For any other message the
+# advice is to log in.
 _FIXES = (
     (
         ("Clock skew", "time skew"),

@@ -28,7 +28,8 @@ class FileReader(RemoteReader):
         self._answers = ResumedAnswers(_BROKEN, self._asked, _taken)
         self._client = client
         self._path = path
-        # Whether bytes or the size were returned; after that, no other file may be read instead.
+        # Whether the caller has got bytes or the size. From then on a newer file of the same path
+        # must not be read.
         self._is_settled = False
         self._state = self._known_state()
 
@@ -37,16 +38,16 @@ class FileReader(RemoteReader):
         return self._state.size
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Set and return the position; after a seek from the end, no newer file is read instead."""
+        """Set and return the position; a seek from the end also settles which file is read."""
         self._is_settled = self._is_settled or whence == io.SEEK_END
         return super().seek(offset, whence)
 
     def _asked(self) -> requests.Response:
-        """Return the open answer at the position; the answer is of the file whose size is known.
+        """Return an open answer with the data from the position on.
 
-        The state is read after the data node's answer, so that the data belongs to the file with
-        this state. If another file took the place of the file before the first byte was read, the
-        new file is read.
+        The file's state is read after the data node has answered. If the state is still the known
+        one, the data belongs to the known file. If another file has taken its place, the new file
+        is read, but only before the caller got any byte or the size.
         """
         for _ in range(_TRIES):
             body = self._client.opened(self._path, self._position)

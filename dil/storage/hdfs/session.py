@@ -1,4 +1,4 @@
-"""Makes HTTP sessions for name nodes and data nodes, with the certificates that they trust."""
+"""Makes HTTP sessions for name nodes and data nodes, and chooses the certificates to trust."""
 
 from __future__ import annotations
 

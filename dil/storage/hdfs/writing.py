@@ -57,7 +57,10 @@ def hidden_path(path: str) -> str:
 
 
 def discard(client: WebHdfs, path: str) -> None:
-    """Delete the file that a failure left; if that fails too, it is deleted with its folder."""
+    """Delete the file that a failure left; ignore errors.
+
+    If the file cannot be deleted now, it is deleted later, together with its folder.
+    """
     with suppress(WriteError, OSError):
         client.delete(path)
 
@@ -213,9 +216,11 @@ class _Upload:
 
 
 def _refused(error: Exception) -> Exception:
-    """Return an error as a WriteError: a missing or existing file is unexpected for a new file.
+    """Return the error of a refused upload as a WriteError.
 
-    A FileNotFoundError is an OSError, which would otherwise count as a broken connection.
+    A new file cannot be missing, and no other file can have its name. So if HDFS says so, another
+    program interferes. A FileNotFoundError must not be raised here: it is an OSError, and callers
+    would take it for a broken connection.
     """
     if isinstance(error, WriteError):
         return error

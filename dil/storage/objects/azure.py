@@ -249,7 +249,7 @@ class _BlockUpload(ObjectUpload):
     def __init__(self, container: AzureContainer, key: str) -> None:
         self._container = container
         self._key = key
-        # Another writer of the same name has other blocks.
+        # Two uploads to the same key must not have blocks with equal names.
         self._prefix = uuid.uuid4().hex[:12]
         self._names: list[str] = []
 

@@ -141,7 +141,8 @@ def _credential(account: str, environ: Mapping[str, str]) -> Any:  # of many kin
             return {"account_name": account, "account_key": key}
         signature = environ.get("AZURE_STORAGE_SAS_TOKEN", "")
         if signature:
-            # As text the token becomes part of the addresses, which the service needs for copies.
+            # A token given as text becomes part of each address; for a copy, the service reads the
+            # source by its address.
             return signature.removeprefix("?")
     from azure.identity import DefaultAzureCredential
 

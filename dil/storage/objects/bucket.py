@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ObjectExistsError(Exception):
-    """The object exists already, or is not the one that the request's condition names."""
+    """The object exists already, or its version is not the version in the request's condition."""
 
 
 def md5(data: ReadableBuffer) -> str:
@@ -78,9 +78,9 @@ class ObjectUpload(ABC):
 class Bucket(ABC):
     """One bucket or container, with its credentials. Safe for several threads.
 
-    Keys neither begin nor end with a slash; prefixes are empty or end with one. Objects appear as a
-    whole, and are durable when the answer arrives. A failure raises WriteError unless the method
-    names another error.
+    Keys neither begin nor end with a slash; a prefix is empty or ends with a slash. Objects appear
+    as a whole, and are durable when the answer arrives. A failure raises WriteError unless the
+    method names another error.
     """
 
     parallel_requests = 8

@@ -69,8 +69,9 @@ class ObjectFilesystem(Filesystem):
         return self._state(path) is not None or self.is_folder(path)
 
     def move(self, source: str, target: str, *, mode: int | None = None) -> None:
-        """Copy, then delete the source; a note in the copy names the source, so both may exist.
+        """Copy the source, then delete it.
 
+        If both exist after a crash, the note in the copy shows that it is the copy of this source.
         ``mode`` has no effect.
         """
         del mode

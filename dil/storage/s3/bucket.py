@@ -30,7 +30,7 @@ _PER_DELETE = 1000
 _RACES = 8
 _PAUSE_S = 0.05
 
-# The services that this process has seen to refuse a second object under one key.
+# This process has seen that these services refuse a second object under one key.
 _obeying: set[str] = set()
 
 
@@ -134,7 +134,10 @@ class S3Bucket(Bucket):
             )
 
     def _created(self, key: str, data: bytes) -> bool:
-        """Write an object unless one exists, and return whether it was new; repeat in a race."""
+        """Write an object unless it exists; return whether it was new.
+
+        If another writer changes the key at the same moment, the request is repeated.
+        """
         for _ in range(_RACES):
             try:
                 self._put(key, data, IfNoneMatch="*")
@@ -165,7 +168,7 @@ class S3Bucket(Bucket):
         try:
             obeys = self._created(probe, b"") and not self._created(probe, b"")
         finally:
-            with suppress(WriteError):  # The refusal was reported by then.
+            with suppress(WriteError):  # A failed deletion must not hide an error of the writes.
                 self.delete(probe)
         if not obeys:
             raise self._disobedience(key)

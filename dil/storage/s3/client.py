@@ -52,7 +52,7 @@ def connect() -> S3Connection:
 
 
 def _changed_at(place: str) -> int:
-    """Return the time, in ns, of a settings file's last change; another program may renew it."""
+    """Return when a settings file last changed, in ns: another program may renew the file."""
     try:
         return Path(place).expanduser().stat().st_mtime_ns
     except OSError:

@@ -13,11 +13,11 @@ import urllib3
 from dil.errors import WriteError
 from dil.storage.objects.bucket import ObjectExistsError
 
-# These errors also break a body that is being read.
+# These errors also occur while the body of an answer is read.
 BROKEN = (aws.BotoCoreError, urllib3.exceptions.HTTPError, http.client.HTTPException, OSError)
 
 _GONE = frozenset({"NoSuchKey", "NoSuchVersion", "NotFound", "404"})
-# If a service sends no code of its own, this answer to other requests concerns the bucket.
+# Requests in which "not found" (404) means the object. In other requests it means the bucket.
 _OF_OBJECTS = frozenset({"GetObject", "HeadObject", "CopyObject", "UploadPartCopy"})
 _TAKEN = frozenset({"PreconditionFailed", "412"})
 _RACING = frozenset({"ConditionalRequestConflict", "OperationAborted", "409"})
