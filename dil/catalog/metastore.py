@@ -75,7 +75,7 @@ JOB_PARAMETER = "dil.job"
 def refuse_other_table(
     table: CatalogTable, kind: str, apart: Sequence[str], owner: str, reads: str
 ) -> None:
-    """Raise if a job like this one would not have registered the existing table.
+    """Raise if the existing table is not one that this job registered for this dataset.
 
     Args:
         table: The table as it should be.

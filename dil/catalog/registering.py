@@ -105,7 +105,7 @@ def register(
 
     Raises:
         ConversionError: the catalog has no type for a column.
-        WriteError: the catalog refused or cannot be reached. Entries that it has already stay.
+        WriteError: the catalog refused or cannot be reached; entries made before that stay.
         DilError: see the errors of opening the catalog.
     """
     wanted, known = due
