@@ -22,7 +22,7 @@ from dil.types.avro import avro_schema
 from dil.types.nested import map_schema, rebuild_batch, rows_of
 
 _CODECS = {"": "deflate", "DEFLATE": "deflate", "SNAPPY": "snappy", "NOCOMPRESSION": "null"}
-_BLOCK_BYTES = 16_000  # Larger blocks hardly save space in all, and DEFLATE is slower.
+_BLOCK_BYTES = 16_000  # Larger blocks make files hardly smaller, and DEFLATE slower.
 _SLICE_ROWS = 8192
 _US_PER_MS = 1000
 _US_PER_S = 1_000_000

@@ -42,7 +42,8 @@ def _leaves(path: str, values: pa.Array) -> Iterator[tuple[str, pa.Array]]:
         for place in range(kind.num_fields):
             yield from _leaves(f"{path}.{kind.field(place).name}", pc.struct_field(values, [place]))
     elif pa.types.is_map(kind):
-        # The arrays are not cut to the slice; neighbouring values serve the sample as well.
+        # In a slice, ``keys`` and ``items`` also hold values of rows outside of the slice; these
+        # values serve the sample as well.
         yield from _leaves(f"{path}.key_value.key", values.keys[:_SAMPLE])
         yield from _leaves(f"{path}.key_value.value", values.items[:_SAMPLE])
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
@@ -61,7 +62,7 @@ def _repeats(values: pa.Array, row_group_rows: int) -> bool:
     try:
         again = size - pc.count_distinct(values, mode="only_valid").as_py()
     except pa.ArrowNotImplementedError:
-        return False  # These are the type null, and types that no source has.
+        return False  # Arrow counts neither nulls nor values of some types that no source has.
     if len(values) < _SAMPLE:
         return bool(again * _REPEATS >= size)
     return bool(again and size * size / (2 * again) * _REPEATS <= row_group_rows)

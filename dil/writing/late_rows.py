@@ -71,7 +71,9 @@ class LateRows:
     def write_labelled(
         self, batch: pa.RecordBatch, labels: pa.StringArray, watermark: int | None
     ) -> None:
-        """Append rows with their timelabels and the watermark, None if no watermark judged them.
+        """Append rows with their timelabels and the watermark that judged them, in epoch ms UTC.
+
+        ``watermark`` is None if no watermark judged the rows.
 
         Raises:
             WriteError: the file system refused to write.

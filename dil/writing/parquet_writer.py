@@ -101,7 +101,7 @@ def read_parquet(
 
 
 def _relaxed(field: pa.Field, *, below_null: bool) -> pa.Field:
-    """Return the field with every part nullable that may be inside a null record."""
+    """Return the field; each of its parts that may be inside a null record becomes nullable."""
     data_type = field.type
     nullable = field.nullable or below_null
     if pa.types.is_struct(data_type):

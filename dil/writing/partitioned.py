@@ -35,8 +35,8 @@ class RowPartitioning:
     """The columns that distinguish rows, and the number of open files.
 
     ``fields`` are the columns; if ``keeps_columns`` is true, they stay in the files. If labels do
-    not separate rows, ``folder`` is their folder, and the folders of the column values are below
-    it. ``labels_name_folders`` puts files into the lake folder of their label.
+    not separate rows, all rows go below ``folder``, which has a folder for each column value. If
+    ``labels_name_folders`` is true, files go into the lake folder of their label.
     """
 
     fields: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class PartitionedWriter:
 
     @property
     def schema(self) -> pa.Schema | None:
-        """Return the schema that fits all rows so far, with all columns; None before a row."""
+        """Return the schema of all columns that fits all rows so far; None before the first row."""
         return self._widening.schema
 
     def write(self, batch: pa.RecordBatch, labels: pa.Array | None = None) -> None:

@@ -179,9 +179,10 @@ class _Batch:
     left: list[int] | None = None
 
     def take(self, rows: Sequence[int], of: int) -> list[int | None]:
-        """Return the numbers in the page of some of ``of`` rows, and count these rows as removed.
+        """Return the positions of rows in their page, and count these rows as removed.
 
-        Numbers begin at 1. A number is None if a step made other rows from the incoming rows.
+        ``rows`` are indexes in a step's batch of ``of`` rows. Positions begin at 1. A position is
+        None if the page is unknown, or if an earlier step made other rows from the page's rows.
         """
         left = self.left
         if left is None:
@@ -217,7 +218,7 @@ class _OpenFile:
 
 
 def _printable(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows without times that Python can show only with pandas."""
+    """Return the rows with times in microseconds: Python shows nanoseconds only with pandas."""
     columns = []
     for column in batch.columns:
         kind = column.type

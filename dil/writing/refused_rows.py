@@ -50,10 +50,10 @@ class RefusedRows:
         self.answers: list[tuple[int, RefusedAnswer]] = []
 
     def keep(self, row: JsonObject, number: int, key: str, answer: RefusedAnswer) -> None:
-        """Write the row of a request, or the rows of a batch, that the receiver refused.
+        """Write the row of a request that the receiver refused; of a batch, write all rows.
 
         Args:
-            row: The payload of the request.
+            row: The payload of the request: a row, or a batch of rows.
             number: The number of the request in the work unit, from 1.
             key: The key that identified the row to the receiver.
             answer: The receiver's answer, with the reason.

@@ -27,8 +27,8 @@ class RowLabels:
     ) -> None:
         """Take the column, and the function that labels an instant in epoch ms UTC.
 
-        A column that ``is_needed`` must exist and hold times. Any other column is used if it holds
-        times; otherwise all rows have the label of their work unit.
+        If ``is_needed`` is true, the column must exist and hold times. If ``is_needed`` is false,
+        the column is used if it holds times; if not, all rows have the label of their work unit.
         """
         self._column = column
         self._unit_label = unit_label

@@ -18,7 +18,10 @@ from dil.writing.rolling import FileNumbers, OutputFolder, RollingFiles, Written
 
 @dataclass(frozen=True, slots=True)
 class WriterMark:
-    """The progress of a writer: whole files, rows in the file after them, and the schema."""
+    """The progress of a writer: the numbers of whole files and of rows in the open file.
+
+    ``schema`` and ``seen`` are the state of the writer's ``Widening``.
+    """
 
     files: int
     rows: int
