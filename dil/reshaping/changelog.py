@@ -43,7 +43,7 @@ class StagedSource:
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """A live file, and those of its rows that went or were marked as deleted."""
+    """A live file, and those of its rows that go, are replaced, or are marked as deleted."""
 
     item: Candidate
     rows: ChangedRows
@@ -86,9 +86,9 @@ class ChangelogWriter:
 
         Args:
             staged: The staged files of the run.
-            drops: Their rows that are not published.
-            changed: The live files in which rows went.
-            before: Live files; all their rows come first in the changelog.
+            drops: The rows of the staged files that are not published.
+            changed: The live files in which rows change.
+            before: The live files of which all rows are written first, as rows that came.
             stage: Runs the tasks.
         """
         size = sum(each.rows.bytes for each in staged)
@@ -125,7 +125,7 @@ class _Added:
 
 @dataclass(frozen=True, slots=True)
 class _Appended:
-    """Writes a staged file's new rows; finds several live rows that one of its rows replaces."""
+    """Writes a staged file's new rows; finds staged rows that each replace several live rows."""
 
     writer: ChangelogWriter
     drops: tuple[DroppedRows, ...]
@@ -208,7 +208,7 @@ class _Copied:
 
 @dataclass(frozen=True, slots=True)
 class _Corrected:
-    """Writes the rows of a live file that went, each followed by the row that replaced it."""
+    """Writes the rows that change in a live file, each before the row that replaces it, if any."""
 
     writer: ChangelogWriter
     doubled: pa.Table
@@ -318,7 +318,7 @@ def _behind(places: pa.Array) -> pa.Array:
 
 
 def _are_same(one: pa.Table, other: pa.Table) -> pa.Array:
-    """Return for each row of two tables of one schema whether the rows are equal."""
+    """Return for each row of ``one`` whether it equals the row at the same place of ``other``."""
     columns = (_equal(flat(one[name]), flat(other[name])) for name in one.schema.names)
     return reduce(pc.and_, columns, pa.repeat(pa.scalar(value=True), one.num_rows))
 
@@ -326,7 +326,7 @@ def _are_same(one: pa.Table, other: pa.Table) -> pa.Array:
 def _equal(one: pa.Array, other: pa.Array) -> pa.Array:
     if pa.types.is_null(one.type):
         return pa.repeat(pa.scalar(value=True), len(one))
-    if pa.types.is_nested(one.type):  # Arrow does not compare them
+    if pa.types.is_nested(one.type):  # Arrow does not compare nested values
         return pa.array([a == b for a, b in zip(one.to_pylist(), other.to_pylist(), strict=True)],
                         pa.bool_())  # fmt: skip
     are_equal = pc.fill_null(pc.equal(one, other), fill_value=False)

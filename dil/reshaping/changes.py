@@ -29,8 +29,8 @@ DROPS = pa.schema([("file", pa.int32()), ("row", pa.int64())])
 class NumberedFile:
     """One staged file by its number in the run: rows of files with greater numbers were read later.
 
-    Within one work unit this order holds only for files of one ``lane``, whose rows were kept
-    together. ``unit`` and ``lane`` are numbers in the run.
+    Within one work unit this is certain only among files of one ``lane``, which have the same
+    folder and timelabel. ``unit`` and ``lane`` are numbers in the run.
     """
 
     number: int
@@ -207,9 +207,10 @@ class _Split:
 
 @dataclass(frozen=True, slots=True)
 class _Settled:
-    """Finds the newest change of each key of a bucket; older changes, and deletes, are dropped.
+    """Finds the newest change of each key of a bucket.
 
-    If the newest row of keys is unknown, returns the errors by the numbers of their files.
+    Older changes, and rows that say that their key was deleted, are not published. If it is unknown
+    which row of a key is the newest, this returns errors by the numbers of the files.
     """
 
     dataset_files: DatasetFiles

@@ -26,9 +26,10 @@ from dil.reshaping.files import (
     with_folder_columns,
 )
 
-# Small runs make small files, so one task reads about so many bytes of them.
+# Small runs make small files, so one task reads several files with about this many bytes together.
 _BYTES_OF_TASK = 32 * 1024 * 1024
-# The least and the greatest value of a column in a row group, its nulls and its rows.
+# Returns, for a column of a row group, the least and the greatest value, the number of nulls, and
+# the number of rows.
 Statistics = Callable[[str], tuple[Any, Any, int, int] | None]
 
 

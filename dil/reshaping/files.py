@@ -90,7 +90,7 @@ class RowFile:
             yield batch
 
     def count(self, dataset_files: DatasetFiles) -> int:
-        """Return the number of rows, for Parquet and ORC by the footer."""
+        """Return the number of rows; for Parquet and ORC, only the footer is read."""
         kind = format_of(self.path)
         if kind in {OutputFormat.PARQUET, OutputFormat.ORC}:
             with opened(dataset_files.filesystem, self.path) as stream:

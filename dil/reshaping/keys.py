@@ -116,7 +116,7 @@ class KeyReader:
         """Return a key table ordered by key, delta fields and further columns."""
         order = [(name, "ascending") for name in self.keys]
         for name in self.deltas:
-            # Arrow puts nulls at the end, so that ``has_`` columns are compared first.
+            # Arrow would put nulls last; because of the ``has_`` column they come first.
             table = table.append_column(f"has_{name}", table[name].is_valid())
             order += [(f"has_{name}", "ascending"), (name, "ascending")]
         order += [(name, "ascending") for name in more]
@@ -147,7 +147,7 @@ class KeyReader:
         return pc.cumulative_sum(pa.concat_arrays([first, changes.cast(pa.int64())]))
 
     def newer(self, pairs: pa.Table, prefix: str) -> pa.ChunkedArray:
-        """Return for each pair whether its deltas with the prefix are newer than the others."""
+        """Return for each pair whether its ``<prefix>d0``... are newer than its ``d0``..."""
         is_newer = pa.repeat(pa.scalar(value=False), pairs.num_rows)
         is_tie = pa.repeat(pa.scalar(value=True), pairs.num_rows)
         for name in self.deltas:
@@ -217,9 +217,9 @@ def places_of(
 ) -> pa.Array:
     """Return for each limit the index of the first value in ``ordered`` that reaches the limit.
 
-    The search is between ``first`` and ``last`` (int64), where ``ordered`` is ascending. If
-    ``is_after`` is true, the index is that of the first value beyond the limit. The index of a null
-    limit is ``first``.
+    The search for each limit is between its ``first`` and its ``last`` (int64); between them
+    ``ordered`` must be ascending. If ``is_after`` is true, the first value beyond the limit is
+    searched. For a null limit the index is its ``first``.
     """
     # A binary search for all limits at once is a hundred times as fast as one search for each.
     is_before = pc.less_equal if is_after else pc.less

@@ -313,13 +313,13 @@ class BoundsReader:
     def __call__(self, path: str) -> tuple[RowFile, pa.Table | None]:
         """Return a file and its row groups' bounds, None if it has no bounds; runs in a task.
 
-        The columns of the bounds are ``group``, the number of the row group, and for each key
-        column ``low_k0``, ``high_k0``..., and these are null if the file has no bounds for the
-        column.
+        The columns of the bounds are ``group``, the number of the row group, and ``low_k0``,
+        ``high_k0``... for each key column. If the file has no bounds for a key column, its two
+        columns are null.
 
         Raises:
             ConversionError: the file has a column that is not known.
-                WriteError: the file cannot be read.
+            WriteError: the file cannot be read.
         """
         if format_of(path) is not OutputFormat.PARQUET:
             return row_file(self.dataset_files.filesystem, path, self.known), None
@@ -435,7 +435,7 @@ def may_hold(groups: pa.Table, keys: pa.Table) -> pa.Array:
     """
     first = pa.repeat(pa.scalar(0, pa.int64()), groups.num_rows)
     last = pa.repeat(pa.scalar(keys.num_rows, pa.int64()), groups.num_rows)
-    # From first to last the next key column ascends as long as the columns before it are equal.
+    # Between first and last, a key column ascends if all key columns before it are equal there.
     is_ordered = pa.repeat(pa.scalar(value=True), groups.num_rows)
     is_left = pa.repeat(pa.scalar(value=False), groups.num_rows)
     for name in keys.column_names:

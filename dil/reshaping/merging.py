@@ -28,7 +28,7 @@ from dil.reshaping.unifying import SchemaConflictError, has_other_types, parts_o
 
 log = logging.getLogger(__name__)
 
-# Opening a remote file takes as long as reading so many bytes of it.
+# Opening a remote file takes as long as reading this many bytes of it.
 _BYTES_OF_A_LOOK = 256 * 1024
 
 

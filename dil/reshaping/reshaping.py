@@ -121,7 +121,7 @@ def fits_as_it_is(work: Reshaping, finished: Sequence[Finished]) -> bool:
 
 
 def rows_of(finished: Sequence[Finished]) -> list[Finished]:
-    """Return the work units that staged files of rows, and not dumped files, in plan order."""
+    """Return, in plan order, the work units with staged rows; dumped files do not count."""
     return [
         each
         for each in finished
@@ -135,7 +135,7 @@ def replaced_units(finished: Sequence[Finished]) -> frozenset[str]:
 
 
 def replaced_in_part(work: Reshaping, finished: Sequence[Finished]) -> list[PublishedFile]:
-    """Return the live files shared by work units, if some of these units are replaced."""
+    """Return the live shared files from which the rows of replaced work units leave."""
     if work.job.publishing.mode is not PublishMode.WINDOW_REPLACE:
         return []
     again = replaced_units(finished)

@@ -187,7 +187,7 @@ def _taken_rows(
 
 
 def _common_schema(sources: Sequence[RowFile], known: pa.Schema) -> pa.Schema:
-    """Return a schema for all files: their own, or the recorded types of their columns.
+    """Return a schema for all files: the schema that all have, else their columns as recorded.
 
     Raises:
         ConversionError: a file has a column that the recorded schema does not have.

@@ -1,8 +1,8 @@
 """Joins small staged files of a run into shared files, and takes replaced rows out of such files.
 
 This happens before the intent, in a folder of its own below the run's staging, and a repetition
-begins from scratch. The files that work units staged stay there, so that another run can adopt them
-if this run ends here.
+begins from scratch. The staged files of the work units stay where they are, so that another run can
+adopt them if this run ends before the intent.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def parts_of(finished: Sequence[Finished], dataset_files: DatasetFiles) -> list[
 
 
 def _described(declared: pa.Schema, found: pa.Schema) -> pa.Schema:
-    """Return the schema of a file with the type words of the declared schema."""
+    """Return the declared schema, with each column's type words from the file's own schema."""
     words = {field.name: field.metadata for field in found}
     return pa.schema([field.with_metadata(words.get(field.name)) for field in declared])
 
