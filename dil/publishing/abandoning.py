@@ -42,7 +42,7 @@ def finish_without_lost(
     no driver that wakes up later can publish them. The work units are read again. Files that an
     operator's act should publish are not deleted: copies of withdrawn files, files of a backfill,
     and rows that were put aside go back to their earlier places. A dumped file that already
-    replaced an earlier file stays and is listed, because the earlier file is gone; the next reading
+    replaced an earlier file stays published, because the earlier file is gone; the next reading
     replaces the dumped file. A replace, a merge or a compaction that lost a file is given up as a
     whole, because it needs all its files. The files to be replaced still exist, because they are
     deleted only after all moves. If no work unit of an act remains, the act is not recorded, so
@@ -82,10 +82,10 @@ def finish_without_lost(
 class OmittedFromPublish:
     """The work units and files that ``finish_without_lost`` would leave out of a publish.
 
-    ``work_units`` lost a file, or share a file with work units that lost one. Of the files of these
-    work units, those in ``kept`` would be in their places from before the publish, and those in
-    ``deleted`` would be deleted; neither contains the lost files. If ``is_all`` is true, no part of
-    the publish remains, and no act is recorded.
+    ``work_units`` lost a file, or share a file with work units that lost one. ``kept`` are files of
+    these work units that would go back to their places from before the publish; ``deleted`` are
+    files of these work units that would be deleted. Lost files are in neither of them. If
+    ``is_all`` is true, no part of the publish remains, and no act is recorded.
     """
 
     work_units: tuple[str, ...]
@@ -154,7 +154,8 @@ def abandon(
         rest = replace(intent, commit=own)
         store.replace_intent(lease, rest)
         if destination.keeps_versions:
-            carry_out(rest, spec, filesystem, destination)  # records which files are whose
+            # This also records which files belong to which work unit.
+            carry_out(rest, spec, filesystem, destination)
         elif spec.keeps_files:
             _delete_replaced(own.removes, spec, filesystem)
         _delete_paths(going, filesystem)
@@ -188,8 +189,8 @@ def abandon(
 def _with_event_time_of_before(rest: Intent, store: StateStore) -> Intent:
     """Return the rest of a publish with the event-time checkpoints from before the publish.
 
-    Otherwise rows that are read again would count as late, by a watermark that they moved
-    themselves.
+    The given-up rows have moved the watermark of the new checkpoints. By this watermark the same
+    rows would count as late when they are read again.
     """
     checkpoints = {
         kind: members if kind == STREAM else store.checkpoint(kind)
@@ -224,8 +225,8 @@ def _all_units(files: Iterable[PublishedFile]) -> set[str]:
 def _with_sharers(lost: set[str], commit: Commit) -> set[str]:
     """Return the lost work units and all work units that share a file with them.
 
-    A published file has the rows of all its work units or of none. If a live file should be
-    rewritten without some work units, it stays unchanged.
+    A shared file is published with the rows of all its work units or not at all. In the same way, a
+    shared live file that the publish would replace stays if one of its work units is lost.
     """
     files = (*(move.target for move in commit.moves), *commit.removes)
     shared = [file.signatures for file in files if file.is_shared]
@@ -316,7 +317,7 @@ def _return(move: Move, filesystem: Filesystem) -> None:
 
 
 def _put_back(asides: Iterable[Move], strange: Collection[str], filesystem: Filesystem) -> None:
-    """Move rows back to their places before an act that put them aside or brought them back."""
+    """Move files of rows to their places from before an act put them aside or brought them back."""
     for move in asides:
         if {move.source, move.target.uri}.isdisjoint(strange):
             path = filesystem.path_of(move.target.uri)
@@ -354,7 +355,7 @@ def _without(
 ) -> Intent:
     commit = intent.commit
     is_whole = mode is PublishMode.MERGE or (mode is PublishMode.REPLACE and commit.act is None)
-    # The record of a query claims that all rows of its inputs were read.
+    # A query's record says that all rows of its inputs were read, so no file can be left out.
     gives_up = is_whole or commit.is_compaction or commit.query is not None
     if gives_up:
         # Files of rewritten rows belong to no work unit.

@@ -43,9 +43,10 @@ def keep_books(
 ) -> CommitWithBooks:
     """Return a commit with its changes to the books, and without the rejected rows.
 
-    Rows for closed labels that belong beside the dataset are already there: tasks took them out of
-    the files to publish, and the published files of these labels stay. Rows that were sent cannot
-    be read again. If a label was closed after such rows were staged for it, the label is reopened.
+    If the job keeps rows of closed labels beside the dataset, tasks have already taken these rows
+    out of the files to publish, and the published files of these labels stay. Rows that were sent
+    cannot be read again. So if a label was closed after sent rows were staged for it, the label is
+    reopened.
 
     Args:
         job: The job.

@@ -115,7 +115,7 @@ class PublishTarget:
 def decide(
     job: Job, target: PublishTarget, results: PublishableResults, filesystem: Filesystem
 ) -> Commit:
-    """Return a run's commit: files of successful work units, and outcomes of all that ran.
+    """Return a run's commit: files of successful work units, and outcomes of all units that ran.
 
     In mode ``window_replace`` the files of each successful work unit replace all files that earlier
     runs published for the unit's signature; in mode ``replace`` they replace all live files. Files
@@ -258,7 +258,7 @@ def _quarantine_moves(
 def _quarantine_removes(
     mode: PublishMode, target: PublishTarget, good: Sequence[Finished]
 ) -> tuple[str, ...]:
-    """Return the older files of put-aside rows that this run read again, not this run's files."""
+    """Return earlier runs' files of put-aside rows, if this run read these rows again."""
     older = (uri for uri in target.quarantined if f"/part-{target.run_id}-" not in uri)
     if mode is PublishMode.REPLACE:
         return tuple(older)
@@ -271,7 +271,7 @@ def _quarantine_removes(
 def _late_removes(
     mode: PublishMode, target: PublishTarget, good: Sequence[Finished]
 ) -> tuple[str, ...]:
-    """Return the older files of late rows that this run read again, not this run's files.
+    """Return earlier runs' files of late rows, if this run read these rows again.
 
     Under merge and append, a reading may begin at the end of an earlier run's reading. Then the
     late rows beside the dataset were not read again, and stay.
@@ -420,7 +420,7 @@ def _missing(
     target: PublishTarget,
     finished: Sequence[Finished],
 ) -> tuple[PublishedFile, ...]:
-    """Return the files by which a database removes the rows that the run did not read."""
+    """Return the file, if any, that tells a database to remove the rows the run did not read."""
     is_whole = target.is_whole and all(each.report.failure is None for each in finished)
     is_wanted = spec.merge is not None and spec.merge.deletes_missing and is_whole
     missing = destination.missing() if is_wanted else None

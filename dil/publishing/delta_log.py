@@ -2,8 +2,8 @@
 
 The transaction carries an application transaction: the job, and the sequence of the intent (rule
 U13). If a table has the application transaction, it has the publish. The application is the job and
-not the dataset, because several jobs may append to one dataset. An earlier transaction of its own
-adds new columns; they are null until rows arrive.
+not the dataset, because several jobs may append to one dataset. New columns are added by another
+transaction before this one; they are null until rows arrive.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class DeltaLog:
         return self._newest.files()
 
     def next_sequence(self) -> int:
-        """Return the table's next version; no commit gets a version below the commit's number."""
+        """Return the table's next version; a commit of this number gets this or a later version."""
         table = self._newest.look()
         return 0 if table is None else table.version() + 1
 

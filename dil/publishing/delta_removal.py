@@ -74,8 +74,9 @@ def removable(
     for number in range(base + 1, version + 1):
         actions = _actions(filesystem, f"{log}/{number:020}.json")
         if actions is None:
-            return {}  # The log starts later, with a checkpoint of another kind.
-        # A transaction that changes the vector of a file removes the file and adds it again.
+            return {}  # The log begins later, with a checkpoint whose form is not known here.
+        # A transaction that changes the vector of a file removes the file and adds it again, so
+        # its removals are applied first.
         for action in actions:
             if remove := action.get("remove"):
                 found.pop(uri_in(remove), None)

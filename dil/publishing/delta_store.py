@@ -73,12 +73,12 @@ class NewestTable:
         return files
 
     def has(self, intent: Intent) -> bool:
-        """Return whether the newest version has an intent's commit that was not given up."""
+        """Return whether the newest version has the commit of an intent that was not given up."""
         table = self.look()
         return table is not None and has_commit(table, intent) and not is_given_up(table, intent)
 
     def uri(self, path: str) -> str:
-        """Return the URI of a file that the log names, by its path in the folder or by a URI."""
+        """Return the URI of a file; ``path`` is the log's name for it: a path or a URI."""
         return path if "://" in path else self._filesystem.uri(f"{self._folder}/{path}")
 
     def relative(self, uri: str) -> str:
@@ -121,7 +121,7 @@ def _translated_errors(folder: str) -> Iterator[None]:
 
 
 def has_commit(table: DeltaTable, intent: Intent) -> bool:
-    """Return whether a table has the application transaction of an intent, or of a later one."""
+    """Return whether a table has the application transaction of an intent or a later intent."""
     landed = table.transaction_version(intent.commit.source_name)
     return landed is not None and landed >= intent.sequence
 

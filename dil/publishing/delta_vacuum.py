@@ -16,7 +16,7 @@ from dil.storage import Filesystem
 
 def marked_names(table: DeltaTable) -> frozenset[str] | None:
     """Return the names of files with a deletion vector; None if the library cannot list them."""
-    if not hasattr(table, "deletion_vectors"):  # This is a table of an earlier release.
+    if not hasattr(table, "deletion_vectors"):  # Earlier releases of the library lack the method.
         return None
     reader = pa.RecordBatchReader.from_stream(table.deletion_vectors())
     paths = (path for batch in reader for path in batch.column("filepath").to_pylist())

@@ -88,7 +88,7 @@ def place(moves: Collection[Move], spec: PublishingSpec, filesystem: Filesystem)
 
 
 def _between(dataset_dir: str, folders: Iterable[str]) -> set[str]:
-    """Return the given folders below a dataset's own folder, and the folders between them."""
+    """Return the folders below the dataset's folder, and all folders between it and them."""
     found: set[str] = set()
     for lowest in folders:
         folder = lowest

@@ -198,7 +198,10 @@ def without_seizures(
 def without_case_clashes(
     spec: PublishingSpec, reports: Sequence[TaskReport], filesystem: Filesystem
 ) -> Sequence[TaskReport]:
-    """Return the reports; a work unit fails if its name differs from a live name only in case."""
+    """Return the reports; work units become failures if their files' names are taken.
+
+    A name is taken if it differs from the name of a live file only in letter case.
+    """
     if not any(map(_names, reports)):
         return reports
     root = dump_path(spec, "")

@@ -17,8 +17,8 @@ from dil.spi.destination import Destination, DestinationContext
 from dil.storage import Filesystem
 from dil.storage.side_by_side import call_each
 
-# A file is deleted at most so many seconds after the live files were read; no other run can take
-# over the lease in so short a time.
+# A file is deleted at most this many seconds after the live files were read. In this time no other
+# run can take over the lease.
 _FRESH_S = 1.0
 # The folders in which DIL's tables, and all Delta tables, keep their logs.
 _LOGS = {"_delta_log": TableFormat.DELTA, "_iceberg": TableFormat.ICEBERG}
@@ -36,7 +36,7 @@ class FileDestination(Destination):
         self._folder = layout.dataset_dir(spec)
 
     def check(self) -> None:
-        """Raise if the folder holds a table; files with different columns may share a folder.
+        """Raise if the folder holds a table; plain files need not have the same columns.
 
         Raises:
             ConfigError: the folder has a table's log, which would not list the published files.
@@ -94,10 +94,11 @@ class FileDestination(Destination):
         self._delete(commit.removes, intent.dataset_dir)
 
     def _delete(self, files: Iterable[PublishedFile], folder: str) -> None:
-        """Delete files that are not live.
+        """Delete those of the files that are not live.
 
-        A dumped file has overwritten the file that it replaces. Other files may be live again: if
-        another driver finished the publish while this one slept, an undo may have followed.
+        A replaced file may be live for two reasons. A dumped file has the name of the file that it
+        replaces. Or another driver finished the publish while this driver slept, and then an undo
+        brought the file back.
         """
         known = _LiveFiles(self._filesystem, folder)
 

@@ -58,7 +58,7 @@ def open_catalog(spec: TableSpec, filesystem: Filesystem) -> Catalog:
         FILESYSTEM: filesystem,
     }
     if scheme not in {"http", "https"}:
-        # A service takes this for the name of a catalog, which only its users know.
+        # A catalog service would take ``warehouse`` for the name of one of its catalogs.
         properties |= {"type": "sql", "warehouse": spec.catalog_warehouse}
     try:
         return load_catalog(NAME, **properties)

@@ -21,7 +21,10 @@ _S3 = re.compile(r"s3[an]?://", re.IGNORECASE)
 
 
 def path_of(location: str) -> str:
-    """Return the path of a file from the table's name; names in other stores stay unchanged."""
+    """Return the path of a file from the table's name for it.
+
+    Names of files in stores other than this machine and S3 stay unchanged.
+    """
     scheme, colon, rest = location.partition(":")
     if not colon or scheme == "file":
         return "/" + (rest if colon else location).lstrip("/")

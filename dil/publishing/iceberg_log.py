@@ -180,7 +180,7 @@ class IcebergLog:
         return table is not None and marks_deleted_rows(table)
 
     def marked_files(self) -> frozenset[str]:
-        """Return the URIs of files with rows that delete files mark."""
+        """Return the URIs of data files with rows that are marked as deleted."""
         table = self._table()
         return frozenset() if table is None else self._marked(table)
 

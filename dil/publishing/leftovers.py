@@ -1,4 +1,4 @@
-"""Finds and deletes old files in a dataset's own folders that no run reads.
+"""Finds and deletes old files that no run reads, in the folders of a dataset.
 
 These are copies of files that acts withdrew, rows that the undo of an act removed
 (``_dil/withdrawn``, ``_dil/aside``), rows that were put aside or refused (``_quarantine``,

@@ -163,8 +163,8 @@ def refuse_lost_state(
 def _ways_out(anew: str) -> str:
     """Return the ways to make state and dataset agree, as the advice of a message.
 
-    To run once with window_replace is not one of these ways: the next run would append the rows
-    that this run leaves out.
+    A single run with window_replace is not one of these ways: the next run, which appends, would
+    append the rows that the single run left out.
     """
     restore = (
         "Nothing was changed. Restore the newest copy of the state: dil state restore JOB.conf"
@@ -206,7 +206,10 @@ def refuse_other_place(job: Job, store: StateStore, filesystem: Filesystem) -> N
 
 
 def _has_moved(job: Job, store: StateStore, filesystem: Filesystem) -> bool:
-    """Return whether the dataset has the job's last commit: it was moved with its records."""
+    """Return whether the dataset has the job's last commit.
+
+    If so, the dataset was moved together with its records.
+    """
     destination = destination_for(job.publishing, filesystem)
     landed = destination.landed(source_name(job.name))
     return landed is not None and landed == store.checkpoint(LAST_PUBLISH).get("sequence")

@@ -160,12 +160,13 @@ def advance(
         path = _path(dataset_dir, after.sequence)
         is_written = filesystem.put_if_absent(path, msgspec.json.encode(after))
         if is_written and _hinted(filesystem, dataset_dir) <= after.sequence:
-            before = _last_from(after, filesystem, dataset_dir)  # without reading its files again
+            # The manifest that was just written need not be read.
+            before = _last_from(after, filesystem, dataset_dir)
         else:
             before = newest(filesystem, dataset_dir)
         if is_written and before.sequence - after.sequence >= _KEPT:
-            # This driver slept, and the number was free because another driver used it and its
-            # manifest was deleted.
+            # While this driver slept, other drivers wrote newer manifests, and the old manifest of
+            # this number was deleted. Only therefore was the number free.
             filesystem.delete_file(path)
     # The hint is written again, because a crash may have come before it, and some readers read only
     # the hint.

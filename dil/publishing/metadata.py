@@ -11,7 +11,7 @@ from dil.publishing.layout import join
 from dil.storage import Filesystem
 
 NAME = "_dil_metadata.json"
-# Spark takes files with such names for Parquet, and fails to read a folder with such a file.
+# Spark takes a file of this name for Parquet, and fails to read a folder with this file.
 _FORMER_NAME = "_metadata.json"
 FORMAT = 1
 

@@ -33,7 +33,7 @@ from dil.storage.side_by_side import call_each
 
 @dataclass(frozen=True, slots=True)
 class OutsideFile:
-    """A file in a commit that the job must not touch; ``why`` continues a sentence about it."""
+    """A file in a commit that the job must not touch; ``why`` follows ``uri`` in a message."""
 
     uri: str
     why: str
@@ -197,7 +197,7 @@ class _Limits:
             else:
                 inside.setdefault(path.rpartition("/")[0], []).append(file)
         if is_new:
-            return  # This release makes these names itself; dumped files have checks of their own.
+            return  # DIL itself made these names; dumped files are checked elsewhere.
         roots = {self._dataset, self._spec.final_dir.rstrip("/")}
         between = sorted({above for folder in inside for above in _up_to(folder, roots)})
         is_other = dict(zip(between, call_each(self._filesystem, self._is_dataset, between),

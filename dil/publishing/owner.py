@@ -85,7 +85,10 @@ def _enter(
     before: _Entries,
     taken_over: Sequence[tuple[str, str]],
 ) -> None:
-    """Write an owner's entry, unless another entry, which stays, forbids that."""
+    """Write an owner's entry; raise if another entry forbids it.
+
+    Entries in ``taken_over`` forbid nothing, because they are deleted afterwards.
+    """
     meta = f"{dataset_dir}/{META}"
     _refuse_others(before, owner, dataset_dir)
     known = before.get((owner.job, owner.store))

@@ -26,7 +26,7 @@ _COPIED_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class LogOwner:
-    """A later attempt may continue only if these values are equal; times are epoch ms UTC.
+    """A later attempt may continue a log only if it has equal values; times are epoch ms UTC.
 
     ``low`` and ``high`` are 0 if no request depends on the window. ``full_extract`` is true only if
     the run is full and its requests differ from the requests of an incremental run. ``last_high``

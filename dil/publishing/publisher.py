@@ -197,7 +197,7 @@ def lost_moves(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> 
 
 
 def refuse_other_destination(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> None:
-    """Raise if the job's destination is not the one of the publish.
+    """Raise if the job's destination is not the destination of the publish.
 
     Raises:
         CommitUnknownError: the job's destination is another one now; nothing was touched.

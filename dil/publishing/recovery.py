@@ -51,9 +51,9 @@ class UnfinishedUnits:
 
     Attributes:
         failed: Work units that earlier runs read in part, and the unread parts of partitions that a
-            backfill went beyond. They are recorded as failed, because otherwise they would look up
-            to date as soon as a newer partition is published (rules P19 and P20). Other work units
-            have no record, so they stay due.
+            backfill went beyond. They are recorded as failed, because otherwise they would not be
+            due any more as soon as a newer partition is published (rules P19 and P20). Other work
+            units have no record, so they stay due.
         low: The earliest partition start among all unfinished work units and the work units left
             out of the plan. The dataset's watermark stays below it.
         missed: Work units that no run reads; they are recorded as missed.
@@ -97,8 +97,8 @@ class ReusePolicy:
     """Decides whether a run may use rows that an earlier run read.
 
     A grace period waits for corrections. Rows that were read before it ended may lack corrections.
-    They may be used only if the work unit will be due again: if it ends after ``due_after``, the
-    cutoff that this run's publish leaves (rules C30 and P19). Times are epoch ms UTC.
+    They may be used only if the work unit will be due again, that is, if the work unit ends after
+    ``due_after``, the cutoff after this run's publish (rules C30 and P19). Times are epoch ms UTC.
     """
 
     grace_ms: int

@@ -42,7 +42,7 @@ def rewritten_units(
 
     Args:
         job: The name of the job.
-        store: The job's state; without state the check has no records from it.
+        store: The job's state; if it has no records, the check uses only the dataset's records.
         spec: The job's publishing settings.
         filesystem: The filesystem of the dataset.
         files: The live files, and visible files that no manifest lists.
@@ -117,7 +117,7 @@ def _missing(
     files: Iterable[PublishedFile],
     wanted: frozenset[str],
 ) -> Iterator[PublishedFile]:
-    """Yield the listed files of work units that no longer exist.
+    """Yield the listed files that no longer exist and have rows of the wanted work units.
 
     Dumped files do not count: no program rewrites dumped files, but programs move them away.
     """

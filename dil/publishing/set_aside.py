@@ -25,7 +25,9 @@ Recorded = Callable[[], Mapping[str, PublishedFile]]
 def exchanged(
     filesystem: Filesystem, spec: PublishingSpec, undone: str, act_id: str, recorded: Recorded
 ) -> tuple[Move, ...]:
-    """Return the moves that exchange rows that an act put aside for rows that it took away.
+    """Return the moves that undo what an act did to the rows beside the dataset.
+
+    The files that the act put there are taken away; the files that it took away come back.
 
     Args:
         filesystem: The filesystem of the dataset.
@@ -83,7 +85,7 @@ def late_back(
     returning: Iterable[Move],
     recorded: Recorded,
 ) -> tuple[Move, ...]:
-    """Return the moves that bring back the late rows that acts took aside with withdrawn files.
+    """Return the moves that bring back the late rows that acts took aside as they withdrew files.
 
     ``returning`` are the moves that bring the withdrawn files back.
     """

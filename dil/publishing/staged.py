@@ -174,7 +174,10 @@ def _content(filesystem: Filesystem, path: str) -> bytes:
 
 
 def _decoded(data: bytes, sizes: Mapping[str, int] | None) -> StagedResult | None:
-    """Return a result, None if a file of it is missing; None as ``sizes`` omits that check."""
+    """Return a result; None if its format is another one, or if one of its files is missing.
+
+    If ``sizes`` is None, files are not checked.
+    """
     try:
         result = msgspec.json.decode(data, type=StagedResult)
     except msgspec.MsgspecError:

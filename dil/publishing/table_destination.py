@@ -217,7 +217,8 @@ class TableDestination(Destination):
                 put_in_place(intent.commit.moves, self._spec, self._filesystem)
                 log.commit(intent)
             log.make_durable(intent)
-            # In this order, neither list has files that another job adds in between, so they stay.
+            # The manifest is read first. So if another job adds files now, they are not in
+            # ``known``, and their entries in the manifest stay.
             known = manifest.newest(self._filesystem, intent.dataset_dir)
             live = frozenset(file.uri for file in log.files())
         record_owners(self._filesystem, intent, known, live)

@@ -109,7 +109,7 @@ def _is_there(move: Move, filesystem: Filesystem) -> bool:
 
 
 def replaces_everything(spec: PublishingSpec, commit: Commit) -> bool:
-    """Return whether a commit replaces all rows of the table, also rows of other writers."""
+    """Return whether a commit replaces all rows of the table, including other writers' rows."""
     return spec.mode is PublishMode.REPLACE and commit.act is None
 
 
@@ -242,7 +242,7 @@ def partition_texts(
     """Return the values of a file's partition columns, from the names of its folders.
 
     Raises:
-        WriteError: the file is in no folder of a value for one of the columns.
+        WriteError: no folder of the file's path names a value of one of the columns.
     """
     folder = layout.dataset_dir(spec)
     path = PurePosixPath(filesystem.path_of(file.uri))

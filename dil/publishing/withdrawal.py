@@ -108,7 +108,7 @@ def copies(
 def keep_copies(
     filesystem: Filesystem, spec: PublishingSpec, moves: Iterable[Move]
 ) -> tuple[Move, ...]:
-    """Make an undo that is given up repeatable; return the moves of files that are not copies.
+    """Let a given-up undo be repeated; return the moves of files that are not copies.
 
     Copies that were moved into the dataset return to their folder. All copies get other names
     there, so that a driver that decided these moves and wakes up later finds no copy. A file in a
@@ -149,9 +149,10 @@ def _rename_copies(
     pairs = list(zip(left, copies, strict=True))
     for move, copy in pairs:
         if is_table and not filesystem.exists(move.source):
-            filesystem.delete_file(copy.path)  # only a part, if an earlier call was interrupted
+            filesystem.delete_file(copy.path)  # An interrupted earlier call may have left a part.
             _copy(filesystem, move.target, copy.path)
-    # The list has both names, so that each copy is listed even if this is interrupted from here on.
+    # The list has the old and the new name of each copy, so that every copy is listed even if this
+    # function is interrupted from here on.
     _list(filesystem, folder, [*known, *copies])
     for move, copy in pairs:
         if filesystem.exists(move.source):

@@ -66,7 +66,8 @@ WHERE n.nspname = {MARK} AND c.relname = {MARK} AND a.attgenerated <> ''
 _GENERATED_OF_MYSQL = f"""
 SELECT column_name FROM information_schema.columns WHERE table_schema = DATABASE()
 AND table_name = {MARK} AND COALESCE(generation_expression, '') <> ''"""  # noqa: S608
-# A hash of a long text cannot become a plain index, and an expression has no column.
+# The second column is null for a part that cannot be in a plain index: the hash of a long text, or
+# an expression.
 _UNIQUE_OF_MYSQL = f"""
 SELECT index_name, CASE WHEN index_type = 'BTREE' THEN column_name END, sub_part
 FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = {MARK}
@@ -341,7 +342,7 @@ class PostgresqlTables(Tables):
         return frozenset(str(name) for (name,) in found)
 
     def alter(self, connection: Connection, statements: Sequence[str]) -> None:
-        """If the view shows the base, which has no rows, empty the view; then change the base."""
+        """Change the columns of the base; if the view reads the base, empty the view first."""
         base, view = self.names.base, self.names.view.name
         if statements and connection.rows(IS_SHOWN, base.schema, base.name, view):
             super().alter(connection, tuple(self.empty_view(connection)))
@@ -438,7 +439,7 @@ class MysqlTables(Tables):
         return frozenset(str(name) for (name,) in found)
 
     def new_words(self, column: TableColumn) -> str:
-        """Return the type with its collation; MySQL has other attributes in a definition."""
+        """Return the type and its collation, without the other attributes of MySQL's columns."""
         found = _COLLATION.match(column.attributes or "")
         return f"{column.words}{found[0] if found else ''}"
 

@@ -26,7 +26,7 @@ WHERE n.nspname = {MARK} AND c.relname = {MARK} AND r.rolname <> current_user"""
 def grants_of(
     connection: Connection, dialect: Dialect, source: TableName, target: TableName | None = None
 ) -> tuple[str, ...]:
-    """Return statements that grant the rights on ``source`` again, on it or on ``target``."""
+    """Return statements that grant the rights on ``source`` again, on ``target`` if it is given."""
     place = (source.schema, source.name)
     full, quote = dialect.full(target or source), dialect.quote
     found = [

@@ -104,8 +104,8 @@ def _take_back_others(
 ) -> None:
     """Show each label by its table in the registry, not by the table of an unrecorded run.
 
-    The run that finishes the unrecorded run renames again. The ``old`` tables of recorded runs are
-    dropped.
+    If a later run finishes the unrecorded run, it renames the tables again. The ``old`` tables of
+    recorded runs are dropped.
     """
     names, pairs, drops = series.names, [], []
     for name in tables.beginning_with(connection, names.making):

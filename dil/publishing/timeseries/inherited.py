@@ -44,7 +44,8 @@ JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdroppe
 WHERE n.nspname = {MARK} AND c.relname = {MARK}
   AND pg_get_serial_sequence({MARK}, a.attname::text) IS NOT NULL"""  # noqa: S608
 
-# Keys and exclusions. A check's name must be unique only in its table, so it is copied too.
+# Keys and exclusions: a copy of a table has other names for these, because their names must be
+# unique in the schema. A check keeps its name, which must be unique only in its table.
 _KEYS = f"""
 SELECT k.conname::text, pg_get_constraintdef(k.oid) FROM pg_constraint k
 JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace

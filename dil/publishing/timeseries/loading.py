@@ -102,10 +102,11 @@ class TimeseriesTable:
         table_changes: TableChanges,
         intent: Intent,
     ) -> dict[str, TableName]:
-        """Fill a new table for each label that changes; return them by label.
+        """Fill a new table for each label that changes; return the new tables by label.
 
-        A new table has all rows of its label; if the label shares a table, the new table has only
-        the new rows. Rows of work units that are not replaced are copied from the label's table.
+        If a label has a table of its own, the new table gets all rows of the label: the rows of
+        work units that are not replaced are copied from the present table. If a label shares a
+        table, the new table has only the new rows.
         """
         own = self.own_tables(known.values())
         has = self.records.signatures(connection, label_changes.changes.keys() & own.keys())

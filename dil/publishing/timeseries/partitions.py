@@ -149,8 +149,9 @@ class PartitionedTables(PostgresqlTables):
     def alter(self, connection: Connection, statements: Sequence[str]) -> None:
         """Change the base and all partitions, in a separate transaction.
 
-        The view reads the base and all partitions, so it is dropped before a type changes and
-        created again afterwards. As everywhere, this waits for the view's lock first.
+        The view reads the base and all partitions. So it is made to read no table before the
+        change, and to read the base again afterwards. As everywhere, this waits for the view's lock
+        first.
         """
         if not statements:
             return
@@ -166,7 +167,7 @@ class PartitionedTables(PostgresqlTables):
         connection.change("COMMIT")
 
     def rehearse(self, connection: Connection, statements: Sequence[str]) -> None:
-        """Change an empty table like the base: the base may have many rows and readers."""
+        """Try the changes on an empty copy of the base, which may have many rows and readers."""
         base, trial = self.names.base, self.names.next_base()
         found = self.dialect.table(connection, base) if statements else None
         if found is None:
@@ -259,7 +260,7 @@ class PartitionedTables(PostgresqlTables):
         return {str(name): frozenset(_IN_BOUND.findall(str(bound))) for name, bound in found}
 
     def require_view(self, connection: Connection, base: Table) -> None:
-        """Raise if columns change that other programs' views read, in this table or a partition."""
+        """Raise if another program's view reads a changing column of the base or of a partition."""
         super().require_view(connection, base)
         name, view = self.names.base, self.names.view
         found = self.dialect.table(connection, name)

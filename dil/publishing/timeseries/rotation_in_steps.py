@@ -68,7 +68,10 @@ def _finish(
     entry: LabelEntry,
     rotation: Rotation,
 ) -> LabelEntry:
-    """Record the label and return its entry; first move the rows into the label's table, if any."""
+    """Record the label and return its entry.
+
+    If the label has rows in a table already, the rotated rows are first moved into this table.
+    """
     base = series.base(connection)
     number = entry.attempt + 1
     coming, old = series.names.attempt(entry.label, number), series.names.old(entry.label, number)

@@ -77,7 +77,8 @@ class WarehouseDestination(Destination):
         found = self._access.live()
         if found or self._spec.mode is not PublishMode.REPLACE or not self._access.has_rows():
             return found
-        # The table has rows of other jobs, so a replace by no rows must also have a file to remove.
+        # All rows are from other jobs. This file stands for these rows, so that a replace removes
+        # them even if the run itself has no rows.
         return (PublishedFile(f"{self._base}#rows-of-others", "", 0, 0, "", ""),)
 
     def next_sequence(self) -> int:

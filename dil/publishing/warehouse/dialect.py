@@ -133,7 +133,7 @@ class Dialect(ABC):
     # The longest text, in characters, in a key that we create, None for any length.
     key_characters: int | None = None
     big_integer = "BIGINT"
-    # The words before the rows of an upsert by which generated columns take the given values.
+    # The words that make generated columns take the given values; they precede an upsert's rows.
     overriding = ""
 
     @abstractmethod

@@ -33,9 +33,10 @@ def json_texts(values: pa.Array) -> pa.Array:
 
 
 def are_plain(values: pa.Array) -> bool:
-    """Return whether each value certainly has a JSON form, without rare characters or numbers.
+    """Return whether each value certainly has a JSON form, so that no check need make the JSON.
 
-    Then the check for errors need not make the JSON.
+    This is false if values are fractions, decimals, times, bytes or maps, or have texts with rare
+    characters.
     """
     kind = values.type
     if pt.is_dictionary(kind):

@@ -129,9 +129,10 @@ class LateTable:
             raise CommitLostError(error) from error
 
     def _own(self, commit: Commit) -> Commit:
-        """Return a commit's changes to late rows; the files have their names or are still staged.
+        """Return a commit that has only the changes to late rows.
 
-        The result has only the outcomes of work units whose older late rows are removed.
+        A file that is not yet at its name is read from staging. The result has only the outcomes of
+        work units whose older late rows are removed.
         """
         gone = {unit_hash_in(uri) for uri in commit.late_removes}
         outcomes = (each for each in commit.run.outcomes if unit_hash(each.signature) in gone)

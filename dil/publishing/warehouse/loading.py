@@ -30,10 +30,10 @@ from dil.types.typed_form import INSTANT
 
 
 class SideTableRows(Protocol):
-    """Rows that a commit loads into another table, in the transaction of the table's own rows."""
+    """Rows that a commit loads into a second table, in the same transaction as its other rows."""
 
     def prepare(self, connection: Connection, commit: Commit) -> None:
-        """Create the missing parts of their table, outside of a transaction; it may be repeated."""
+        """Create missing parts of the second table outside of a transaction; may be repeated."""
 
     def load(self, connection: Connection, commit: Commit, sequence: int) -> bool:
         """Load the rows in the open transaction; return False if another run has loaded them."""
@@ -48,9 +48,10 @@ def change_all(connection: Connection, statements: Sequence[str]) -> None:
 def units_with_closed_rows(
     live: Iterable[PublishedFile], commit: Commit
 ) -> dict[str, frozenset[str]]:
-    """Return, by signature, the labels whose rows are removed from work units that were read again.
+    """Return the work units that were read again but keep their rows of closed labels.
 
-    These work units keep their rows of closed labels. ``live`` are the loaded files.
+    For each of them, by signature, the result has the labels whose rows are removed. ``live`` are
+    the loaded files.
     """
     read = {each.signature for each in commit.run.outcomes if each.succeeded}
     removed = {file.uri for file in commit.removes}
@@ -82,8 +83,8 @@ class Loading:
     def require_fit(self, connection: Connection, commit: Commit) -> None:
         """Check that the table accepts all rows of a commit.
 
-        Missing parts of the table are created and rolled back. If a rollback is impossible, they
-        stay, because readers see no rows in an empty table or column.
+        Missing parts of the table are created and rolled back. If the database cannot roll them
+        back, they stay; readers find nothing in an empty table or column.
 
         Raises:
             ConversionError: a column or a value does not fit.
@@ -188,7 +189,7 @@ class Loading:
         is_marking = merge is not None and merge.is_soft and takes_missing(rows.commit)
         if not is_marking or rows.commit.moves or table is None:
             return table_changes
-        # If the commit has no rows, no file says that the removed rows must be marked.
+        # Without new rows, no schema of rows would add the column in which removed rows are marked.
         if any(each.name == DELETED_AT for each in table.columns):
             return table_changes
         words = self.dialect.type_words(INSTANT, is_key=False)

@@ -40,7 +40,7 @@ class Merge:
     def stage(
         self, connection: Connection, rows: WarehouseRows, columns: Sequence[TableColumn]
     ) -> None:
-        """Load the rows into a temporary table and choose the winners; only read the target."""
+        """Load the rows into a temporary table and choose the winners; the target is only read."""
         quote, dialect = self.dialect.quote, self.dialect
         names = ", ".join(quote(each.name) for each in columns)
         zero = f"CAST(0 AS {dialect.big_integer})"

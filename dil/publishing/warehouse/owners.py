@@ -22,7 +22,7 @@ from dil.types.warehouse import TEXT
 _COLUMNS: Mapping[str, object] = {
     "dataset": KEY_TEXT, "number": pa.int64(), "job": TEXT, "store": TEXT, "mode": TEXT,
 }  # fmt: skip
-# Two jobs may do this to one table if each changes only its own rows.
+# In these modes two jobs may load into one table, if each changes only its own rows.
 _SHARED = {PublishMode.APPEND.value, PublishMode.MERGE.value}
 _DELETES = " that deletes missing rows"
 
@@ -39,8 +39,8 @@ class Owners:
         """Enter a job as an owner of the table.
 
         Raises:
-            ConfigError: the job has another state, or another job owns the table and one of the two
-                removes rows that it did not load.
+            ConfigError: the job loaded the table with another state, or another job owns the table
+                and one of the two jobs removes rows that it did not load.
         """
         mode = owner.mode.value + _DELETES * deletes_missing
         self.dialect.make_schema(connection, self.schema)

@@ -1,6 +1,6 @@
 """PostgreSQL 12 and newer, through ADBC: its binary COPY takes Arrow batches directly.
 
-psycopg could not share a transaction with it, so all statements go through ADBC.
+psycopg could not share a transaction with ADBC, so all statements go through ADBC.
 """
 
 from __future__ import annotations
@@ -260,7 +260,7 @@ class _Connection(Connection):
         self._connection.adbc_connection.rollback()
 
     def change(self, statement: str, *values: Value) -> int:
-        """Run a statement; return the number of changed rows, which ADBC gives only with values."""
+        """Run a statement; return the number of changed rows, right only if values are given."""
         with self._connection.cursor() as cursor:
             if not values:
                 cursor.execute(statement)

@@ -127,7 +127,7 @@ class Records:
         signatures: Sequence[str] | None = None,
         label: str | None = None,
     ) -> None:
-        """Remove all of the table's files from the list, or only some work units' or a label's."""
+        """Remove the table's files from the list: all, or those of these work units or label."""
         own: dict[str, Sequence[str]] = {"dataset": (self.dataset,)}
         if label is not None:
             own["timelabel"] = (label,)

@@ -1,4 +1,4 @@
-"""Finds the changes that a table needs for staged rows: table, columns, wider columns."""
+"""Finds the changes that a table needs for staged rows: the table, new columns, wider types."""
 
 from __future__ import annotations
 

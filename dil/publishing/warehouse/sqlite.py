@@ -142,7 +142,7 @@ class SqliteDialect(Dialect):
         return ""
 
     def unordered(self, values: pa.Array) -> str:
-        """Return why times are refused whose text does not sort by time, else an empty text."""
+        """Return why times are refused if their texts do not sort by time, else an empty text."""
         if not (pt.is_date(values.type) or pt.is_timestamp(values.type)):
             return ""
         years = pc.min_max(pc.year(values)).as_py()
