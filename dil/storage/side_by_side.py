@@ -24,10 +24,11 @@ class MaybeRemote(Protocol):
 def call_each(place: MaybeRemote, act: Callable[[T], R], items: Iterable[T]) -> list[R]:
     """Return the result of ``act`` for each item, in the items' order.
 
-    For a remote place up to ``parallel_requests`` calls run at a time. No call begins after one has
-    failed or after this thread was interrupted. Calls that have begun are finished first, so that
-    no call runs after this has returned or raised. Only after a signal does this not wait for long.
-    Then calls may still run, as a service may still carry out a request that it has received.
+    For a remote place up to ``parallel_requests`` calls run at a time. After a call has failed, or
+    this thread was interrupted, no other call begins. Calls that have begun are finished first, so
+    that no call runs after this function has returned or raised. After a signal this function waits
+    for some seconds only. Then calls may still run, just as a service may still carry out a request
+    that it has received.
 
     Raises:
         Exception: the error of the first item that failed.

@@ -217,7 +217,7 @@ class WebHdfs:
         parts = urlsplit(location)
         if not answer.is_redirect or parts.scheme not in {"http", "https"} or not parts.netloc:
             raise no_webhdfs(path, self._server(path), "it does not name the data node")
-        # Some name nodes do not quote characters of the path that data nodes misread.
+        # Some name nodes leave characters in the path unquoted; data nodes misread these.
         return parts._replace(path=_quoted(place_of(path))).geturl()
 
     def _json(self, method: str, path: str, operation: str, **query: str) -> dict[str, Any]:

@@ -33,8 +33,8 @@ _TRIES = 3
 class HdfsFilesystem(Filesystem):
     """Files of HDFS over HTTP, as the user in HADOOP_USER_NAME.
 
-    Picklable: each process makes its own client. ``part_bytes`` is the most bytes of a new file in
-    memory; ``blocks`` says how the cluster stores the file.
+    Picklable: each process makes its own client. ``part_bytes`` is the size of the parts in which a
+    large file is sent; ``blocks`` says how the cluster stores the file.
     """
 
     parallel_requests = 8
@@ -133,7 +133,7 @@ class HdfsFilesystem(Filesystem):
             self._client.set_mode(each, mode or 0)
 
     def set_group(self, path: str, group: str) -> None:
-        """Give a file or folder to a group; only a member of the group or the superuser may."""
+        """Give a file or folder to a group; the user must be in the group or be a superuser."""
         self._client.set_group(path, group)
 
     def delete_file(self, path: str) -> None:
@@ -169,7 +169,7 @@ class HdfsFilesystem(Filesystem):
         if found_place(path) is None:
             return
         folder, entries = path.rstrip("/"), list(self._client.listed(path))
-        # A folder's files sort as "name/", so this is the order of whole paths.
+        # A folder is sorted as "name/", so the files come in the order of their whole paths.
         for each in sorted(entries, key=lambda each: each.name + "/" * each.is_folder):
             if each.is_folder:
                 yield from self.files(f"{folder}/{each.name}")

@@ -22,7 +22,7 @@ _BUFFER = 1 << 20
 
 
 class ObjectFilesystem(Filesystem):
-    """Objects of one service, with the credentials that its own tools find in the environment.
+    """Objects of one service, with the credentials that the service's own tools would find.
 
     Picklable, because each process makes its own clients. ``part_bytes`` is the size of an upload's
     parts.
