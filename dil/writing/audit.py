@@ -1,4 +1,4 @@
-"""The audit: every request of an attempt as JSON lines, durable early (docs/egress.md).
+"""Writes the audit: every request of an attempt, as JSON lines (docs/egress.md).
 
 A request has two lines: ``request`` is durable before the request is sent, and ``answer`` is
 written after the answer. A request without an answer line may have been sent. The files are
@@ -34,7 +34,7 @@ NOT_RECORDED = (
 class AuditPlace:
     """The folder of the audit, an absolute path or URI, and whether recording is required.
 
-    ``now_ms`` returns the wall clock's time in epoch ms, ``monotonic`` another clock's time in
+    ``now_ms`` returns the wall clock's time in epoch ms, ``monotonic`` a monotonic clock's time in
     seconds; ``clean`` masks the job's secrets in a text.
     """
 
