@@ -56,7 +56,7 @@ class KeyReader:
         return (self.spec.op_field,) if self.spec.op_field in self.target.names else ()
 
     def here(self, schema: pa.Schema) -> list[str]:
-        """Return the columns that a merge reads, if the file has them."""
+        """Return the columns of a file that a merge reads."""
         return [name for name in self.columns if name in schema.names]
 
     def has_keys(self, schema: pa.Schema) -> bool:
