@@ -13,7 +13,7 @@ from dil.state.blocks.events import ConfigEvent, DataEvent
 
 
 def breaks_changelog(event: DataEvent, act: str) -> bool:
-    """Return whether an event changes rows that no changelog has.
+    """Return whether an event changes rows and has no changelog of these changes.
 
     ``act`` is the verb of the act whose files the event has, empty for a run.
     """

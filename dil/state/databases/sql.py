@@ -176,7 +176,7 @@ PROLONG_LEASE = (
 # Ends a lease and leaves a token that is larger than those of another store.
 HAND_OVER_LEASE = "UPDATE lease SET token = ?, released = 1 WHERE dataset_id = ? AND token = ?"
 RELEASE_LEASE = "UPDATE lease SET released = 1 WHERE dataset_id = ? AND token = ?"
-# Changes nothing, counts the row when the token is the newest, and locks it until the commit.
+# Changes nothing. If the token is the newest, it matches one row, and locks it until the commit.
 HOLD_LEASE = "UPDATE lease SET token = token WHERE dataset_id = ? AND token = ?"
 
 # Runs, intent

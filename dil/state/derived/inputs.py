@@ -170,7 +170,10 @@ class StoredInput(InputChain):
         return min((each for each in found if each is not None), default=None)
 
     def last_until(self, sequence: int, kinds: Sequence[str]) -> int | None:
-        """Return the last sequence, up to ``sequence``, of the first of ``kinds`` that occurs."""
+        """Return the sequence of the last block, up to ``sequence``, of one kind.
+
+        The kind is the first of ``kinds`` that has a block there; None if none of them has one.
+        """
         for kind in kinds:
             found = _only(self.tx.row(LAST_OF_KIND, self.dataset_id, kind, sequence))
             if found is not None:
