@@ -83,7 +83,10 @@ def published_until(store: StateStore, instant: int) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class ExpiringFiles:
-    """How much `dil state expire` would delete: files until ``published_until`` (epoch ms UTC)."""
+    """How much `dil state expire` would delete.
+
+    The files were published until ``published_until`` (epoch ms UTC).
+    """
 
     files: int
     bytes: int
