@@ -148,8 +148,8 @@ class CommitLateness:
     def weighed(self) -> Histogram:
         """Return the histogram of the rows that count for a recommendation.
 
-        Only by chance, such as in a first reading, does a run read rows that are later than its
-        grace period; it misses most of these rows. Only a probe measures how many there are.
+        A run reads rows that are later than its grace period only by chance, such as in a first
+        reading, and misses most of these rows. They count only in a probe, which finds them all.
         """
         return self.histogram if self.is_probe else self.histogram.within(self.grace_ms)
 
