@@ -105,7 +105,11 @@ class Reader(Protocol):
     """Turns the text of a property into a value, on the driver."""
 
     def value(self, written: Written, type_: object, text: object) -> object:
-        """Return the value in the type that ``written`` marks; raise ValueError if it has none."""
+        """Return the value of a text, in the type that ``written`` marks.
+
+        Raises:
+            ValueError: the text has no such value.
+        """
 
 
 @dataclass(frozen=True, slots=True)
