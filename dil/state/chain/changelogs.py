@@ -1,6 +1,7 @@
 """Whether the changelog of a dataset has every change of its rows since it began.
 
-A block that changes rows and has no changelog breaks the changelog; a compaction changes no row.
+A block that changes rows and does not record the changes breaks the changelog. A compaction changes
+no row.
 """
 
 from __future__ import annotations

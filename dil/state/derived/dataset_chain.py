@@ -334,7 +334,8 @@ class _Added:
                 " rows that were read before with rows that were not",
                 f"{_ANEW} Run `dil compact` when readers have caught up.",
             )
-        # Otherwise the same rows would be read again, under new offsets.
+        # The new files of a compaction of read rows are left out, because the same rows would be
+        # read again, under new offsets.
 
     def cut(self, after: int, last: int) -> tuple[FileRows, ...]:
         """Return the rows of the files with offsets ``(after, last]``, in their order."""

@@ -1,7 +1,7 @@
 """The input chains of derived datasets, read from the same store by indexed queries.
 
-Blocks never change and a chain has no branches, so one block is an ancestor of another if both are
-in the chain and its sequence is smaller (V34).
+Blocks never change and a chain has no branches. So of two blocks in a chain, the block with the
+smaller sequence is an ancestor of the other block (V34).
 """
 
 from __future__ import annotations

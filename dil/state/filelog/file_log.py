@@ -6,8 +6,9 @@ writer that creates a number first has committed, and no other can create it aga
 one compare-and-swap for blocks, work units, intent and lease (docs/adr/0003-file-log.md).
 
 A log of an older format is upgraded by an entry of the present format, which earlier releases
-refuse. If another writer creates that number first, the log continues under the old format. After
-an upgrade entries go to a new generation, and the journal that ended is the copy of the old log.
+refuse. If another writer creates an entry of the same number first, the log continues under the old
+format. After an upgrade, entries go to a new generation, and the journal that ended is the copy of
+the old log.
 """
 
 from __future__ import annotations
@@ -173,8 +174,8 @@ class FileLogDatabase(Database):
     def _caught_up(self) -> Replica:
         """Return the state after the last present entry.
 
-        The snapshots are listed last: entries are deleted only below a snapshot, so if no snapshot
-        is newer than the state, no entry that the state lacks was deleted.
+        The snapshots are listed last. Entries are deleted only below a snapshot, so if no snapshot
+        is newer than the state, all entries after the state still exist.
         """
         for _ in range(_STARTS):
             # The state is only kept if all went well: an error must be found again.
