@@ -384,9 +384,9 @@ class PublishingSpec:
 class RunningSpec:
     """The settings by which work units run.
 
-    ``retry_interval_s`` is the number of seconds between attempts, None for 1 to 60 seconds with
-    jitter. ``page_commit_s`` is the number of seconds between saves of progress inside a work unit,
-    None for never.
+    Retry k waits ``(k - 1) x retry_interval_s`` seconds, or 1 to 60 seconds with jitter if
+    ``retry_interval_s`` is None (rule P36). ``page_commit_s`` is the number of seconds between
+    saves of progress inside a work unit, None for never.
     """
 
     commit_policy: CommitPolicy = CommitPolicy.FULL
