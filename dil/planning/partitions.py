@@ -74,7 +74,7 @@ def _interval(low: int, high: int) -> Interval:
 
 
 def partition(spec: PlanningSpec, *, now_ms: int, until_ms: int | None = None) -> Partitions:
-    """Return the partitions of the watermark's range; none if ``from`` is not before ``to``.
+    """Return the partitions of the watermark's range; none if ``from`` is at or after ``to``.
 
     Boundary k is the watermark's ``from`` plus k steps on the local calendar, clipped on its own
     (rule P9). A boundary that falls into a DST gap moves forward by the gap, without moving the
