@@ -149,7 +149,8 @@ class CommitLateness:
         """Return the histogram of the rows that count for a recommendation.
 
         A run reads rows that are later than its grace period only by chance, such as in a first
-        reading, and misses most of these rows. They count only in a probe, which finds them all.
+        reading, and misses most of these rows. So they count only if the run is a probe, which
+        looks for them.
         """
         return self.histogram if self.is_probe else self.histogram.within(self.grace_ms)
 
