@@ -72,7 +72,7 @@ class CoordinatorServer:
             return
         self._closing.set()
         try:
-            # Only a connection wakes a thread that waits in accept on every system.
+            # On some systems nothing but a connection wakes a thread that waits in accept.
             socket.create_connection(self._listener.getsockname()[:2], timeout=1).close()
             self._acceptor.join()
         except OSError as error:

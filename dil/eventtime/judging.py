@@ -12,7 +12,7 @@ FARTHEST = 2**62
 
 
 def refused_rows(rows: pa.Int64Array, now: int, spec: EventTimeSpec) -> pa.BooleanArray | None:
-    """Return a mask of the refused rows, under every strategy; None if there are none.
+    """Return a mask of the refused rows, None if there are none; no strategy changes the result.
 
     ``rows`` are event times and ``now`` is the time of the commit, in epoch ms UTC.
     """
@@ -31,7 +31,10 @@ def refused_rows(rows: pa.Int64Array, now: int, spec: EventTimeSpec) -> pa.Boole
 
 
 def late_rows(rows: pa.Int64Array, effective: int | None, spec: EventTimeSpec) -> pa.BooleanArray:
-    """Return a mask, without nulls, of the rows late by a watermark; refused rows can be late."""
+    """Return a mask, without nulls, of rows that the watermark ``effective`` judges late.
+
+    Refused rows can be late.
+    """
     if effective is None:
         return pa.repeat(pa.scalar(value=False), len(rows))
     compare = pc.less_equal if spec.is_inclusive else pc.less

@@ -148,8 +148,9 @@ class CommitLateness:
     def weighed(self) -> Histogram:
         """Return the histogram of the rows that count for a recommendation.
 
-        Only by chance, such as in a first reading, does a run read rows that are later than its
-        grace period; it misses most of these rows. Only a probe measures how many there are.
+        A run reads rows that are later than its grace period only by chance, such as in a first
+        reading, and misses most of these rows. So they count only if the run is a probe, which
+        looks for them.
         """
         return self.histogram if self.is_probe else self.histogram.within(self.grace_ms)
 

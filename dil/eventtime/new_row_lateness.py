@@ -1,8 +1,9 @@
 """Finds the new rows of a reading, which were not published before; pure.
 
-The key distinguishes rows. Without a key all values do, and equal rows are counted: if two of three
-equal rows were published, one is new. Rows are compared in portions, so that memory does not grow
-with a work unit; a number that equal rows share decides the portion.
+The key distinguishes rows. If there is no key, all values distinguish rows, and equal rows are
+counted: if two of three equal rows were published, one is new. Rows are compared in portions, so
+that memory does not grow with a work unit. A number that is calculated from a row chooses the row's
+portion, so equal rows are in the same portion.
 """
 
 from __future__ import annotations
@@ -152,7 +153,7 @@ def _equal_rows(one: pa.Table, other: pa.Table, columns: Sequence[str]) -> int:
 
 
 def _place(row: pa.Table, rows: pa.Table, columns: Sequence[str]) -> int:
-    """Return the index of the first equal row; 0 if no row is equal."""
+    """Return the index of the first of ``rows`` that equals ``row``; 0 if none does."""
     if not row.num_rows or not rows.num_rows:
         return 0
     one = row.take([0] * rows.num_rows)

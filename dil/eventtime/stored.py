@@ -1,4 +1,4 @@
-"""The memory of an event-time watermark as bytes: an Arrow stream, a row for each stream.
+"""The memory of an event-time watermark as bytes: Arrow IPC, with one row for each event stream.
 
 Streams are sorted by name, so that equal memories are equal bytes with the same hash in a chain.
 

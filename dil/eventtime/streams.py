@@ -81,7 +81,7 @@ def _after(
     delays = _NO_ROWS
     match spec.strategy:
         case Strategy.FIXED_DELAY:
-            # Only of this batch, so that a smaller delay has effect at once.
+            # From this batch's times only, so that a smaller delay has effect at once.
             candidate = highest - spec.delay_of(name)
         case Strategy.BOUNDED:
             candidate = largest - spec.delay_of(name)
@@ -122,8 +122,8 @@ def _delays(
 def _start(old: EventStream | None, tally: StreamTally, spec: EventTimeSpec) -> int:
     """Return the largest time before the last rows of a tally, or a time before all times.
 
-    If the order of batches counts, it is the largest time before the batch, so that the order of
-    the batch's rows does not matter.
+    If only the order of batches counts, the result is the largest time before the batch, so that
+    the order of rows inside the batch does not matter.
     """
     start = -FARTHEST if old is None else old.largest
     if spec.in_arrival_order and tally.before is not None:

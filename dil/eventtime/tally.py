@@ -110,7 +110,7 @@ def merge(found: dict[str, StreamTally], later: Tallies, window: int) -> None:
 
 
 def encode_tallies(tallies: Tallies) -> bytes:
-    """Return tallies as bytes of Arrow's IPC format, one row each; empty without tallies."""
+    """Return tallies as bytes of Arrow's IPC format, one row each; empty if there are none."""
     if not tallies:
         return b""
     each = list(tallies.values())

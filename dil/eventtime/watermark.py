@@ -107,7 +107,10 @@ class EventWatermark:
 
     @property
     def watermark(self) -> int | None:
-        """Return the watermark after the last batch, in epoch ms UTC; None under ``none``."""
+        """Return the watermark after the last batch, in epoch ms UTC.
+
+        The strategy ``none`` has no watermark: the result is None.
+        """
         return None if self._spec.strategy is Strategy.NONE else self._watermark
 
     @property

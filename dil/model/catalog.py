@@ -10,7 +10,7 @@ LABEL_FIELDS = ("y", "m", "d", "h", "n")
 
 
 class CatalogType(StrEnum):
-    """``ms.catalog.type``, except none."""
+    """The values of ``ms.catalog.type`` other than ``none``."""
 
     HIVE = "hive"
     GLUE = "glue"

@@ -64,12 +64,12 @@ class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def format(self) -> str:
-        """Return the extension of the file's name, such as ``parquet``; any text for a dump."""
+        """Return the extension of the file's name, such as ``parquet``; a dump may have any."""
         return self.uri.rpartition(".")[2].lower()
 
     @property
     def unit_rows(self) -> tuple[UnitRows, ...]:
-        """Return the rows of each work unit in the file, also for one unit; empty if unknown."""
+        """Return the rows of each work unit in the file, even if it is one; empty if unknown."""
         if self.units or not self.signature:
             return self.units
         return (UnitRows(self.signature, 0, self.rows),)

@@ -61,7 +61,7 @@ class QueryStep:
     """The query of a commit: it makes the commit's data event an ExecuteQuery.
 
     ``transform`` is the body of the SetTransform that has to be in force, as compact JSON;
-    ``inputs`` are the slices in the order of its inputs. ``watermark`` is the dataset's watermark
+    ``inputs`` are the slices, in the order of that body. ``watermark`` is the dataset's watermark
     after the commit, in the form of a block. ``logical_hash`` covers the new rows in the order of
     their offsets, None if the job does not set it. ``judged`` is None if rows are not judged by
     their event time. ``last_event_ms`` is the greatest event time (epoch ms UTC) of the query's

@@ -75,9 +75,10 @@ class MergeSpec:
 class TableSpec:
     """A table that rows are published to; FILES means plain files in the dataset's folder.
 
-    ``namespace`` and ``name`` are the extract's. ``partition_fields`` are columns whose values
-    separate rows into folders ``column=value``. ``catalog_uri`` is a SQLAlchemy URL or a REST
-    catalog's address, ``catalog_warehouse`` the place of its tables; Iceberg only.
+    ``namespace`` and ``name`` are ``extract.namespace`` and ``extract.table.name``.
+    ``partition_fields`` are columns whose values separate rows into folders ``column=value``. For
+    Iceberg only: ``catalog_uri`` is a SQLAlchemy URL or a REST catalog's address, and
+    ``catalog_warehouse`` is the place of the catalog's tables.
     """
 
     format: TableFormat = TableFormat.FILES

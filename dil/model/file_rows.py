@@ -9,8 +9,9 @@ from dil.errors import StateError
 
 @dataclass(frozen=True, slots=True)
 class FileRows:
-    """``count`` rows of a file from row ``first`` on (from 0); by the chain, the file has ``rows``.
+    """``count`` rows of a file, from row ``first`` on (counted from 0).
 
+    ``rows`` is the number of all rows of the file, as its chain records it.
     ``offset`` is the offset in the dataset of the first row taken, and ``size`` is the size of the
     file in bytes; both are 0 if they are not needed. ``timelabel`` is the file's label, None for
     none.

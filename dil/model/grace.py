@@ -50,7 +50,7 @@ class ProbeRest:
     """The place from which to resume a probe that the limit of work units cut off.
 
     ``low`` is the start of the first partition that was not read whole, epoch ms UTC. ``through``
-    is the key of the last unit that was read of this partition, empty if none was.
+    is the key of the last unit whose part of this partition was read, empty if no unit's was.
     """
 
     low: int

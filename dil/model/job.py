@@ -92,16 +92,16 @@ class PathType(StrEnum):
 class PlanningSpec:
     """All settings of the planner; texts of instants are kept as written.
 
-    ``start`` and ``end`` are the watermark's from and to. ``units`` are compact JSON objects in
-    order, None if activation rows define them. ``composite`` holds (word, from, to) in the order
-    written and is empty for a plain partition. ``limit`` is the parallelism maximum, None for none.
-    ``delay_ms`` is the time between the end of the range and now. ``zone`` is the zone of texts
-    that name none. ``of_source`` says that the source itself names the units. If each unit is read
-    once, ``once`` says how units are distinguished: by ``version`` or ``path``. ``is_dated`` says
-    that the job has a range of time; else all windows are the same window, which the job did not
-    ask for. ``grace_ms`` is the grace period of runs; if ``grace`` says that runs measure the
-    period, ``grace_ms`` applies until enough is measured. ``probed`` is the place from which to
-    resume a probe that was cut off.
+    ``start`` and ``end`` are the watermark's ``from`` and ``to``. ``units`` are compact JSON
+    objects in order, None if activation rows define them. ``composite`` holds (word, from, to) in
+    the order written and is empty for a plain partition. ``limit`` is the most work units that a
+    run takes, None for no limit. The range ends at least ``delay_ms`` before now. ``zone`` is the
+    zone of texts that name none. ``of_source`` says that the source itself names the units. If each
+    unit is read once, ``once`` says how units are distinguished: by ``version`` or ``path``.
+    ``is_dated`` says that the job has a range of time; else all windows are the same window, which
+    the job did not ask for. ``grace_ms`` is the grace period of runs; if ``grace`` says that runs
+    measure the period, ``grace_ms`` applies until enough is measured. ``probed`` is the place from
+    which to resume a probe that was cut off.
     """
 
     datetime_name: str = "datetime"
@@ -382,10 +382,11 @@ class PublishingSpec:
 
 @dataclass(frozen=True, slots=True)
 class RunningSpec:
-    """The settings by which work units run; ``retry_interval_s`` None means 1-60 s with jitter.
+    """The settings by which work units run.
 
-    ``page_commit_s`` is the number of seconds between saves of progress inside a work unit, None
-    for never.
+    Retry k waits ``(k - 1) x retry_interval_s`` seconds, or 1 to 60 seconds with jitter if
+    ``retry_interval_s`` is None (rule P36). ``page_commit_s`` is the number of seconds between
+    saves of progress inside a work unit, None for never.
     """
 
     commit_policy: CommitPolicy = CommitPolicy.FULL
@@ -520,7 +521,7 @@ class Job:
     ``path`` is the job file, ``digest`` the SHA-256 of all effective properties that decide what is
     extracted and how it is written (not of run control such as threads, retries, state).
     ``known_digests`` are the digests under which this release or an earlier one may have recorded
-    the same configuration, including ``digest``; if it has no digest, no recorded work is reused.
+    the same configuration, including ``digest``; if there are none, no recorded work is reused.
     ``events`` is None for a job without event column, ``query`` for a job that reads a source,
     ``stream`` for a job that runs as a batch.
     """

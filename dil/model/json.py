@@ -11,8 +11,8 @@ from typing import Self, TypeAlias
 class WrittenNumber(Decimal):
     """A number whose text is kept as it was written: 1e5 stays 1e5, and 1.0 stays 1.0.
 
-    DIL's JSON library does the same, and the text of units is part of signatures (rule P17). A
-    number that is calculated from it is a plain Decimal.
+    The JSON library of LinkedIn's DIL does the same, and the text of units is part of signatures
+    (rule P17). A number that is calculated from such a number is a plain Decimal.
     """
 
     __slots__ = ("_text",)
@@ -51,7 +51,7 @@ def compact(value: JsonValue) -> str:
     """Return a value as JSON without blanks, with members in their order and non-ASCII unescaped.
 
     Decimals are written as numbers with their own text. The two line separators of Unicode are
-    escaped, as in DIL's own library, because this text is part of signatures.
+    escaped, as in LinkedIn's DIL, because this text is part of signatures.
     """
     if isinstance(value, Decimal):
         return str(value)

@@ -12,7 +12,8 @@ class OnDemand(Sequence[T_co]):
     """An immutable sequence; ``make`` makes the item at a position each time it is accessed.
 
     It equals a tuple or list of equal items, hashes like the tuple, and pickles if ``make``
-    pickles. A plan of a million work units costs only its columns, until somebody iterates over it.
+    pickles. So a plan of a million work units takes only the memory of the columns from which
+    ``make`` makes them.
     """
 
     __slots__ = ("_make", "_positions")

@@ -23,7 +23,10 @@ class Reach(Enum):
 
 
 class JsonPathError(ValueError):
-    """A text begins like JSONPath and is none; the wrong character is at ``position``, from 1."""
+    """A text begins like JSONPath and is none.
+
+    ``position`` is the place of the wrong character, counted from 1.
+    """
 
     def __init__(self, reason: str, position: int | None = None) -> None:
         super().__init__(reason, position)

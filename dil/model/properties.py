@@ -146,7 +146,7 @@ def _values(sections: Iterable[Section]) -> Iterator[tuple[str, object]]:
     for section in sections:
         for field in fields(section):
             value = getattr(section, field.name)
-            # Under its name, a text that is not set is None.
+            # A text that is not set is empty in its section, and None here.
             yield property_name(field), None if value == "" else value
 
 

@@ -29,7 +29,7 @@ class SecondarySpec:
 
 @dataclass(frozen=True, slots=True)
 class SecondaryVariables:
-    """Variables that a task adds to those of its unit; they travel with the run, never recorded.
+    """Variables that a task adds to its unit's variables; tasks get them, and no state has them.
 
     ``authentication`` are the fields of the one authentication row, as text. ``unit_secrets`` has,
     by member and text, the plain texts of ENC(...) values in activation rows whose input is
@@ -52,9 +52,10 @@ class SecondaryVariables:
         return (*self.authentication.values(), *opened)
 
     def over(self, unit: JsonObject) -> dict[str, JsonValue]:
-        """Return a unit's variables: its members and authentication's fields, which win (rule G31).
+        """Return a unit's variables: its members, and the fields of ``authentication``.
 
-        The result has secrets in plain text, and must not be printed.
+        If a member and a field have one name, the field counts (rule G31). The result has secrets
+        in plain text, and must not be printed.
         """
         members = {name: self._opened(name, value) for name, value in unit.items()}
         return {**members, **{name: text.reveal() for name, text in self.authentication.items()}}

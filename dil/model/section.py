@@ -105,7 +105,11 @@ class Reader(Protocol):
     """Turns the text of a property into a value, on the driver."""
 
     def value(self, written: Written, type_: object, text: object) -> object:
-        """Return the value in the type that ``written`` marks; raise ValueError if it has none."""
+        """Return the value of a text, in the type that ``written`` marks.
+
+        Raises:
+            ValueError: the text has no such value.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,7 @@ class Written:
     The words of an enum are ``words``, or the words of its type, a Literal or an enum of texts;
     they are read in any letter case. ``refused_words`` are values that Gobblin allows and DIL
     refuses. ``secret`` says that the whole value is a secret. ``read`` makes the value from the
-    parsed text (for a JSON property: its JSON) and the context of the job. Without ``read`` the
+    parsed text (for a JSON property: its JSON) and the context of the job. If ``read`` is None, the
     value is the parsed text, or the model that is the type of the field. An empty array or object
     counts as blank unless ``reads_empty``. ``members`` describes the members of JSON that is read
     without a model.

@@ -291,8 +291,8 @@ class SecondaryRetry(Setting):
 class SecondaryInput(Setting):
     """One entry of ``ms.secondary.input``.
 
-    ``path`` is absolute unless it begins with a variable. Without ``retry`` a missing path is an
-    error at once.
+    ``path`` is absolute unless it begins with a variable. If ``retry`` is None, a missing path is
+    an error at once.
     """
 
     path: Annotated[str, MinLen(1)] = member(

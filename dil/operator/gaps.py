@@ -60,8 +60,8 @@ def find_gaps(
         job: The job.
         store: Its state.
         now_ms: The one value of now, epoch ms UTC.
-        low: Where the window begins, by default at the watermark's from.
-        high: Where the window ends, by default at the watermark's to.
+        low: Where the window begins, by default at the watermark's ``from``.
+        high: Where the window ends, by default at the watermark's ``to``.
 
     Raises:
         ConfigError: the window is empty, the watermark cannot be understood, or the job reads each

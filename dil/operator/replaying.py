@@ -77,9 +77,10 @@ class ReplayedBlock:
 
 @dataclass(frozen=True, slots=True)
 class _Recorded:
-    """A block of a query, with the settings in force then; ``after`` is the watermark before it.
+    """A block of a query, with the settings that were in force at this block.
 
-    ``is_new`` says that the query was new with this block.
+    ``after`` is the dataset's watermark before the block. ``is_new`` says that the query was new
+    with this block.
     """
 
     sequence: int
@@ -323,7 +324,7 @@ def _texts(body: JsonObject, name: str) -> tuple[str, ...]:
 
 
 def _reading(recorded: _Recorded, item: InputSlice, chain: StoredInput) -> InputReading:
-    """Return the reading of an input by a block."""
+    """Return which part of an input the block's query read."""
     found = recorded_reading(chain, item, recorded.transform)
     if found is None:
         raise _SkippedError(f"the chain of {chain.dataset_id} no longer has the read block")

@@ -54,10 +54,11 @@ from dil.types.widening import Widening, conform
 
 @dataclass(frozen=True, slots=True)
 class SourceAnswer:
-    """The answer to one request; after ``seconds`` its headers, or its first rows, came.
+    """The answer to one request.
 
-    ``location`` names the source, without secrets. ``request`` is the request, None if the
-    connector cannot describe it; secrets in ``request`` are not masked yet.
+    ``seconds`` is the time until the answer's headers, or its first rows, came. ``location`` names
+    the source, without secrets. ``request`` is the request, None if the connector cannot describe
+    it; secrets in ``request`` are not masked yet.
     """
 
     location: str

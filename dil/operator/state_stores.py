@@ -32,7 +32,10 @@ Clock = Callable[[], int]
 
 @dataclass(frozen=True, slots=True)
 class UpgradePreview:
-    """A store's format; ``copy`` is the path for the old store, empty if it needs no upgrade."""
+    """A store's format, and the place for a copy of the store before its upgrade.
+
+    ``copy`` is that place, empty if the store needs no upgrade.
+    """
 
     place: str
     format: int
@@ -162,7 +165,9 @@ def restore(job: Job, file: Path, clock: Clock) -> Path | None:
 
 
 def preview_copy(job: Job, other: Job, clock: Clock) -> TransferPreview:
-    """Describe a copy of the state to the store that ``other`` names, the same job configured anew.
+    """Describe a copy of the job's state to another store.
+
+    ``other`` is the same job with a configuration that names the other store.
 
     Raises:
         ConfigError: both stores are one, there is nothing to copy, or the other store already has
@@ -190,7 +195,9 @@ def preview_copy(job: Job, other: Job, clock: Clock) -> TransferPreview:
 
 
 def copy(job: Job, other: Job, clock: Clock) -> None:
-    """Copy the state of a job to the store that ``other`` names, the same job configured anew.
+    """Copy the state of a job to another store.
+
+    ``other`` is the same job with a configuration that names the other store.
 
     Raises:
         LeaseHeldError: a run is active in one of the stores.
@@ -238,7 +245,10 @@ def _refuse_to_forget_publish(job: Job, saved: Database, there: StoredState) -> 
 
 @contextlib.contextmanager
 def _one_lease(database: Database, job: Job, run_id: str, clock: Clock) -> Iterator[Lease]:
-    """Hold the job's lease for one transaction, which releases it; release it if that fails."""
+    """Hold the job's lease for one transaction, which itself releases the lease at its end.
+
+    If the transaction fails, the lease is released here.
+    """
     store = SqlStateStore(database, job.name, clock=clock)
     lease = store.acquire_lease(run_id, lease_s=job.running.lease_s, upgrade=True)
     try:

@@ -84,7 +84,7 @@ class TakenRows:
         return self._files(wanted, [self.beside[number] for number in found])
 
     def _rows(self, last: int) -> tuple[FileRows, ...]:
-        """Return the rows in the state in which the query took them."""
+        """Return the rows of the dataset as it was when the query took them."""
         block = self.item.last_block
         sequence = None if block is None else self.chain.sequence_of(block)
         if sequence is None:

@@ -31,9 +31,10 @@ class CutoffDecision:
 class CutoffRule:
     """The rule of a job: its grace and abstinent period, and the instant at which reading starts.
 
-    ``shift_ms`` is abstinent minus grace period. If ``from_partition_start`` is true, due
-    candidates are read whole, as the publish mode ``window_replace`` needs (rule P22). If ``once``
-    is true, a successful candidate is never due again: the units are files, which do not grow.
+    ``shift_ms`` is the abstinent period minus the grace period. If ``from_partition_start`` is
+    true, due candidates are read whole, as the publish mode ``window_replace`` needs (rule P22). If
+    ``once`` is true, a successful candidate is never due again: the units are files, which do not
+    grow.
     """
 
     shift_ms: int
@@ -52,11 +53,12 @@ class CutoffRule:
     ) -> CutoffDecision:
         """Apply rules P19 and P20 to one candidate.
 
-        If there is no record, or it never succeeded, [s, e) is due. Else the cutoff is C = H + A -
-        G, and the candidate is due if e > max(C, overall), or if the last attempt failed; it is
-        read from max(s, C). A candidate that has nothing left to read is not due. A skipped
-        candidate is not due for any grace period. If ``once`` is true, only a failure makes a
-        successful candidate due again.
+        If the candidate has no record, or never succeeded, [s, e) is due. Else the cutoff is
+        C = H + A - G: its high watermark plus the abstinent period minus the grace period. The
+        candidate is due if e > max(C, overall). It is also due if the last attempt failed, unless e
+        is before the end that this attempt did not reach. It is read from max(s, C). A candidate
+        that has nothing left to read is not due. A skipped candidate is never due, however long the
+        grace period is. If ``once`` is true, only a failure makes a successful candidate due again.
 
         Args:
             partition: The candidate's [s, e).

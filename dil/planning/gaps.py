@@ -112,7 +112,10 @@ class _Grid:
         return cls(partitions, behind, None if is_anew else CutoffRule.of(spec))
 
     def rest(self, newest: Interval | None) -> Iterator[Interval]:
-        """Yield the rest of the newest success's partition that the next run leaves out, too."""
+        """Yield the unread part of the newest success's partition, if the next run leaves it out.
+
+        The part ends where the next run starts to read.
+        """
         starts, rule = self.partitions.starts, self.rule
         if newest is None or rule is None:
             return
@@ -128,7 +131,7 @@ class _Grid:
 
 
 def _of_unit(unit: UnitStretches, window: Interval, grid: _Grid | None) -> UnitGaps:
-    """Return the stretches of a unit; without a grid no run reads more of it."""
+    """Return the stretches of a unit; if ``grid`` is None, no run reads more of the unit."""
     layers: dict[GapStatus, Sequence[Interval]] = {
         GapStatus.COMMITTED: unit.read,
         GapStatus.FAILED: unit.failed,

@@ -157,15 +157,18 @@ class Matrix:
     ) -> list[Candidate]:
         """Return the retries that would not overtake the rest of an older partition of their unit.
 
-        Success of an overtaking retry would move the unit's cutoff past the end of that rest, which
-        would look up to date.
+        If an overtaking retry succeeded, the unit's cutoff would move past the end of that rest,
+        and the rest would look as if it had been read.
         """
         step = len(self.units)
         rests = {number: self._first_rest(number, taken) for number in {r % step for r in retries}}
         return [retry for retry in retries if retry < rests[retry % step]]
 
     def _first_rest(self, number: int, taken: set[Candidate]) -> Candidate:
-        """Return a unit's first partly read partition that remains, or else the end."""
+        """Return a unit's first partly read candidate that is not taken.
+
+        If there is none, return the end of the matrix.
+        """
         view, ends = self.views[number], self.partitions.ends
         rests = (
             candidate

@@ -37,8 +37,8 @@ class _LabelGrid:
     def latest(self) -> Interval | None:
         """Return the window of the run's newest label, None if there is none.
 
-        It is the window of the run's now; if the range ends earlier, the newest window with
-        partitions.
+        It is the window that the run's now is in. If the range ends before this window, it is the
+        newest window that has partitions.
         """
         end = self.labels.windows.of_run(self.labels.now_ms).high
         index = self.first_from(end) - 1
@@ -86,7 +86,7 @@ class MissedPeriods:
 
         Args:
             views: The known and the due partitions, by unit.
-            shift_ms: Abstinent minus grace period.
+            shift_ms: The abstinent period minus the grace period.
         """
         if self.labels.catches_up:
             return views, []
@@ -116,7 +116,7 @@ class MissedPeriods:
     def _attended_until(self, newest: int | None) -> int | None:
         """Return the end of the window of the newest run that published; None before the first.
 
-        If no run is known, it is the window of the newest high.
+        If no run is known, return the end of the window of the newest high.
         """
         if self.attendance.committed is not None:
             window = self._latest_at(self.attendance.committed)

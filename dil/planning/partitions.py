@@ -74,7 +74,7 @@ def _interval(low: int, high: int) -> Interval:
 
 
 def partition(spec: PlanningSpec, *, now_ms: int, until_ms: int | None = None) -> Partitions:
-    """Return the partitions of the watermark's range; none if ``from`` is not before ``to``.
+    """Return the partitions of the watermark's range; none if ``from`` is at or after ``to``.
 
     Boundary k is the watermark's ``from`` plus k steps on the local calendar, clipped on its own
     (rule P9). A boundary that falls into a DST gap moves forward by the gap, without moving the
@@ -157,13 +157,13 @@ def labels_of(spec: PlanningSpec, now_ms: int) -> Callable[[Interval], str] | No
 def partition_from(spec: PlanningSpec, start: int, limit: int, *, now_ms: int) -> int | None:
     """Return the end of the partition that starts at ``start``, at most ``limit`` (epoch ms UTC).
 
-    The result is None if the job has no partitions there. The grid is assumed to go through
-    ``start``, unless a part that timelabels split off begins at ``start``.
+    The result is None if the job has no partitions there. ``start`` is assumed to be a boundary of
+    the job's grid, unless a part that timelabels split off begins there.
     """
     zone = _instant(spec.start, WATERMARK_KEY, spec.zone, now_ms=now_ms, end=False).zone
     windows = splitting_windows(spec)
     if windows is not None:
-        # A part may begin inside a partition, whose grid then does not go through its start.
+        # A part may begin inside a partition: then its start is no boundary of the grid.
         known = partition(spec, now_ms=now_ms)
         index = bisect_left(known.starts, start)
         if index < len(known) and known.starts[index] == start:
@@ -182,13 +182,14 @@ def partition_from(spec: PlanningSpec, start: int, limit: int, *, now_ms: int) -
 
 
 def shape(spec: PlanningSpec) -> str:
-    """Return as text all that signatures depend on: both watermarks' names, from, zone, partition.
+    """Return a text of all that signatures depend on.
 
-    A ``from`` such as P30D has the same shape every day (rule P33). The schedule is part of the
-    shape if it splits work units.
+    These are the names of both watermarks, ``from``, the zone and the partition. A ``from`` such as
+    P30D has the same shape every day (rule P33). The schedule is part of the shape if it splits
+    work units.
 
     Raises:
-        ConfigError: from is no point in time.
+        ConfigError: ``from`` is no point in time.
     """
     start = _instant(spec.start, WATERMARK_KEY, spec.zone, now_ms=0, end=False)
     kind = [list(entry) for entry in spec.composite] or spec.partition.lower()

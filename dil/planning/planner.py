@@ -139,7 +139,7 @@ def _without_probed(
     partitions: Partitions,
     probed: ProbeRest,
 ) -> Sequence[UnitHistory]:
-    """Return the views without the units that a probe has read of its current partition."""
+    """Return the views, without the probe's current partition in units that the probe has read."""
     keys = [unit.key for unit in units]
     if probed.through not in keys or probed.low not in partitions.starts:
         return views

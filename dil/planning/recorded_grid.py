@@ -12,7 +12,7 @@ from dil.model.interval import Interval
 from dil.model.job import PlanningSpec
 from dil.planning.partitions import Partitions, partition, shape, splitting_windows, watermark_range
 
-# Longer than any partition, except with partition type none, which has one partition.
+# Longer than any partition, except the only partition of the type none.
 _BEYOND_MS = 400 * 86_400_000
 
 
@@ -20,9 +20,10 @@ _BEYOND_MS = 400 * 86_400_000
 class Grid:
     """The partitions of a job up to the end of the records, whatever ``to`` and now are.
 
-    ``is_same_kind`` says that earlier runs cut time in the same way, and only ``from`` has moved:
-    then the earlier ``to`` cut off a recorded partition that ends earlier. ``only_start`` is the
-    only start of a job without partitions, None if the job has partitions.
+    ``is_same_kind`` says that earlier runs cut time in the same way, and only ``from`` has moved.
+    Then a recorded partition that ends before its present end was only cut off by the earlier
+    ``to``. ``only_start`` is the only start of a job without partitions, None if the job has
+    partitions.
     """
 
     partitions: Partitions
@@ -63,7 +64,7 @@ def grid_until(spec: PlanningSpec, reached_ms: int, known_shape: str, *, now_ms:
 
 
 def _kind(text: str) -> dict[str, object] | str:
-    """Return a recorded shape without its from and note; a text of another release is unchanged."""
+    """Return a shape without its ``from`` and note; a text of another release stays as it is."""
     try:
         members = msgspec.json.decode(text, type=dict[str, object])
     except msgspec.DecodeError:

@@ -53,7 +53,7 @@ def remainders_past_backfill(
 
 
 def _widest(word: str, windows: Windows | None) -> Callable[[int], int]:
-    """Return a function that gives the greatest length, in ms, of a partition by its end."""
+    """Return a function: given a partition's end, it returns the greatest possible length in ms."""
     if windows is None:
         return lambda _: _WIDEST_MS[word]
     return lambda end: end - windows.at(end - 1).low
@@ -62,7 +62,7 @@ def _widest(word: str, windows: Windows | None) -> Callable[[int], int]:
 def _newest(
     history: History, key: str, top: int, widest: Callable[[int], int]
 ) -> Iterable[UnitRecord]:
-    """Return the record with the unit's newest high, if that is below ``top``."""
+    """Return the record with the unit's newest high, if this high is below ``top``."""
     coverage = history.coverage(key)
     if coverage is None or coverage.max_high >= top:
         return ()

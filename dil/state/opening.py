@@ -22,7 +22,8 @@ FILE_NAME = "state.db"
 def open_store(spec: StateSpec, job_name: str, *, clock: Callable[[], int]) -> StateStore:
     """Return the store of one job; nothing is read before its first use, see ``open_database``.
 
-    Only if ``fs.uri`` gives the job another store than before, both stores are read at once.
+    There is one exception: if ``fs.uri`` gives the job another store than before, this call reads
+    both stores.
 
     Raises:
         StateError: no place is set, or this kind of store is unknown.

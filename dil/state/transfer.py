@@ -1,8 +1,8 @@
 """Counts the rows that a store keeps of one job, and copies them to another store of any kind.
 
 Rows are copied table by table in one transaction of the target, and read back before it commits. A
-lease belongs to its store and is not copied, but the target's token becomes larger than the
-source's, because tokens only grow.
+lease belongs to its store and is not copied. But the target's token becomes at least as large as
+the source's, so that the next run's token is larger than both, because tokens only grow.
 """
 
 from __future__ import annotations

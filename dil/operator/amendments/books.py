@@ -33,7 +33,7 @@ _MISSING = (*OPEN, SKIPPED)
 
 
 def propose_close(session: OperatorSession, labels: Sequence[str], *, force: bool) -> Preview:
-    """Close labels whose rows have all been read; if ``force`` is true, also incomplete labels.
+    """Propose to close complete labels; if ``force`` is true, also labels that lack rows.
 
     Raises:
         ConfigError: the job never closes labels, or a text is no label of the job.
@@ -54,7 +54,7 @@ def propose_close(session: OperatorSession, labels: Sequence[str], *, force: boo
 
 
 def propose_reopen(session: OperatorSession, labels: Sequence[str]) -> Preview:
-    """Open closed labels again, for the next run that reads them.
+    """Propose to reopen closed labels, for the next run that reads them.
 
     Raises:
         ConfigError: the job never closes labels, or a text is no label of the job.
@@ -82,7 +82,7 @@ def closed_labels(job: Job, store: StateStore, labels: Sequence[str]) -> list[st
 
 @dataclass(frozen=True, slots=True)
 class LabelListing:
-    """The labels of a job, oldest first, and the place of its rows."""
+    """The labels of a job, oldest first; ``place`` is where the job's rows are."""
 
     place: str
     entries: tuple[LabelEntry, ...]

@@ -83,7 +83,10 @@ def published_until(store: StateStore, instant: int) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class ExpiringFiles:
-    """How much `dil state expire` would delete: files until ``published_until`` (epoch ms UTC)."""
+    """How much `dil state expire` would delete.
+
+    The files were published until ``published_until`` (epoch ms UTC).
+    """
 
     files: int
     bytes: int
@@ -93,7 +96,7 @@ class ExpiringFiles:
 def expiring_files(job: Job, store: StateStore, now_ms: int) -> ExpiringFiles | None:
     """Return how much is due for deletion, None if nothing is; opens no table.
 
-    If the dataset is a table, its manifest is read, which has the files of the last publish.
+    If the dataset is a table, the files of its manifest count: those are of the last publish.
 
     Raises:
         StateError: the chain or the manifest is damaged.

@@ -19,7 +19,7 @@ _JOBS_SHOWN = 5
 def propose_import(
     session: OperatorSession, path: str, form: str, *, replaces: bool = False
 ) -> Preview:
-    """Record the high watermarks in a file, so that a job moved from DIL does not start again.
+    """Propose to record a file's high watermarks: a job moved from DIL does not start again.
 
     Args:
         session: The operator's session.

@@ -149,12 +149,13 @@ def propose_undo(session: OperatorSession) -> Preview:
 
 
 def propose_prune(session: OperatorSession) -> Preview:
-    """Propose to delete old records that are out of the job's range, by ms.retention.
+    """Propose to delete old records that are out of the job's range, by ``ms.retention``.
 
-    Records of work units older than ``state.store`` are deleted. Records in the range, records of
-    failures and the chain stay. Records of runs older than ``log`` are deleted, too, except the
-    record of the newest run. If ``aside`` is set, files that acts and runs put aside longer ago
-    than that are deleted, too, unless undo needs them.
+    ``state.store``, ``log`` and ``aside`` are periods of ``ms.retention``. Records of work
+    units older than ``state.store`` are deleted. Records in the range, records of failures and the
+    chain stay. Records of runs older than ``log`` are deleted, too, except the record of the newest
+    run. If ``aside`` is set, files that acts and runs put aside are deleted after this period,
+    unless undo needs them.
 
     Raises:
         StateError: the job's range is not known.

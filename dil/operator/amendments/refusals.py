@@ -169,7 +169,8 @@ def refuse_superseded_undo(
     gone = last.added.difference(file.uri for file in here)
     newer: set[str] = set()
     if mode in (PublishMode.WINDOW_REPLACE, PublishMode.REPLACE):
-        newer.update(last.read_since.intersection(returning))  # also runs that found no row
+        # This includes work units in which the run found no row.
+        newer.update(last.read_since.intersection(returning))
         for file in here:
             if file.uri not in last.added:
                 newer |= file.signatures.intersection(returning) - last.signatures

@@ -66,7 +66,7 @@ def staged_remainders(
     ]
     if not parts:
         return ()
-    # Arrow: most acts need none.
+    # From here on Arrow is needed; most acts return before that.
     job, filesystem = session.job, session.filesystem()
     folder = withdrawal.act_folder(job.publishing, act_id)
     write = SharedFileWriter.of(job, folder, publishing.recorded_schema(session.store))

@@ -64,7 +64,7 @@ def restore_rows(
 def _affected(
     files: Iterable[PublishedFile], came: Collection[str], hashes: Collection[str]
 ) -> Iterator[PublishedFile]:
-    """Yield the files added since, and the rows of units that are read again in other files."""
+    """Yield the files added since; of other files, only the rows of work units to read again."""
     for file in files:
         again = {each for each in file.signatures if unit_hash(each) in hashes}
         if file.uri in came:

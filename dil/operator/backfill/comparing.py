@@ -22,8 +22,8 @@ from dil.operator.session import OperatorSession
 class UnitDifference:
     """One work unit of a backfill.
 
-    ``status`` is "read", "failed", "not read" or "stale"; the last one means that the job has read
-    the work unit since. ``before`` and ``after`` count rows, None if unknown. ``by_key`` is None if
+    ``status`` is "read", "failed", "not read" or "stale"; "stale" means that the job has read the
+    work unit since. ``before`` and ``after`` count rows, None if unknown. ``by_key`` is None if
     rows are not compared by key.
     """
 

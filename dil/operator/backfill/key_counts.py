@@ -24,9 +24,11 @@ _BEFORE, _AFTER = "before row", "after row"
 
 @dataclass(frozen=True, slots=True)
 class KeyCounts:
-    """How many keys are only after, only before, or on both sides with other or equal values.
+    """The numbers of keys by what happens to their rows.
 
-    ``removed`` is 0 if rows are merged, because a key that was not read stays.
+    ``added`` keys are only in the new rows, ``removed`` keys only in the earlier rows. ``changed``
+    and ``same`` keys are in both, with other values or with equal values. ``removed`` is 0 if rows
+    are merged, because a key that was not read stays.
     """
 
     added: int = 0

@@ -146,7 +146,7 @@ def _is_undecided(job: Job, decision: RowDecision) -> bool:
 
 
 def _is_fresh(unit: WorkUnit, entry: UnitEntry | None) -> bool:
-    """Return whether the job still has the record of a work unit, and has read it no further."""
+    """Return whether the job has a record of a work unit and has not read beyond the unit's end."""
     return (
         entry is not None
         and entry.status != PENDING

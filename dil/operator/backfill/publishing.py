@@ -133,7 +133,8 @@ def publish(
     act = OperatorAct(
         VERB,
         reason or f"publishes backfill {backfill_id}",
-        # All records, because no file name shows the work unit of rows that leave a shared file.
+        # All records are named, because the name of a shared file does not show the work units of
+        # the rows that leave it.
         changed=tuple(
             replace(entry, is_on_grid=partition_ends.get(entry.low) == entry.expected_high)
             for entry in publication.records
@@ -159,7 +160,7 @@ def publish(
 
 
 def _rejecting(job: Job) -> Job:
-    """Return the job so that it rejects rows for closed labels that are not reopened.
+    """Return the job, changed so that it rejects rows for closed labels that are not reopened.
 
     An operator compared these files with the dataset, so no rows go to a side table.
     """
@@ -231,7 +232,10 @@ def _finished_units(job: Job, publication: Publication) -> tuple[Finished, ...]:
 
 
 def _schema(status: BackfillStatus, files: Sequence[StagedFile], filesystem: Filesystem) -> str:
-    """Return the schema of a work unit's files; the backfill's if all its files have the same."""
+    """Return the schema of a work unit's files.
+
+    If all files of the backfill have one schema, it is that schema.
+    """
     if not files or not status.has_schemas:
         return status.schema if files else ""
     known = parse_schema(status.schema)

@@ -121,7 +121,9 @@ def _key(job: Job, file: PublishedFile, again: frozenset[str]) -> tuple[str, str
     if not again.isdisjoint(file.signatures):
         whose = file.signature or file.uri
     elif job.publishing.mode is PublishMode.APPEND and not file.unit_rows:
-        whose = _UNKNOWN  # joined, they would make the work units of other files unknown, too
+        # The file's work units are unknown: if it were joined with other files, theirs would be,
+        # too.
+        whose = _UNKNOWN
     return folder, file.timelabel or "", whose
 
 

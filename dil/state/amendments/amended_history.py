@@ -1,4 +1,4 @@
-"""The history after an operator's act that was not carried out yet, for planning."""
+"""The history that planning would find after an operator's act that is only proposed yet."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ class AmendedHistory(History):
         )
 
     def coverage(self, unit_key: str) -> Coverage | None:
-        """Return the unit's row; a changed unit's row covers nothing, so that records are read."""
+        """Return the unit's coverage.
+
+        The coverage of a changed unit is empty, so that planning reads the unit's records.
+        """
         if unit_key not in self._changed:
             return self._base.coverage(unit_key)
         found = self.records(unit_key, *_ALWAYS).values()
@@ -69,7 +72,7 @@ class AmendedHistory(History):
 
 
 def _record(entry: UnitEntry | None) -> UnitRecord | None:
-    """Return the record of a row for planning; None for a pending row."""
+    """Return the record that planning reads from a row; None for a pending row, or for no row."""
     if entry is None or entry.status == PENDING:
         return None
     failed = entry.status == FAILED

@@ -89,7 +89,7 @@ def read_import(
         path: A CSV file with the header job,signature,high, or one JSON object a line.
         form: ``csv`` or ``json``.
         job: The job whose rows are wanted.
-        spelling: Returns the raw form of a signature as the file writes it.
+        spelling: Takes a signature as the file writes it, and returns its raw form.
         limits: The largest allowed highs; a success beyond them would hide unread rows.
 
     Raises:

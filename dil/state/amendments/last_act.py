@@ -82,9 +82,10 @@ def last_act(resets: Iterable[JsonObject], blocks: Iterable[JsonObject]) -> Last
     """Return the newest act of an operator, None if there is none.
 
     Args:
-        resets: Blocks, newest first, with all ResetState blocks among them; read back to the act.
-        blocks: All blocks, newest first; read back to the data block before the act. They are not
-            read at all if there is no act.
+        resets: Blocks, newest first, that include all ResetState blocks; only the blocks from the
+            newest back to the act are read.
+        blocks: All blocks, newest first; only the blocks from the newest back to the data block
+            before the act are read, and none if there is no act.
     """
     act = next((block for block in resets if _is_act(block["event"])), None)
     return None if act is None else _act_of(act, blocks)
@@ -118,9 +119,9 @@ class FilesSince:
 
 
 def files_since(blocks: Iterable[JsonObject], sequence: int) -> FilesSince:
-    """Return the files that came and left after a block; each file's first later block decides.
+    """Return the files that came and left after a block.
 
-    A removed file may have come back.
+    A removed file may have come back, so the first later block that adds or removes a file decides.
     """
     came: set[str] = set()
     left: set[str] = set()

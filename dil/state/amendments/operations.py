@@ -33,10 +33,10 @@ class Proposal:
     """The changes that a command would make. ``notes`` are sentences for the operator.
 
     If ``sets_watermark`` is true, the dataset's watermark becomes ``watermark`` (epoch ms UTC or
-    None). ``keeps_records`` says whether planning would still have records. ``runs`` is the number
-    of rows that would be deleted of runs that began before ``runs_before``. ``named`` are unchanged
-    rows of work units whose files change. ``closes`` and ``reopens`` are timelabels that would be
-    closed or reopened.
+    None). ``keeps_records`` says whether planning would still have records. Rows of runs that began
+    before ``runs_before`` would be deleted; ``runs`` is the number of these rows. ``named`` are
+    unchanged rows of work units whose files change. ``closes`` and ``reopens`` are timelabels that
+    would be closed or reopened.
     """
 
     verb: str
@@ -156,7 +156,7 @@ def rewind(
     watermark_now: int | None,
     watermark_then: int | None,
 ) -> Proposal:
-    """Return a proposal that resets all work units and the dataset's watermark to ``then``."""
+    """Return a proposal that resets all rows to ``then``, the watermark to ``watermark_then``."""
     changes, keeps_records = _difference(now, then)
     return Proposal(
         "rewind",
@@ -208,7 +208,7 @@ def undo(
 def import_highs(
     now: Iterable[UnitEntry], highs: Iterable[ImportedHigh], *, replaces: bool
 ) -> Proposal:
-    """Return a proposal with another store's high watermarks; it lowers no known high (rule P32).
+    """Return a proposal with another store's high watermarks (rule P32).
 
     Args:
         now: All present rows.

@@ -63,13 +63,13 @@ def record_act(tx: Transaction, job: str, commit: Commit, act: OperatorAct) -> i
         keeper.reopen(writer)
         keeper.close(writer, writer.summary)
         writer.write()
-    # Crashed runs staged their work with rows that the act has just changed.
+    # Crashed runs staged work that was planned from rows which the act has just changed.
     tx.change(sql.SUPERSEDED_RUNS, job, commit.run_id)
     return writer.next_sequence - 1
 
 
 def _reset(act: OperatorAct, commit: Commit, data_blocks: int) -> ConfigEvent:
-    """Return the event that names the act; ``dataBlocks`` of the later blocks belong to it."""
+    """Return the event that names the act and, as ``dataBlocks``, the number of its data blocks."""
     body: JsonObject = {
         "fields": ["sourceState", *(["watermark"] if act.sets_watermark else [])],
         "reason": act.reason,

@@ -97,8 +97,8 @@ def parse_block(content: bytes) -> Block:
 class ChainHead:
     """The end of a chain: head block, last data event, and the configuration in force.
 
-    ``reset`` names the members that ResetState events after the last data event allow to drop:
-    checkpoint, sourceState, watermark.
+    ``reset`` names the members that the next data event may drop, because ResetState events after
+    the last data event allow it: checkpoint, sourceState, watermark.
     """
 
     hash: str
@@ -148,8 +148,8 @@ def next_block(tip: ChainHead | None, event: Event, system_time: int) -> Block:
 def carried(tip: ChainHead) -> DataEvent:
     """Return a data event that changes nothing and has all members that must be copied (C1 to C6).
 
-    The caller replaces the members that change. If there is a transform, every input is repeated,
-    and inputs that SetTransform has added since begin with nulls (C5, C7).
+    The caller replaces the members that change. If there is a transform, every input is repeated.
+    Inputs that a later SetTransform added begin with nulls (C5, C7).
     """
     is_derived = tip.dataset_kind == "Derivative"
     return carried_on(tip.data, transform_inputs(tip.source) if is_derived else None)

@@ -34,7 +34,7 @@ def canonical(value: JsonValue) -> bytes:
 
 
 def canonical_pieces(value: JsonValue) -> Iterator[bytes]:
-    """Yield the same bytes in pieces, so that long lists can make their items on demand.
+    """Yield the bytes of ``canonical`` in pieces, so that long lists can make items on demand.
 
     A list is split into pieces if only objects enclose it.
 

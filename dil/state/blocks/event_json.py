@@ -35,7 +35,7 @@ _Field = TypeVar("_Field", str, int, list[Any], dict[str, Any])
 
 
 def required(fields: Mapping[str, Any], name: str, kind: type[_Field]) -> _Field:
-    """Return a field of one type.
+    """Return a field, which must be of the type ``kind``.
 
     Raises:
         KeyError: the field is missing.
@@ -48,7 +48,7 @@ def required(fields: Mapping[str, Any], name: str, kind: type[_Field]) -> _Field
 
 
 def optional(fields: Mapping[str, Any], name: str, kind: type[_Field]) -> _Field | None:
-    """Return a field of one type, or None for an explicit null.
+    """Return a field, which must be of the type ``kind``, or None for an explicit null.
 
     Raises:
         KeyError: the field is missing.

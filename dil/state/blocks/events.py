@@ -24,9 +24,10 @@ EXTENSION_PREFIX = "ext."
 
 @dataclass(frozen=True, slots=True)
 class SliceFile:
-    """One file of a slice; ``start`` and ``end`` are inclusive, without rows ``end`` is before.
+    """One file of a slice; ``start`` and ``end`` are the offsets of its first and last row.
 
-    Both offsets are None for a file that was published while no chain was kept.
+    In a file without rows ``end`` is ``start - 1``. Both offsets are None for a file that was
+    published while no chain was kept.
     """
 
     path: str
@@ -62,7 +63,10 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class SideFile:
-    """One file of rows beside the dataset; the rows have no offsets: no reader sees them."""
+    """One file of rows beside the dataset.
+
+    The rows have no offsets, and readers of the dataset do not see them.
+    """
 
     path: str
     rows: int

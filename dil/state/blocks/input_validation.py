@@ -142,10 +142,10 @@ def _is_forward(item: InputSlice, chain: InputChain) -> bool:
 
 
 def _is_raised(event: DataEvent, tip: ChainHead) -> bool:
-    """Return whether the watermark is higher than before; a repeated one (C3) is not.
+    """Return whether the watermark is higher than before; a repeated watermark (C3) is not.
 
-    Otherwise an input that SetTransform added, which begins with nulls (C7), would forbid every
-    commit: V17 demands the old watermark, V38 demands none.
+    If V38 were checked for a repeated watermark, an input that SetTransform added, which begins
+    with nulls (C7), would forbid every commit: V17 demands the old watermark, V38 demands none.
     """
     return tip.data is None or event.new_watermark != tip.data.new_watermark
 

@@ -74,9 +74,9 @@ def row_hash(row: JsonObject) -> str:
 
 
 def _plain_row(row: JsonObject) -> bytes | None:
-    """Return the canonical bytes of a row without a cursor, fast, because an import has millions.
+    """Return the canonical bytes of a row without a cursor; None for any other row.
 
-    Return None for any other row, which is encoded the general way.
+    This is faster than the general encoding, and an import has millions of such rows.
     """
     attempts, end, high, low = row["attempts"], row["expectedHigh"], row["high"], row["low"]
     if row["cursor"] is not None or not (type(attempts) is type(end) is type(low) is int):

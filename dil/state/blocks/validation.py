@@ -78,8 +78,8 @@ def violations(
     Args:
         block: The new block.
         tip: The chain's head, None for an empty chain.
-        horizon: The latest instant, epoch ms, that a watermark may have besides the system time
-            (V18); None skips V18, because the horizon is unknown later.
+        horizon: No watermark may be later than both this instant, epoch ms, and the system time
+            (V18). None skips V18: when a chain is checked later, the horizon is unknown.
         replaced: Former row hashes of the delta's rows, by signature; None skips V22.
         schema: The schema of the new files as text, which must be in force (V14); None skips V14.
     """

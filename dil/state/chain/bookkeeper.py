@@ -63,8 +63,8 @@ class Bookkeeper:
     ) -> None:
         """Close the windows, oldest first, up to the first one that is not complete.
 
-        A window that no run has read, or that was skipped, is left out. Windows before the formerly
-        first one, added by an earlier ``from``, are closed in the same way.
+        A window that no run has read, or that was skipped, is left out. If ``from`` was moved to an
+        earlier time, the windows that this added are closed in the same way.
         """
         row = self._tx.row(sql.LOWEST, self._job)
         if row is None:
@@ -86,7 +86,7 @@ class Bookkeeper:
         until: int | None,
         judge: tuple[int | None, int | None],
     ) -> int:
-        """Close windows up to the first one that is not complete, or that begins at ``until``.
+        """Close windows from ``low`` on, until one is not complete or begins at ``until``.
 
         Returns:
             The begin of the next window.
@@ -121,15 +121,19 @@ class Bookkeeper:
         return self._has(COMMITTED, window) and not self._has(SKIPPED, window)
 
     def _has(self, status: str, window: LabelWindow) -> bool:
-        """Return whether a window has the last work unit of a status that begins before its end.
+        """Return whether a work unit with this status overlaps a window.
 
-        Partitions adjoin each other, so one lookup is enough.
+        Partitions adjoin each other, so only the last such work unit that begins before the
+        window's end is looked up.
         """
         row = self._tx.row(sql.LAST_WITH_STATUS, self._job, status, window.high)
         return row is not None and row[0] > window.low
 
     def _is_meant(self, window: LabelWindow) -> bool:
-        """Return whether a named label may be closed now; a sweep closes labels of a later turn."""
+        """Return whether a label in ``closes`` may be closed now.
+
+        If this commit sweeps, it leaves labels that no sweep has reached yet to the sweep.
+        """
         if self._keeping.sweeps is not None:
             come = self._books.next_low
             return come is not None and window.low < come

@@ -91,8 +91,8 @@ def data_event_at(tx: Transaction, job: str, sequence: int) -> DataEvent:
     """Return the data event of a block that must have one.
 
     Raises:
-        StateError: the block is missing or damaged, or has another event. Without it, offsets would
-            begin at 0 again.
+        StateError: the block is missing or damaged, or has another event. Without this error,
+            offsets would begin at 0 again.
     """
     event = read_block_at(tx, job, sequence).event
     if not isinstance(event, DataEvent):
@@ -117,7 +117,7 @@ def config_event_at(
 
 
 def resets_since(tx: Transaction, job: str, sequence: int | None, head: int) -> frozenset[str]:
-    """Return the members that ResetState events after a block, up to the head, allow to drop."""
+    """Return the members that may be dropped, because ResetState events after a block allow it."""
     since = -1 if sequence is None else sequence
     if head == since:
         return frozenset()
@@ -190,7 +190,10 @@ def _last_data(tx: Transaction, job: str, sequence: int | None, head: Block) -> 
 
 
 def _require_pointers(job: str, head: Block, row: Row) -> None:
-    """Check the head row against the head block: values that the block sets must be in force."""
+    """Check that the head row names the head block as the newest of its kind.
+
+    The kinds are data, source and schema; a head block of any other kind is not checked.
+    """
     _, data_sequence, source_sequence, schema_sequence, sequence = row
     kind = head.event.kind
     stated = None

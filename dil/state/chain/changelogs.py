@@ -1,6 +1,7 @@
 """Whether the changelog of a dataset has every change of its rows since it began.
 
-A block that changes rows and has no changelog breaks the changelog; a compaction changes no row.
+A block that changes rows and does not record the changes breaks the changelog. A compaction changes
+no row.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dil.state.blocks.events import ConfigEvent, DataEvent
 
 
 def breaks_changelog(event: DataEvent, act: str) -> bool:
-    """Return whether an event changes rows that no changelog has.
+    """Return whether an event changes rows and has no changelog of these changes.
 
     ``act`` is the verb of the act whose files the event has, empty for a run.
     """

@@ -56,7 +56,7 @@ def _leaves_alone(block: Block, commit: Commit, mine: Collection[str]) -> bool:
     if not isinstance(event, DataEvent):
         return event.kind not in _CONFLICTING
     if event.new_data is not None and any(file.signature not in mine for file in commit.removes):
-        return False  # a replace of all files does not include these files
+        return False  # the files that this commit replaces would not include the block's files
     state = event.new_source_state
     if state is None or state.kind != KIND:
         return False

@@ -24,9 +24,9 @@ from dil.state.databases.database import Transaction
 class ChainWriter:
     """The head of a chain, and the blocks drafted after it, inside one transaction.
 
-    ``tip`` is the head including the drafts, None for an empty chain. ``horizon`` is the latest
-    instant, epoch ms UTC, that a watermark may have besides the system time (V18). ``chains`` are
-    the chains of a query's inputs; if it is None, rules that need them are not checked.
+    ``tip`` is the head including the drafts, None for an empty chain. No watermark may be later
+    than both ``horizon``, epoch ms UTC, and the system time (V18). ``chains`` are the chains of a
+    query's inputs; if it is None, rules that need them are not checked.
     """
 
     def __init__(

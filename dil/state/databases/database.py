@@ -71,9 +71,9 @@ class Snapshot(Transaction):
 class Database(ABC):
     """The database of one state store. Safe to use from several threads of one process.
 
-    Driver errors are raised as StateError, and a row that another writer created first as
-    CommitConflictError. ``place`` is the store's name in messages. A store of an older format is
-    read and written as it is: formats only add tables.
+    Driver errors are raised as StateError, or as CommitConflictError if another writer created the
+    same row first. ``place`` is the store's name in messages. A store of an older format is read
+    and written as it is: formats only add tables.
     """
 
     place: str

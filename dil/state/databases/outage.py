@@ -25,7 +25,7 @@ _is_patient: ContextVar[bool] = ContextVar("dil_state_is_patient", default=True)
 def without_waiting() -> Iterator[None]:
     """Make calls inside the block fail at once if the server is away.
 
-    It is for work that is repeated anyway, or that may be skipped; it does not delay the run.
+    It is for work that is repeated anyway, or that may be skipped, and that should not delay a run.
     """
     token = _is_patient.set(False)
     try:

@@ -215,7 +215,7 @@ def _native(statement: str) -> bytes:
 
 
 def _plain(values: Iterable[SqlValue]) -> list[SqlValue]:
-    """Return values that the server takes: texts without NUL, which quoted errors may have."""
+    """Return values that the server takes: NUL, as in quoted errors, is replaced in texts."""
     return [
         value.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(value, str) else value
         for value in values

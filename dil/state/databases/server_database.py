@@ -115,7 +115,7 @@ class ServerDatabase(Database):
                 is_older = found < tables.FORMAT
                 if is_older:
                     allow(tx, found)
-                    connection.lift_limits()  # its transaction is idle meanwhile
+                    connection.lift_limits()  # its transaction is idle while tables are copied
                     with closing(self._opened(may_idle=True)) as second:
                         second.lift_limits()
                         _refuse_other_tables(second, found, self.place)
@@ -174,8 +174,8 @@ class ServerDatabase(Database):
     def _begun(self, mark: str, *, takes_all: bool = False) -> ServerConnection:
         """Return the shared connection inside a transaction that holds the lock of the job's row.
 
-        The caller has not run any statement yet, so temporary failures are retried. With
-        ``takes_all`` it locks the rows of all jobs while the store has an older format.
+        The caller has not run any statement yet, so temporary failures are retried. If
+        ``takes_all`` is true and the store has an older format, the rows of all jobs are locked.
         """
         attempts = 1
         while True:
@@ -240,7 +240,7 @@ class ServerDatabase(Database):
             self._drop()
 
     def _reading(self) -> ServerConnection | None:
-        """Return the shared connection inside a reading transaction, None without tables."""
+        """Return the shared connection inside a reading transaction, None if tables are missing."""
         try:
             return self._read_from(self._connected())
         except self._driver.errors() as error:

@@ -1,8 +1,8 @@
 """Every statement of the SQL state stores.
 
-Statements use ``?`` as placeholder and nothing that SQLite, PostgreSQL and MySQL do not share:
-no upsert, no RETURNING, no FOR UPDATE (a row is locked by updating it). All times are epoch
-milliseconds UTC. ``dataset_id`` is the job's name.
+Statements use ``?`` as placeholder, and only what SQLite, PostgreSQL and MySQL share: no upsert, no
+RETURNING, no FOR UPDATE (a row is locked by updating it). All times are epoch milliseconds UTC.
+``dataset_id`` is the job's name.
 """
 
 from __future__ import annotations
@@ -142,8 +142,8 @@ CHANGE_COVERAGE = (
     " max_high = ?, lowest = ?, open_count = ? WHERE dataset_id = ? AND unit_key = ?"
 )
 
-# Live files: the dataset's manifest says which files are live. This table only remembers at
-# which offset each one begins, which newData.removes of a later block has to repeat.
+# Live files: the dataset's manifest says which files are live. This table only has the first offset
+# of each file: a later block that removes the file has to repeat the offset in newData.removes.
 
 FILE_OFFSETS = "SELECT uri, first_offset FROM live_file WHERE dataset_id = ?"
 FILE_OFFSET = "SELECT first_offset FROM live_file WHERE dataset_id = ? AND uri_sha = ?"
@@ -173,10 +173,10 @@ PROLONG_LEASE = (
     "UPDATE lease SET heartbeat = ?, expires = ? + lease_ms"
     " WHERE dataset_id = ? AND token = ? AND released = 0"
 )
-# Ends a lease and leaves a token that is larger than those of another store.
+# Ends a lease and sets its token, so that the next token is larger than another store's, too.
 HAND_OVER_LEASE = "UPDATE lease SET token = ?, released = 1 WHERE dataset_id = ? AND token = ?"
 RELEASE_LEASE = "UPDATE lease SET released = 1 WHERE dataset_id = ? AND token = ?"
-# Changes nothing, counts the row when the token is the newest, and locks it until the commit.
+# Changes nothing. If the token is the newest, it matches one row, and locks it until the commit.
 HOLD_LEASE = "UPDATE lease SET token = token WHERE dataset_id = ? AND token = ?"
 
 # Runs, intent

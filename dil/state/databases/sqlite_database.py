@@ -291,7 +291,7 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
 
 
 def empty_store() -> Snapshot:
-    """Return an empty store, for a store on any server that does not exist yet."""
+    """Return an empty store in memory, to be read in place of a store that does not exist yet."""
     connection = connect(None, mode="rwc", busy_s=BUSY_S, is_shared=True)
     _create(connection)
     return SqliteTransaction(connection, Path(":memory:"))

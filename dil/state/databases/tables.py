@@ -130,7 +130,7 @@ CREATE TABLE checkpoint (
 
 
 def statements(column_words: ColumnWords, *, number: int = FORMAT) -> list[str]:
-    """Return the statements that create an empty store of a format, its format's table first."""
+    """Return the statements that create an empty store; the table of the format comes first."""
     first = _TABLES + _WRITERS if column_words.has_writers else _TABLES
     later = "".join(text for since, text in _ADDED.items() if since <= number)
     return _in_words_of(column_words, first + later)
@@ -156,7 +156,7 @@ def _in_words_of(column_words: ColumnWords, source: str) -> list[str]:
 
 
 def names(column_words: ColumnWords, *, number: int = FORMAT) -> tuple[str, ...]:
-    """Return the tables of a store of a format, its format's table first."""
+    """Return the names of a store's tables; the table that has the format comes first."""
     found = (
         re.match(r"CREATE TABLE (\w+)", text) for text in statements(column_words, number=number)
     )
@@ -165,7 +165,7 @@ def names(column_words: ColumnWords, *, number: int = FORMAT) -> tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class JobTable:
-    """A table with rows of jobs, in every store of a format; ``blobs`` are its columns of bytes."""
+    """A table with rows of jobs, the same on every server; ``blobs`` are its columns of bytes."""
 
     name: str
     columns: tuple[str, ...]

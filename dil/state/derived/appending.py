@@ -1,8 +1,8 @@
 """Builds the blocks of a derived dataset, and checks all rules before they are written.
 
-The blocks are drafted on the head that exists then (rule C21). If another query has consumed the
-same input since a query was planned, the planned query breaks a rule (V32, V33); it is never
-rebased (rule C22).
+The blocks are drafted on the head at the time of the commit (rule C21). If another query has
+consumed the same input since a query was planned, the planned query breaks a rule (V32, V33); it is
+never rebased (rule C22).
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def _last_event_ms(
 ) -> int | None:
     """Return the greatest event time of all rows so far; rows without one do not count.
 
-    It is unknown once the dataset has rows whose times were not read, or are in another column,
-    until it is rebuilt. ``before`` is the transform of the earlier rows.
+    The greatest time is unknown (None) if the dataset has rows whose times were not read, or are in
+    another column, until the dataset is rebuilt. ``before`` is the transform of the earlier rows.
     """
     column, known = time_column(transform), event.last_event_ms
     if event.prev_offset is not None and column != time_column(before):

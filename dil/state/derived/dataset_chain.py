@@ -37,8 +37,8 @@ _ANEW = "Read the whole dataset again without a starting offset, and replace the
 class Position(NamedTuple):
     """A place in a dataset: a block and an offset, both already read.
 
-    ``hash`` is the block's hash, empty before the first block. ``is_inside`` says that the rows
-    that the dataset has at the block are read up to the offset, but not all of them.
+    ``hash`` is the block's hash, empty before the first block. ``is_inside`` says that only some of
+    the rows that the dataset has at the block are read: the rows up to the offset.
     """
 
     block: int = NONE_YET
@@ -217,13 +217,16 @@ class DatasetChain:
     ) -> tuple[FileRows, ...]:
         """Return the rows ``(after, end.offset]`` that blocks ``(first, end.block]`` added.
 
-        ``is_new`` says that rows up to ``after`` were read in an earlier state of the dataset.
+        ``is_new`` says that the rows up to ``after`` were read at an earlier block, so that it is
+        an error if they were removed since.
         """
         found = self._added(first, end, after if is_new else NONE_YET)
         return found.cut(after, end.offset)
 
     def _added(self, first: int, end: Position, seen: int) -> _Added:
-        """Return the files that blocks ``(first, end.block]`` added, for a reader of rows ``seen``.
+        """Return the files that blocks ``(first, end.block]`` added, as a reader needs them.
+
+        The reader has the rows up to the offset ``seen``.
 
         Raises:
             StateError: a block names no files, or removed rows that the reader has.
@@ -269,7 +272,7 @@ class GoneFiles:
             self._blocks.setdefault((file.physical_hash, file.rows), []).append(number)
 
     def has_back(self, file: SliceFile) -> bool:
-        """Return whether a file is one of them, and record it as returned."""
+        """Return whether a file is one of the files that left, and record it as returned."""
         if len(file.physical_hash) <= len(SHA2_256):
             return False  # its content hash is unknown
         blocks = self._blocks.get((file.physical_hash, file.rows))
@@ -279,7 +282,10 @@ class GoneFiles:
         return True
 
     def first(self) -> tuple[int, int] | None:
-        """Return the first block whose files have not returned, and their number, else None."""
+        """Return the first block that removed files which have not returned, and how many.
+
+        The result is None if all files have returned.
+        """
         left = Counter(number for blocks in self._blocks.values() for number in blocks)
         return min(left.items(), default=None)
 
@@ -288,9 +294,9 @@ class GoneFiles:
 class _Added:
     """The files that a stretch of blocks added and that exist at its end, by path.
 
-    The reader has the rows up to ``seen``. ``is_whole`` says that it has no rows, and begins at the
-    first block: then removed files never existed for it. ``keeps_changelog`` says that one of the
-    blocks has a changelog.
+    The reader has the rows up to ``seen``. ``is_whole`` says that the reader has no rows, and
+    begins at the first block: then removed files never existed for it. ``keeps_changelog`` says
+    that one of the blocks has a changelog.
     """
 
     dataset: str
@@ -328,7 +334,8 @@ class _Added:
                 " rows that were read before with rows that were not",
                 f"{_ANEW} Run `dil compact` when readers have caught up.",
             )
-        # Otherwise the same rows would be read again, under new offsets.
+        # The new files of a compaction of read rows are left out, because the same rows would be
+        # read again, under new offsets.
 
     def cut(self, after: int, last: int) -> tuple[FileRows, ...]:
         """Return the rows of the files with offsets ``(after, last]``, in their order."""
@@ -384,8 +391,8 @@ class _Taken:
     def take(self, data: Slice) -> bool:
         """Return whether the reader continues to the end of this block.
 
-        The reader exceeds its limits for a block that removes files which it would read, because
-        these files may be deleted already.
+        The reader exceeds its limits for a block that removes files of earlier blocks which the
+        reader takes, because these files may be deleted already.
         """
         parts = data.parts or ()
         rows, paths = sum(part.rows for part in parts), {part.path for part in parts}
@@ -399,7 +406,7 @@ class _Taken:
         return True
 
     def _is_beyond(self, rows: int, files: int) -> bool:
-        """Return whether so many more rows and files are too many; the first block never is."""
+        """Return whether a block's rows and files exceed the limits; the first block's never do."""
         if not self.paths:
             return False
         is_long = self.most_rows is not None and self.rows + rows > self.most_rows
@@ -411,7 +418,7 @@ class _Taken:
 def _within(
     parts: tuple[FileRows, ...], end: Position, rows: int | None, files: int | None
 ) -> Position:
-    """Return the end of the first of these rows that fit the limits."""
+    """Return the position up to which a reader takes these rows without exceeding the limits."""
     taken = parts if files is None else parts[: max(1, files)]
     left = end.offset + 1 if rows is None else max(1, rows)
     last = NONE_YET

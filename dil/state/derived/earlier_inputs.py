@@ -1,4 +1,4 @@
-"""Refuses inputs that a derived dataset read before, if it cannot continue them as set up now.
+"""Refuses inputs that a derived dataset read before and cannot go on reading as set up now.
 
 The last data block only has the positions of the present inputs, so an input that was left out
 meanwhile would be read from its beginning: its rows would be doubled.
@@ -81,8 +81,9 @@ def refuse_other_reading(
 def _read_by_label(own: StoredInput, read: Sequence[InputSlice]) -> frozenset[str]:
     """Return the inputs of which only rows of closed timelabels were read.
 
-    The transform in force says it, too. Its block is read only if the last data block does not say
-    it, because an earlier release wrote it, or if the transform is newer than that block.
+    The last data block says this for each input, unless an earlier release wrote that block. The
+    transform in force says it, too. It is read only if the data block does not say it, or if the
+    transform is newer than the data block.
     """
     is_newer = (own.source_sequence or 0) > (own.data_sequence or 0)
     if is_newer or any(item.closed is None for item in read):

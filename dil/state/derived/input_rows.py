@@ -106,7 +106,8 @@ class InputReading:
         if self.reads_closed:
             parts = self._of_closed(dataset.parts_at(end))
         elif self.reads_whole:
-            parts, has_op = dataset.all_parts_at(end)  # queries may name its column ever after
+            # If a changelog was ever kept, queries may name its column ever after.
+            parts, has_op = dataset.all_parts_at(end)
         elif (changed := self.changed_files()) is not None:
             parts, has_op = one_after_the_other(file for _, file in changed), True
         elif self.chain.has_data_in(self.first, self.last):
@@ -152,11 +153,12 @@ class InputReading:
         return frozenset(found)
 
     def _came_for_read_labels(self) -> dict[str, int]:
-        """Return the labels that were closed before, and for which rows came, with the block.
+        """Return the labels that were closed before this part and got rows in it.
 
-        Such rows come from a run or a backfill under ``ms.timelabel.close=never``, which does not
-        look at the books. The work does not grow with the labels that are closed: the first change
-        since says whether a label was closed, and the books as they are now say it of the others.
+        Each label comes with the newest block that brought rows for it. Such rows come from a run
+        or a backfill under ``ms.timelabel.close=never``, which does not look at the books. The work
+        does not grow with the number of closed labels: if a label was closed or reopened since, the
+        first of these changes shows whether it was closed before; else the present books show it.
         """
         came = self._came_labels()
         if not came or self.chain.last_until(self.first, (CLOSE_BOOKS,)) is None:

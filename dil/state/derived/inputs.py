@@ -1,7 +1,7 @@
 """The input chains of derived datasets, read from the same store by indexed queries.
 
-Blocks never change and a chain has no branches, so one block is an ancestor of another if both are
-in the chain and its sequence is smaller (V34).
+Blocks never change and a chain has no branches. So of two blocks in a chain, the block with the
+smaller sequence is an ancestor of the other block (V34).
 """
 
 from __future__ import annotations
@@ -170,7 +170,10 @@ class StoredInput(InputChain):
         return min((each for each in found if each is not None), default=None)
 
     def last_until(self, sequence: int, kinds: Sequence[str]) -> int | None:
-        """Return the last sequence, up to ``sequence``, of the first of ``kinds`` that occurs."""
+        """Return the sequence of the last block, up to ``sequence``, of one kind.
+
+        The kind is the first of ``kinds`` that has a block there; None if none of them has one.
+        """
         for kind in kinds:
             found = _only(self.tx.row(LAST_OF_KIND, self.dataset_id, kind, sequence))
             if found is not None:

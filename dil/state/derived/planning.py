@@ -23,8 +23,8 @@ from dil.state.databases.database import Row, Transaction
 from dil.state.derived.inputs import DATA_EVENTS, StoredInput, require_input
 from dil.state.derived.removed_files import end_with_files
 
-# Sequences of an empty chain: head, newest block with data, with a transform, with a schema, of
-# all.
+# The row of an empty chain: the head's hash, the sequences of the newest blocks with data, with a
+# transform and with a schema, and the head's sequence.
 _NO_CHAIN: Row = ("", None, None, None, -1)
 _SHAPE_EVENTS = ("SetDataSchema", "SetTransform")
 
@@ -57,10 +57,10 @@ NO_LIMITS = SliceLimits()
 class QueryPlan:
     """A transaction planned on the head ``head``; ``head_sequence`` is -1 if the chain is empty.
 
-    ``event`` has all members that a writer must copy (C1 to C5), the inputs' slices, and the
-    watermark raised to ``watermark_limit`` unless the caller sets it. The caller replaces
-    ``new_data`` and ``new_checkpoint``, and lowers ``new_watermark`` if necessary.
     ``watermark_limit`` is the least watermark of the inputs (V38), None while an input has none.
+    ``event`` has all members that a writer must copy (C1 to C5), the inputs' slices, and a
+    watermark that is raised to ``watermark_limit``. The caller replaces ``new_data`` and
+    ``new_checkpoint``, and lowers ``new_watermark`` if necessary.
     """
 
     head: str
@@ -166,7 +166,7 @@ def _taken(
 def _end(chain: StoredInput, item: InputSlice, first: int, limits: SliceLimits) -> int:
     """Return the sequence of the slice's last block, at least ``first``.
 
-    The end exceeds the limits, or a new schema, if files would otherwise be gone.
+    The end is beyond the limits, or beyond a new schema, if files of a shorter slice were removed.
     """
     end = _before_new_shape(chain, first)
     end = min(end, max(first, limits.until.get(chain.dataset_id, end)))
@@ -180,8 +180,8 @@ def _end(chain: StoredInput, item: InputSlice, first: int, limits: SliceLimits) 
 def _before_new_shape(chain: StoredInput, first: int) -> int:
     """Return the head, or the block before the first change of schema or transform.
 
-    A change before all data of the slice does not end it: all its rows have the new schema, and a
-    slice that ended there would always be empty.
+    A change before the first data of the slice does not end the slice: all rows of the slice have
+    the new schema, and a slice that ended before the change would always be empty.
     """
     newest = max(chain.schema_sequence or 0, chain.source_sequence or 0)
     data = chain.first_after(first, DATA_EVENTS) if newest > first else None

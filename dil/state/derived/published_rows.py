@@ -1,7 +1,8 @@
 """Finds, in a dataset's own chain, the rows whose event time may be at or after an instant.
 
 Each block of a dataset that leaves out repeats has the greatest event time of all rows so far. So
-blocks are read backwards from the newest, up to the first after which all rows are older.
+blocks are read from the newest backwards, until one has a greatest event time before the instant:
+its rows, and the rows of all blocks before it, are older.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def rows_since(
     """
     end = dataset.at(sequence)
     after = NONE_YET
-    transform = sequence + 1  # its own block; older blocks may have another one
+    transform = sequence + 1  # block of the transform in force; older blocks may have another one
     for number, event in _newest_first(dataset.chain, sequence):
         # Times that are unknown, or of another column, show nothing about older blocks.
         if event.last_event_ms is None:

@@ -1,4 +1,4 @@
-"""Finds the end of a slice that was cut, so that all its files still exist.
+"""Moves the end of a slice that was cut to the first block at which all its files still exist.
 
 A block after the cut, such as a compaction, may have removed files that the slice would read: then
 these files are deleted, and the slice continues to that block. Each act that removes files is

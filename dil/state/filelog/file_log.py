@@ -5,9 +5,10 @@ SQLite tables in memory. A transaction runs on these tables and then creates the
 writer that creates a number first has committed, and no other can create it again. That file is the
 one compare-and-swap for blocks, work units, intent and lease (docs/adr/0003-file-log.md).
 
-A log of an older format is upgraded by an entry of the present one: earlier releases refuse that
-entry, so the writer that creates its number first has upgraded, or continued under the old format.
-Later entries go to a new generation, and the journal that ended is the copy of the old log.
+A log of an older format is upgraded by an entry of the present format, which earlier releases
+refuse. If another writer creates an entry of the same number first, the log continues under the old
+format. After an upgrade, entries go to a new generation, and the journal that ended is the copy of
+the old log.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from dil.storage import LocalFilesystem, filesystem_for
 
 ENTRIES_PER_SNAPSHOT = 100
 _BYTES_PER_SNAPSHOT = 4 * 1024 * 1024
-_REPLAY_COST = 16  # replaying a byte of the journal takes as long as so many bytes of a snapshot
+_REPLAY_COST = 16  # replaying a byte of the journal takes as long as loading so many of a snapshot
 _BYTES_PER_ENTRY = 1024 * 1024  # opening a small file takes as long as reading so many bytes
 _RACES = 30
 _LONGEST_PAUSE_S = 0.2
@@ -124,7 +125,7 @@ class FileLogDatabase(Database):
                 self._keep_up()
 
     def _begun(self, *, upgrades: bool) -> Transaction:
-        """Begin a transaction on the newest state; with ``upgrades`` it has the new tables."""
+        """Begin a transaction on the newest state; if ``upgrades``, it has the new tables."""
         replica = self._caught_up()
         tx = replica.begin()
         if upgrades and replica.format < tables.FORMAT:
@@ -173,8 +174,8 @@ class FileLogDatabase(Database):
     def _caught_up(self) -> Replica:
         """Return the state after the last present entry.
 
-        The snapshots are listed last: entries are deleted only below a snapshot, so if no snapshot
-        is newer than the state, no entry that the state lacks was deleted.
+        The snapshots are listed last. Entries are deleted only below a snapshot, so if no snapshot
+        is newer than the state, all entries after the state still exist.
         """
         for _ in range(_STARTS):
             # The state is only kept if all went well: an error must be found again.
@@ -200,8 +201,8 @@ class FileLogDatabase(Database):
     def _loaded(self) -> Replica:
         """Return the newest sound snapshot; the empty store if there is none at all.
 
-        ``_folder`` is then its generation. A generation without a sound snapshot is reached by
-        replaying the earlier generation.
+        ``_folder`` is then the snapshot's generation. A generation without a sound snapshot is
+        reached by replaying the earlier generation.
         """
         self._bytes_since = 0
         names = self._first.snapshot_names()

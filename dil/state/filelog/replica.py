@@ -182,7 +182,7 @@ class Replica:
             self.roll_back()
 
     def _begin_as(self, number: int) -> None:
-        """Turn the empty store into one of an older format, that of the log's first entry."""
+        """Turn the empty store into an empty store of the older format of the log's first entry."""
         for name in set(tables.names(tables.SQLITE)).difference(
             tables.names(tables.SQLITE, number=number)
         ):
@@ -256,7 +256,7 @@ def of_another_job(place: str, found: str, job: str) -> StateError:
 
 @contextmanager
 def _few_steps(connection: sqlite3.Connection, place: str) -> Iterator[None]:
-    """Stop the statements of an entry that run without end, which only an edited entry has.
+    """Stop statements of an entry that run without end; only an edited entry has such statements.
 
     Raises:
         StateError: they took more steps of SQLite's machine than any entry of ours needs.

@@ -98,7 +98,7 @@ def _require_free(row: Row, job: str, now: int) -> None:
         return
     advice = WAIT
     if not is_in_sight(found):
-        # A holder on this host is known to be alive.
+        # This process cannot see whether the holder runs. A holder that it sees is alive.
         advice += f" If that host crashed, the lease expires at {watermark_text(row[7])}."
     raise LeaseHeldError(
         f"job {json.dumps(job)} is being run by {found.run_id}: process {found.pid} on "

@@ -18,7 +18,7 @@ from dil.state.runs.intent_codec import decode_intent, intent_pieces
 class JobCounters:
     """The counters of one job, in one row.
 
-    ``shape`` is the text of from, zone and partition type, ``era`` counts its changes.
+    ``shape`` is a text of the watermark's ``from``, zone and partition; ``era`` counts its changes.
     ``last_rows`` is the number of rows of the last run that published any.
     """
 

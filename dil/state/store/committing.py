@@ -127,7 +127,7 @@ def _append_query(tx: Transaction, job: str, commit: Commit, step: QueryStep) ->
 
 
 def _source(commit: Commit) -> JsonObject:
-    """Return the chain's members about the source, for a stream with its epoch."""
+    """Return the chain's members about the source; for a stream they include its epoch."""
     source: dict[str, JsonValue] = {
         "sourceName": commit.source_name,
         "configDigest": commit.config_digest,

@@ -162,7 +162,7 @@ class SqlStateStore(StateStore):
                 details.change_checkpoint(tx, self._job, LAST_PUBLISH, facts)
 
     def replace_intent(self, lease: Lease, intent: Intent) -> None:
-        """Replace the pending intent of the same run by the rest of it."""
+        """Replace the pending intent of the same run by the part of it that is still to be done."""
         run_rows.check_commit(intent.commit)
         with self._database.write() as tx:
             leases.require_newest(tx, self._job, lease)

@@ -39,8 +39,8 @@ class Spans:
 def contradicts(spans: Spans, tile: Interval, earlier_end: int | None) -> bool:
     """Return whether a tile shows that the spans belong to another grid of partitions.
 
-    A partition that starts newly inside a span, or crosses one of its ends, cannot belong to the
-    same grid: then the spans say nothing about the present partitions and are dropped.
+    A new partition that starts inside a span, or crosses one of its ends, cannot belong to the same
+    grid: then the spans say nothing about the present partitions and are dropped.
     """
     return any(_crosses(span, tile, earlier_end) for span in (spans.main, spans.tail))
 

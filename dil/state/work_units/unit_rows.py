@@ -140,7 +140,7 @@ class UnitIndex:
     def leave_out(
         self, skipped: Iterable[WorkUnitOutcome], sequence: int, changes: UnitChanges
     ) -> None:
-        """Record in ``changes`` work units that no run reads; a known work unit stays as it is."""
+        """Record work units that no run reads as skipped; a known work unit stays as it is."""
         for outcome in sorted(skipped, key=lambda each: (each.unit_key, each.low)):
             if read_row(self._tx, self._job, outcome.signature) is not None:
                 continue
@@ -216,7 +216,8 @@ class UnitIndex:
 def tile_end(row: UnitRow) -> int | None:
     """Return the end, epoch ms UTC, of the time that a work unit covers.
 
-    A skipped unit covers its whole window. None if the work unit neither succeeded nor was skipped.
+    A skipped work unit covers its whole partition. The end is None if the work unit neither
+    succeeded nor was skipped.
     """
     if row.status == SKIPPED:
         return row.expected_high
