@@ -53,8 +53,8 @@ def check_readable(path: str) -> None:
     """Refuse a job file that is missing or a folder.
 
     Raises:
-        ConfigError: the file is missing or a folder; the error suggests a similar name of the
-            folder.
+        ConfigError: the file is missing or a folder; the error suggests a file with a similar name
+            in the same folder.
     """
     target = Path(path)
     if target.is_dir():
@@ -68,7 +68,7 @@ def check_readable(path: str) -> None:
 
 
 def _where_it_is_not(folder: Path) -> str:
-    """Return the folder that lacks a job file, as advice."""
+    """Return the advice that names the folder in which a job file was not found."""
     try:
         searched = folder.absolute()
     except FileNotFoundError:

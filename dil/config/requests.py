@@ -69,7 +69,7 @@ def check_parameters(values: Properties, planning: PlanningSpec, findings: Findi
     _check_self_references(values, overlaid, findings)
     known = {name for unit in units for name in unit}
     known |= {parameter.name for parameter in values.section(ParametersSection).parameters}
-    is_readable = findings.is_sound(STATEMENT)  # the connector's problems with it come first
+    is_readable = findings.is_sound(STATEMENT)  # else the connector has reported the statement
     for use in _uses(values):
         for name in _missing(use, known) if use.key != STATEMENT or is_readable else ():
             report = findings.problem if use.is_vital else findings.notice
@@ -114,7 +114,7 @@ def _members(planning: PlanningSpec, values: Properties) -> tuple[frozenset[str]
 
 
 def _overlaid(units: tuple[frozenset[str], ...]) -> frozenset[str]:
-    """Return the names of the parameters that never count, because every unit has such a member."""
+    """Return the names that are members of every unit: a parameter of such a name never counts."""
     return frozenset.intersection(*units) if units else frozenset()
 
 
@@ -213,7 +213,7 @@ def _check_form(parameter: Parameter, findings: Findings) -> None:
 
 
 def _check_page_values(values: Properties, overlaid: frozenset[str], findings: Findings) -> None:
-    """Report parameters that get their value from the page before, if no page gives one."""
+    """Report parameters that get their value from the previous page, if no page gives a value."""
     if not findings.is_sound(PAGES, SESSION):
         return
     lacking = _page_types_without_value(values)
