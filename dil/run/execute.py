@@ -108,7 +108,10 @@ def _resumable(run: ActiveRun, planned: PlannedRun) -> dict[str, str]:
 
 
 def _watch(run: ActiveRun, units: int) -> Callable[[Sequence[TaskReport]], Failure | None]:
-    """Return the observer that shows progress, and stops a run that lost its lease or all hope."""
+    """Return the observer of a run, which shows its progress, and says if it has to stop.
+
+    A run has to stop if it lost its lease, or if its remaining work units would fail, too.
+    """
     threads = run.job.running.threads
     early_stop = EarlyStop()
     failed = rows = size = 0
