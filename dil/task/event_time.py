@@ -70,8 +70,8 @@ class EventRows:
     ) -> None:
         """Keep the settings by which rows are judged; ``now_ms`` is the run's now, epoch ms UTC.
 
-        ``known_schema`` is the dataset's schema, of which rows may lack a column. ``late`` takes
-        late rows under ms.late.action=side_table.
+        ``known_schema`` is the dataset's schema; rows may lack columns of it. ``late`` takes late
+        rows under ms.late.action=side_table.
         """
         self._spec = spec
         self._effective = context.effective
@@ -319,7 +319,7 @@ class TimesOfRows:
 def new_rows_of(
     job: Job, context: EventContext, unit: WorkUnit, known_schema: str
 ) -> NewRows | None:
-    """Return what measures a work unit's new rows; None if the run does not measure lateness."""
+    """Return the measure of a work unit's new rows; None if the run does not measure lateness."""
     if job.events is None or context.meter is None:
         return None
     return NewRows(

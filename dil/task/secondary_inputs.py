@@ -25,7 +25,7 @@ def secondary_access(job: Job) -> SecondaryAccess:
 
 
 def authentication_reader(job: Job) -> Callable[[], Mapping[str, Secret]] | None:
-    """Return what reads the authentication input again (rule S11), None if there is no input."""
+    """Return the function that rereads the authentication input (rule S11); None without input."""
     if not job.has_input("authentication"):
         return None
     return partial(read_authentication, job.secondary, secondary_access(job))
