@@ -1,4 +1,4 @@
-"""The public Python face: plan a job, read a text of time, follow event times, run a job.
+"""The public Python interface: plan a job, parse an instant, follow event times, run a job.
 
 ``plan``, ``parse_instant`` and ``event_watermark`` read no files, no clock, no Spark.
 ``run`` does what ``dil run`` does, for a notebook or an orchestrator.
