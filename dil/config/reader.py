@@ -171,9 +171,9 @@ def _include(
 def written_values(path: str | Path, overrides: Mapping[str, str]) -> dict[str, str]:
     """Return the text of every key as it was written, under that key and its present name.
 
-    ``${...}`` stays as it is, so no value comes from the environment. A text that is or may hold a
-    secret becomes ``***``, also the text of an unknown key, which may be misspelled. Long texts are
-    cut. Never raises: a file that cannot be read has no values.
+    ``${...}`` stays as it is, so no value comes from the environment. A text becomes ``***`` if it
+    is a secret or may hold one; so does the text of an unknown key, because the key may be
+    misspelled. Long texts are cut. Never raises: a file that cannot be read has no values.
     """
     try:
         entries = with_overrides(read_job(str(path), Findings()), overrides)

@@ -426,7 +426,7 @@ def _check_progress(
 def check_secondary_input(values: Properties, folder: Path, findings: Findings) -> None:
     """Refuse whole files as payload, and places that cannot be read.
 
-    Planning alone does not need this: its caller brings the rows.
+    Planning alone does not need this check: the caller passes the rows.
     """
     system = values.section(FileSystemsSection).every
     name = known_name(PluginKind.CONNECTOR, values.section(JobSection).source_class)
