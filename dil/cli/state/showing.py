@@ -188,7 +188,7 @@ def _inputs(view: _View) -> Sequence[JsonObject]:
 
 
 def _place(item: JsonObject) -> JsonObject:
-    """Return up to which block and offset an input is read; the offset is None before any row."""
+    """Return up to which block and offset an input is read; without rows the offset is None."""
     offset = item.get("newOffset")
     return {
         "dataset": item.get("datasetId"),
