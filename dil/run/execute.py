@@ -94,7 +94,7 @@ def _run_tasks(run: ActiveRun, planned: PlannedRun) -> Execution:
 
 
 def _resumable(run: ActiveRun, planned: PlannedRun) -> dict[str, str]:
-    """Return the page logs of earlier runs, from which work units resume, by signature."""
+    """Return, by signature, the page log of an earlier run from which a work unit resumes."""
     job = run.job
     if job.running.page_commit_s is None:
         return {}

@@ -1,4 +1,4 @@
-"""Runs measure how late the rows of a job come, and keep it in the checkpoint ``lateness``."""
+"""Measures how late the rows of a job come; the checkpoint ``lateness`` keeps the measures."""
 
 from __future__ import annotations
 

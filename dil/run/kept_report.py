@@ -62,7 +62,7 @@ class KeptOutcome:
 
     ``rows_beside`` counts the rows that went to the table of late rows beside the dataset. If the
     run was a micro-batch of a stream, ``batch`` describes it, and ``stream`` is the run id of the
-    stream; else they are None and empty.
+    stream; else ``batch`` is None, and ``stream`` is empty.
     """
 
     seconds: float | None = None

@@ -61,7 +61,7 @@ def take_lease(job: Job, store: StateStore, run_id: str, wait_s: float) -> Lease
 
 @contextlib.contextmanager
 def leased(job: Job, store: StateStore, verb: str, clock: Callable[[], int]) -> Iterator[Lease]:
-    """Hold the job's lease for an operator's act, which the run id of the lease names.
+    """Hold the job's lease for an operator's act; the run id of the lease names the act.
 
     Args:
         job: The job.

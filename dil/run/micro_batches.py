@@ -128,7 +128,10 @@ class MicroBatches:
         return summary(self._run, status)
 
     def reset(self) -> None:
-        """Stop the Spark session, in case it made a micro-batch fail; the next starts a new one."""
+        """Stop the Spark session, in case it made a micro-batch fail.
+
+        The next micro-batch starts a new session.
+        """
         self._run.executors.close()
 
     def _learn(self, done: Plan) -> None:
