@@ -269,7 +269,7 @@ class EventRows:
     ) -> pa.RecordBatch:
         """Return the batch with the two columns of lateness, if the job asks for them.
 
-        ``late`` is None for rows that are not judged, whose columns are null.
+        If the rows are not judged, ``late`` is None and both columns are null.
         """
         if self._spec.late_action != "flag":
             return batch

@@ -17,7 +17,7 @@ from dil.storage import filesystem_for
 
 
 def secondary_access(job: Job) -> SecondaryAccess:
-    """Return the reader of a job's secondary inputs, which also decrypts texts in them."""
+    """Return the reader of a job's secondary inputs; the reader also decrypts texts in them."""
     passwords = tuple(password.reveal() for password in job.keys.passwords)
     resolver = SecretResolver({}, Path(), passwords, job.keys.strong)
     limits = InputLimits(job.extraction.memory_bytes, job.secondary.most_bytes)
