@@ -129,7 +129,10 @@ def _found_in(text: str, secrets: Iterable[str]) -> list[str]:
 
 
 def _is_any_in(needles: Iterable[tuple[str, ...]], texts: Iterable[str]) -> bool:
-    """Return whether a text contains a form of its kind; both are in the same order of kinds."""
+    """Return whether a text contains a form of its kind.
+
+    ``needles`` has the forms of each kind, and ``texts`` the text of each kind in the same order.
+    """
     return any(
         needle in text
         for forms, text in zip(needles, texts, strict=True)
