@@ -244,7 +244,7 @@ def _page_types_without_value(values: Properties) -> dict[str, str]:
 def _check_self_references(values: Properties, given: frozenset[str], findings: Findings) -> None:
     """Refuse a parameter that needs its own value (rule G33), unless every unit gives that value.
 
-    Only the names of whole parameters have values, not the names inside type object.
+    Only whole parameters have values; names inside a parameter of type ``object`` have none.
     """
     last = {parameter.name: parameter for parameter in values.section(ParametersSection).parameters}
     for name, parameter in last.items():

@@ -47,7 +47,7 @@ _EXAMPLES = {
 RETENTION, STATE, PUBLISHED, LOG = "ms.retention", "state.store", "publish.dir", "log"
 ASIDE = "aside"
 _RETAINED = (STATE, PUBLISHED, LOG, ASIDE)
-# Records without a period are kept. DIL names other periods, and never acted on them.
+# Records without a period are kept. LinkedIn's DIL names other periods, and never acted on them.
 _RETENTION = {STATE: 90 * DAY_MS}
 
 
