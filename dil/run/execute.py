@@ -108,7 +108,7 @@ def _resumable(run: ActiveRun, planned: PlannedRun) -> dict[str, str]:
 
 
 def _watch(run: ActiveRun, units: int) -> Callable[[Sequence[TaskReport]], Failure | None]:
-    """Return the observer of a run, which shows its progress, and says if it has to stop.
+    """Return the observer of a run, which shows the progress and says why the run has to stop.
 
     A run has to stop if it lost its lease, or if its remaining work units would fail, too.
     """

@@ -36,7 +36,8 @@ class PlannedRun:
         plan: The due work units.
         history: The readings of earlier runs.
         secondary: The rows of secondary inputs.
-        listed: The units that the source lists; None if a file may be read more than once.
+        listed: The units that the source lists, if each of its files is read once; else, and for
+            the caller's plan, empty.
         gone: Signatures of files that failed earlier and that the source no longer lists.
         remainders: Unread parts of partitions that would look read after a backfill.
         adopted: Reports of work units that earlier runs staged.
