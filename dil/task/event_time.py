@@ -319,7 +319,7 @@ class TimesOfRows:
 def new_rows_of(
     job: Job, context: EventContext, unit: WorkUnit, known_schema: str
 ) -> NewRows | None:
-    """Return the measure of a work unit's new rows; None if the run does not measure lateness."""
+    """Return the object that measures new rows of a work unit; None if the run measures none."""
     if job.events is None or context.meter is None:
         return None
     return NewRows(
