@@ -162,7 +162,7 @@ class Destination(ABC):
         return ()
 
     def missing(self) -> PublishedFile | None:
-        """Return the file that stands for all rows that a run did not read.
+        """Return the file that stands for all rows that a run did not read; by default None.
 
         A commit that removes this file deletes all rows whose keys the commit lacks. The method is
         for a destination that itself finds these rows.
