@@ -1,4 +1,4 @@
-"""The public Python face: plan a job, read a text of time, follow event times, run a job.
+"""The public Python interface: plan a job, parse an instant, follow event times, run a job.
 
 ``plan``, ``parse_instant`` and ``event_watermark`` read no files, no clock, no Spark.
 ``run`` does what ``dil run`` does, for a notebook or an orchestrator.
@@ -119,10 +119,10 @@ def run(
     """Run a job once, as ``dil run`` does; return its report, also when the run failed.
 
     This installs no signal handlers and never ends the process. A Spark session that the caller
-    made is used and left running; a session that the run had to start is stopped with its JVM. It
-    may be called from any thread, and several times in one process. A KeyboardInterrupt while tasks
-    run is reported as an interrupted run (exit code 130); at other times it passes through. In both
-    cases the next run recovers.
+    made is used and left running; a session that the run had to start is stopped with its JVM. This
+    function may be called from any thread, and several times in one process. A KeyboardInterrupt
+    while tasks run is reported as an interrupted run (exit code 130); at other times it passes
+    through. In both cases the next run recovers.
 
     Args:
         conf: The job file.

@@ -9,7 +9,7 @@ import sys
 def leave_working_directory() -> None:
     """Remove the working directory from the import path, where ``python -m`` puts it first.
 
-    It stays if it is the folder that has this package: a checkout that is not installed.
+    The directory stays if it contains this package, as in a checkout that is not installed.
     """
     if sys.flags.safe_path:
         return

@@ -14,7 +14,7 @@ import sys
 def _make_importable() -> None:
     """Replace this file's folder on the import path by the one above it.
 
-    Python puts a script's own folder first. If this is the package itself, any library that imports
+    Python puts a script's own folder first. If that folder is the package, any library that imports
     ``operator`` or ``secrets`` would find ``dil/operator`` or ``dil/secrets``. So before this call,
     only modules are imported that Python loads at its start.
     """

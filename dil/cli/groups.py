@@ -25,7 +25,7 @@ class LazyGroup(click.Group):
         self,
         *,
         places: Mapping[str, tuple[str, str]] | None = None,
-        **options: Any,  # those of click.Group
+        **options: Any,  # the options of click.Group
     ) -> None:
         self._places = places or {}
         listed = [

@@ -60,7 +60,7 @@ class Invocation:
         return self._redact(text)
 
     def located(self, error: BaseException) -> BaseException:
-        """Return the error with file and line for the properties of the job that it names."""
+        """Return the error with file and line of the job's properties that the error names."""
         if self._job is None or not isinstance(error, DilError):
             return error
         places = self._job.properties.origin

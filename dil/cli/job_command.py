@@ -131,7 +131,7 @@ def refuse_derived(job: Job, command: str, instead: str) -> None:
 
 
 def _log(invocation: Invocation, secrets: tuple[Secret, ...]) -> None:
-    """Start the log, or let it go on; it masks these secrets."""
+    """Configure the log, which masks these secrets; a later call replaces the configuration."""
     level = "DEBUG" if invocation.verbose else "WARNING" if invocation.quiet else "INFO"
     logs.configure(level=level, json_lines=invocation.json_log, stream=sys.stderr, secrets=secrets)
 

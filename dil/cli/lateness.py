@@ -101,7 +101,7 @@ def _lines(job: Job, meter: LatenessMeter) -> Iterator[str]:
 
 
 def _telling(costs: Iterable[GraceCost], chosen: int | None) -> Iterator[GraceCost]:
-    """Yield costs up to the shortest grace period that misses no row, and up to the chosen one."""
+    """Yield costs, up to the first grace period that misses no row and is at least ``chosen``."""
     for each in costs:
         yield each
         if not each.missed and (chosen is None or each.days >= chosen):

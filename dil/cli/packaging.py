@@ -24,7 +24,7 @@ _EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)""")
 
 
 def write_code(target: Path, extra: Iterable[Path] = ()) -> int:
-    """Write our packages, their metadata and the user's own modules; return how many files.
+    """Write our packages, their metadata and the user's modules; return the number of files.
 
     Raises:
         WriteError: the zip cannot be written, or a module cannot be read.
@@ -122,7 +122,7 @@ def _collect(name: str, extras: frozenset[str], found: dict[str, frozenset[str]]
 
 
 def _is_installed(name: str) -> bool:
-    """Return whether a library is installed; a missing one is for another platform."""
+    """Return whether a library is installed; a missing library belongs to another platform."""
     try:
         metadata.distribution(name)
     except metadata.PackageNotFoundError:

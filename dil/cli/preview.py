@@ -112,7 +112,7 @@ def _places(job: Job, now_ms: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _PreviewCommand:
-    """A request to the source, and the way to show it: completely, with secrets masked."""
+    """A command that asks the source, and shows whole requests with masked secrets."""
 
     call: JobCall
     now: str | None

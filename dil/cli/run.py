@@ -40,7 +40,7 @@ class _ReportingCommand(click.Command):
         info_name: str | None,
         args: list[str],
         parent: click.Context | None = None,
-        **extra: Any,  # those of click
+        **extra: Any,  # settings of click
     ) -> click.Context:
         """Parse the arguments; if ``--json`` is given, report a mistake in them as JSON, too.
 

@@ -58,7 +58,7 @@ def stoppable() -> Iterator[Stop]:
     """Let the first SIGINT or SIGTERM end a stream between two micro-batches.
 
     The second signal raises ``Interruption``, which stops the micro-batch; the third signal ends
-    the process at once. Use this inside ``interruptible``, because it replaces those handlers.
+    the process at once. Use this inside ``interruptible``, whose handlers it replaces.
     """
     stop, inner = Stop(), _Handler()
 

@@ -31,7 +31,7 @@ _WITHOUT = "nothing was changed; --yes does it"
 
 
 class _ListingGroup(LazyGroup):
-    """A group that lists labels if the first argument is no verb, not even a misspelt one."""
+    """A group that lists labels unless the first argument is a verb or a misspelt verb."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert the verb ``list`` if the arguments leave it out."""
@@ -190,7 +190,7 @@ def _reopens_books(call: JobCall, labels: Sequence[str]) -> bool:
 def _has_table(job: Job) -> bool:
     """Return whether the registry of a database lists the labels.
 
-    It also does so for an events table if the job keeps no books.
+    If the job keeps no books, the registry also lists the labels of an events table.
     """
     warehouse = job.publishing.warehouse
     has_labels = warehouse is not None and warehouse.labels is not None

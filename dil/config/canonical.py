@@ -127,7 +127,7 @@ def _replace(
 
 
 def _move(entry: Entry, name: str, text: str, known: dict[str, Entry], findings: Findings) -> bool:
-    """Put an entry under another name; return whether it agrees with an entry of that name."""
+    """Put an entry under another name; return False if that name has another value already."""
     present = known.get(name)
     if present is not None and present.text.strip() != text.strip():
         findings.problem(

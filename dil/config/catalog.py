@@ -42,7 +42,7 @@ _HTTP = re.compile(r"https?://\S+")
 
 @dataclass(frozen=True, slots=True)
 class CatalogSection(Section):
-    """The catalog's table of a dataset."""
+    """The catalog, and the table under which it registers the dataset."""
 
     type: Annotated[Literal["none", "hive", "glue"], ONE_OF] = prop(
         "ms.catalog.type",

@@ -82,7 +82,7 @@ def check_columns(values: Properties, plugins: Plugins, findings: Findings) -> N
 
 
 def _named(values: Properties, *, is_merged: bool) -> Iterator[tuple[str, str]]:
-    """Yield properties with the columns that they name, each once."""
+    """Yield each property that names columns, once with each column that it names."""
     dataset = values.section(DatasetSection)
     several: dict[str, tuple[str, ...]] = {
         KEYS: dataset.primary_keys,
@@ -98,7 +98,7 @@ def _named(values: Properties, *, is_merged: bool) -> Iterator[tuple[str, str]]:
 
 
 def _column_of(text: str, columns: Mapping[str, object]) -> str:
-    """Return the column that a name or a path leads into; the text itself if it is not a path."""
+    """Return the first step of a path; a column's name, and any other text, stays unchanged."""
     if text in columns:
         return text
     try:

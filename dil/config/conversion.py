@@ -285,7 +285,10 @@ def _cleansed(names: Sequence[str], cleansing: SchemaCleansing) -> list[str]:
 
 
 def _find(names: Sequence[str], schema: Schema) -> Column | str:
-    """Return the column at a path; else why there can be none; empty text if it is just absent."""
+    """Return the column at a path, or else a text that says why nothing there can be encrypted.
+
+    The text is empty if the schema merely lacks the column.
+    """
     data_type: DataType = RecordType(schema)
     column = Column("", data_type)
     for index, name in enumerate(names):

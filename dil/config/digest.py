@@ -31,8 +31,8 @@ def digest(entries: Mapping[str, Entry], publishing: PublishingSpec, writing: Wr
     The digest leaves out properties that only control the run: threads, retries, state, lease,
     logs, pacing. Blanks and line ends of JSON values do not count. A property whose value is its
     default is left out, even if it is written, so that new properties change no digest. The place
-    and the mode of publishing count as they were resolved: a relative path means another place
-    after the job file moves, and several properties together choose the folder and the mode.
+    and the mode of publishing enter the digest in resolved form: a relative path means another
+    place after the job file moves, and several properties together choose the folder and the mode.
     """
     document: JsonObject = {
         "properties": dict(sorted(_properties(entries))),

@@ -257,7 +257,7 @@ def old_names(name: str) -> tuple[str, ...]:
 
 
 def related(name: str) -> tuple[str, ...]:
-    """Return related properties: named in the text, naming this property, or neighbours."""
+    """Return the properties that this property's text names, those that name it, and neighbours."""
     named = [each for each in _NAMED.findall(TABLE[name].meaning) if each in TABLE]
     naming = [entry.name for entry in TABLE.values() if f"`{name}`" in entry.meaning]
     found = dict.fromkeys([*named, *naming])

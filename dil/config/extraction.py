@@ -39,7 +39,7 @@ _FOLLOWED = {
 def extraction_spec(
     values: Properties, extractor: ClassRef, preprocessors: tuple[PreprocessorSpec, ...] = ()
 ) -> ExtractionSpec:
-    """Return the extraction part of a job: how responses become rows and pages are walked."""
+    """Return the extraction part of a job: how pages are requested, and responses become rows."""
     section = values.section(ExtractionSection)
     paging, schema = values.section(PagingSection), values.section(SchemaSection)
     dataset = values.section(DatasetSection)

@@ -107,7 +107,7 @@ class Findings:
         """Return the notices that do not follow from a problem.
 
         If a notice is about a property with a problem, or names that property, the check saw only
-        the property's default; so it is if the property stands in the file under a wrong name.
+        the property's default. The same is true of a property that the file has under a wrong name.
         """
         wrong = {problem.key for problem in self.problems} - {""}
         unknown = [problem.fix for problem in self.problems if problem.what == UNKNOWN]

@@ -148,6 +148,6 @@ def _writing(spec: WritingSpec) -> str:
 
 
 def _member(kind: str, word: str) -> str:
-    """Return the former ``repr`` of a member of an enum, whose name was its word in capitals."""
+    """Return the former ``repr`` of an enum member, which was named by its word in capitals."""
     text = str(word)
     return f"<{kind}.{text.upper()}: {text!r}>"

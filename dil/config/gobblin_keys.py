@@ -1,8 +1,8 @@
 """Keys of Gobblin, its launchers and metrics: real job files set them, without effect here.
 
-Source: Gobblin's ``ConfigurationKeys`` and the ``.pull`` files of DIL. These keys steer how Gobblin
-runs a job, not which rows Gobblin writes. Keys that decide about the rows stay unknown, so that a
-warning names them.
+Source: Gobblin's ``ConfigurationKeys`` and the ``.pull`` files of LinkedIn's DIL. These keys steer
+how Gobblin runs a job, not which rows Gobblin writes. Keys that decide about the rows stay unknown,
+so that a warning names them.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from dil.config.findings import Findings
 from dil.model.suggestions import suggestion
 
 _TOKEN = re.compile(r"\$\{([^{}]*)\}")
-# References that double at each step would take all memory; no job file needs as much.
+# References that double at each step would take all memory; no job file needs a longer text.
 _LONGEST = 2**24
 _DEEPEST = 100
 

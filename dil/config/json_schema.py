@@ -181,7 +181,7 @@ def _node(prefix: str, names: Iterable[str]) -> JsonObject:
 
 
 def _others(prefix: str, names: Iterable[str]) -> JsonObject:
-    """Return the schema of an object's other keys, of plug-ins and other programs."""
+    """Return the schema of an object's other keys: keys of plug-ins and of other programs."""
     if prefix == OWN_PREFIX:
         return {"additionalProperties": False, "patternProperties": {r"^x(\.|$)": True}}
     if prefix:

@@ -89,7 +89,7 @@ def _member(node: yaml.Node, name: str) -> tuple[yaml.Node, yaml.Mark] | None:
 
 
 def _by_name(root: yaml.Node, name: str) -> tuple[yaml.Node, yaml.Mark] | None:
-    """Return the last item of an array that has a name.
+    """Return the last item of an array that has a name, None if no item has it.
 
     If two items have the same name, the last one is wrong.
     """

@@ -59,7 +59,7 @@ _FILE_EACH = "ms.output.file.per.work.unit"
 _PATH = "writer.file.path"
 _LABEL_FOLDERS = frozenset("ymdhn")
 _REPLACING = (PublishMode.REPLACE, PublishMode.WINDOW_REPLACE, PublishMode.MERGE)
-# An operation means the first of its modes, unless the job sets the mode, too.
+# An operation stands for the first of its publish modes, unless the job sets the mode, too.
 _MODES = {
     Operation.REPLACE: (PublishMode.REPLACE,),
     Operation.INSERT: (PublishMode.APPEND, PublishMode.WINDOW_REPLACE),
@@ -242,7 +242,7 @@ def has_run_folder(values: Properties) -> bool:
 def merges_anew(values: Properties, entries: Mapping[str, Entry]) -> bool:
     """Return whether a run rebuilds a dataset whose other runs merge the rows of a query.
 
-    Then the query gives all versions of a row, and the run publishes what a merge leaves of them.
+    The query then gives all versions of a row; the run publishes the version that a merge keeps.
     """
     query, entry = values.section(QuerySection), entries.get(MODE)
     if entry is None or not query.inputs or other_place(values) in (URL, DESTINATION):

@@ -237,7 +237,7 @@ def own_events(
 
 
 def _overrules_events(values: Properties, mode: QueryMode, path: str) -> bool:
-    """Return whether a run rebuilds the dataset of a job whose other runs judge rows."""
+    """Return whether ``-D`` lets this run rebuild the dataset, while other runs judge rows."""
     origin = values.origin(COLUMN)
     is_set = origin is not None and _is_own(origin, path)
     return is_set and mode is QueryMode.FULL and values.is_overruled(COLUMN, MODE)
@@ -295,7 +295,7 @@ def _query(
 
 
 def _places(text: str, section: QuerySection, parts: QueryParts) -> Iterator[tuple[int, str]]:
-    """Yield offsets in the SQL of a job, each with the file and line that begins there."""
+    """Yield the offset of each line in the SQL of a job, with the line's file and number."""
     if section.file:
         path = local_path(section.file, parts.path.resolve().parent)
         starts = [0, *(found.end() for found in re.finditer("\n", text))]

@@ -137,7 +137,11 @@ class JobReadContext:
 
 
 def _is_written_out(key: str, text: str) -> bool:
-    """Return whether a text that is not a reference is a secret: no variable, user or path."""
+    """Return whether a text that is not a reference is a secret in plain form.
+
+    Texts with variables, names of users and paths of keys are no secrets. A URL is a secret only if
+    it has a password.
+    """
     if not text or "{{" in text or key.endswith((".username", ".user")):
         return False
     if key.endswith((".url", ".uri")):

@@ -53,8 +53,8 @@ def check_readable(path: str) -> None:
     """Refuse a job file that is missing or a folder.
 
     Raises:
-        ConfigError: the file is missing or a folder; the error suggests a similar name of the
-            folder.
+        ConfigError: the file is missing or a folder; the error suggests a file with a similar name
+            in the same folder.
     """
     target = Path(path)
     if target.is_dir():
@@ -68,7 +68,7 @@ def check_readable(path: str) -> None:
 
 
 def _where_it_is_not(folder: Path) -> str:
-    """Return the folder that lacks a job file, as advice."""
+    """Return the advice that names the folder in which a job file was not found."""
     try:
         searched = folder.absolute()
     except FileNotFoundError:
@@ -171,9 +171,9 @@ def _include(
 def written_values(path: str | Path, overrides: Mapping[str, str]) -> dict[str, str]:
     """Return the text of every key as it was written, under that key and its present name.
 
-    ``${...}`` stays as it is, so no value comes from the environment. A text that is or may hold a
-    secret becomes ``***``, also the text of an unknown key, which may be misspelled. Long texts are
-    cut. Never raises: a file that cannot be read has no values.
+    ``${...}`` stays as it is, so no value comes from the environment. A text becomes ``***`` if it
+    is a secret or may hold one; so does the text of an unknown key, because the key may be
+    misspelled. Long texts are cut. Never raises: a file that cannot be read has no values.
     """
     try:
         entries = with_overrides(read_job(str(path), Findings()), overrides)

@@ -69,7 +69,7 @@ def check_parameters(values: Properties, planning: PlanningSpec, findings: Findi
     _check_self_references(values, overlaid, findings)
     known = {name for unit in units for name in unit}
     known |= {parameter.name for parameter in values.section(ParametersSection).parameters}
-    is_readable = findings.is_sound(STATEMENT)  # the connector's problems with it come first
+    is_readable = findings.is_sound(STATEMENT)  # else the connector has reported the statement
     for use in _uses(values):
         for name in _missing(use, known) if use.key != STATEMENT or is_readable else ():
             report = findings.problem if use.is_vital else findings.notice
@@ -114,7 +114,7 @@ def _members(planning: PlanningSpec, values: Properties) -> tuple[frozenset[str]
 
 
 def _overlaid(units: tuple[frozenset[str], ...]) -> frozenset[str]:
-    """Return the names of the parameters that never count, because every unit has such a member."""
+    """Return the names that are members of every unit: a parameter of such a name never counts."""
     return frozenset.intersection(*units) if units else frozenset()
 
 
@@ -213,7 +213,7 @@ def _check_form(parameter: Parameter, findings: Findings) -> None:
 
 
 def _check_page_values(values: Properties, overlaid: frozenset[str], findings: Findings) -> None:
-    """Report parameters that get their value from the page before, if no page gives one."""
+    """Report parameters that get their value from the previous page, if no page gives a value."""
     if not findings.is_sound(PAGES, SESSION):
         return
     lacking = _page_types_without_value(values)
@@ -244,7 +244,7 @@ def _page_types_without_value(values: Properties) -> dict[str, str]:
 def _check_self_references(values: Properties, given: frozenset[str], findings: Findings) -> None:
     """Refuse a parameter that needs its own value (rule G33), unless every unit gives that value.
 
-    Only the names of whole parameters have values, not the names inside type object.
+    Only whole parameters have values; names inside a parameter of type ``object`` have none.
     """
     last = {parameter.name: parameter for parameter in values.section(ParametersSection).parameters}
     for name, parameter in last.items():
@@ -426,7 +426,7 @@ def _check_progress(
 def check_secondary_input(values: Properties, folder: Path, findings: Findings) -> None:
     """Refuse whole files as payload, and places that cannot be read.
 
-    Planning alone does not need this: its caller brings the rows.
+    Planning alone does not need this check: the caller passes the rows.
     """
     system = values.section(FileSystemsSection).every
     name = known_name(PluginKind.CONNECTOR, values.section(JobSection).source_class)

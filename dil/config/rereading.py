@@ -69,7 +69,10 @@ def check_rereading(parts: Parts, values: Properties, findings: Findings) -> Non
 
 
 def _check_split(planning: PlanningSpec, values: Properties, findings: Findings) -> None:
-    """Refuse work units of an API whose rows would all get one timelabel, or repeat for each."""
+    """Refuse work units of an API if a unit with several timelabels would give all rows to one.
+
+    Also refuse them if each work unit would read the same rows.
+    """
     labels = planning.timelabel
     if labels is None or not labels.is_dated:
         return
@@ -115,7 +118,8 @@ def _check_missing(planning: PlanningSpec, values: Properties, findings: Finding
 def _check_versions(parts: Parts, findings: Findings) -> None:
     """Refuse to replace windows if each version of a file is a work unit of its own."""
     planning, mode = parts.planning, parts.publishing.mode
-    # A timeseries replaces timelabels, a dump the file of its name; a backfill reads the same unit.
+    # A timeseries replaces timelabels, and a dump replaces the file of the same name. A backfill
+    # reads the same unit.
     is_other = planning.timelabel is not None or parts.is_dump or planning.backfill
     if planning.once != "version" or mode is not PublishMode.WINDOW_REPLACE or is_other:
         return

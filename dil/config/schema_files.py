@@ -1,7 +1,8 @@
 """Columns from the files that ms.source.schema.urn and ms.target.schema.urn name.
 
-In DIL these properties name entries of a metadata store that DIL's open source never reads. Here
-they name a file that holds an Avro schema, or columns as in the property that the file replaces.
+In LinkedIn's DIL these properties name entries of a metadata store that its open source never
+reads. Here they name a file that holds an Avro schema, or columns as in the property that the file
+replaces.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ _NOTED = {
     "extractor.class", "job.lock.enabled", "job.schedule", "ms.aux.keys", "ms.metrics.enabled",
     "state.store.db.table",
 }  # fmt: skip
-# Properties without effect in DIL, too; people and `${}` read them.
+# Properties that have no effect in LinkedIn's DIL either; people and `${}` read them.
 _LABELS = {"job.description", "job.dir", "job.group"}
 # Planning and state commands do not need the source, but they need the state store.
 _STATE_SECRETS = "state.store."
@@ -204,14 +204,14 @@ class _Reader:
 
 
 def _no_notice(what: str, fix: str) -> None:
-    """Ignore a notice; a reader of one property gets another function."""
+    """Ignore a notice; ``at_entry`` gives the reader of a property another function."""
     del what, fix
 
 
 def report_missing(
     entries: Mapping[str, Entry], blanks: Mapping[str, Entry], path: str, findings: Findings
 ) -> None:
-    """Report required properties that are not set, or blank."""
+    """Report required properties that are not set or are blank."""
     for entry in TABLE.values():
         if not entry.required or entry.name in entries:
             continue

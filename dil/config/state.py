@@ -47,7 +47,7 @@ _EXAMPLES = {
 RETENTION, STATE, PUBLISHED, LOG = "ms.retention", "state.store", "publish.dir", "log"
 ASIDE = "aside"
 _RETAINED = (STATE, PUBLISHED, LOG, ASIDE)
-# Records without a period are kept. DIL names other periods, and never acted on them.
+# Records without a period are kept. LinkedIn's DIL names other periods, and never acted on them.
 _RETENTION = {STATE: 90 * DAY_MS}
 
 
@@ -206,8 +206,8 @@ def state_section(values: Properties, folder: Path, findings: Findings) -> State
     """Return the state part of a job: the store of its watermarks.
 
     The type ``fs`` means SQLite on a local path, and the file log elsewhere (rule F15). If
-    ``fs.uri`` puts the folder elsewhere, the file log also serves a job without a store type, and
-    keeps the lease of the type ``noop``.
+    ``fs.uri`` puts the folder elsewhere, a job without a store type uses the file log, too. For the
+    type ``noop``, the file log then keeps only the lease.
     """
     section, system = values.section(StateSection), values.section(FileSystemsSection).of_state
     kind: str = section.dataset_kind or section.kind
@@ -244,7 +244,11 @@ def state_section(values: Properties, folder: Path, findings: Findings) -> State
 def _before_file_systems(
     section: StateSection, kind: str, directory: str, folder: Path
 ) -> StateSpec | None:
-    """Return the local store that the job would have without ``fs.uri`` and its kin, else None."""
+    """Return the local store that the job would have if no property named a file system, else None.
+
+    The result is None if the folder is local anyway or names its own file system, or if no state
+    is kept.
+    """
     if is_local(directory) or not section.enabled:
         return None
     try:

@@ -203,7 +203,7 @@ def _refuse_stateful(
 ) -> None:
     """Report the settings that contradict a stream over datasets."""
     if parts.query is None:
-        if not findings.is_sound(INPUTS):  # it has inputs, which cannot be read
+        if not findings.is_sound(INPUTS):  # the job has inputs, which cannot be read
             return
         findings.problem(
             MODE,

@@ -71,7 +71,9 @@ class Watermarks:
 
 
 def instant(text: str, zone: str, *, end: bool) -> Instant:
-    """Return an instant of a text; callers only learn whether the form of the text is right.
+    """Return the instant of a text; a duration is counted from an arbitrary now.
+
+    So callers can check the form, the zone and the order of texts; planning takes the run's now.
 
     Raises:
         ShapeError: the text is no instant.

@@ -230,7 +230,7 @@ class WritingSection(Section):
 
 
 def writing_spec(values: Properties) -> WritingSpec:
-    """Return the writing part of a job; files of tables and of loads are Parquet."""
+    """Return the writing part of a job; files of tables or for loading are always Parquet."""
     section = values.section(WritingSection)
     dataset = values.section(DatasetSection)
     return WritingSpec(

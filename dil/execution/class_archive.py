@@ -1,8 +1,9 @@
 """A class-data-sharing archive of the JVM in the user's cache; it saves seconds per start.
 
 The JVM of the first local run writes the archive when it exits, after the run; later runs map it.
-The archive is bound to the Java version and to Spark's jars: a change of either makes a new one,
-and old archives that are not used are deleted. A JVM that cannot use an archive starts without it.
+The archive is bound to the Java version and to Spark's jars: if either changes, a new archive is
+made, and old archives that are not used are deleted. A JVM that cannot use an archive starts
+without it.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class ClassArchive:
         for note in self._archive.parent.glob(f"{self._archive.stem}.*.pid"):
             part, writer = note.with_suffix(".part"), note.read_text()
             if not writer.isdecimal():
-                part.unlink(missing_ok=True)  # a torn note: the archive may be incomplete
+                part.unlink(missing_ok=True)  # the note is damaged: the archive may be incomplete
             elif _is_alive(int(writer)):
                 continue
             elif part.exists():

@@ -50,7 +50,7 @@ class Frames:
 
     def __init__(
         self,
-        context: Any,  # a SparkContext; pyspark comes late
+        context: Any,  # a SparkContext; pyspark is imported late
         shared: CoordinatedRun,
         watch: Watch,
         reader: SparkReader,
@@ -220,7 +220,7 @@ def _received(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         raise TransientSourceError(_BROKE_OFF) from None
 
 
-def own_session(context: Any) -> Any:  # pyspark comes late
+def own_session(context: Any) -> Any:  # pyspark is imported late
     """Return a session of our own that has times in UTC."""
     from pyspark.sql import SparkSession
 
@@ -243,7 +243,7 @@ def _marked(frame: Any) -> Any:  # a DataFrame
     return plain.withColumn("is_end", functions.lit(False)).union(end).coalesce(1)  # noqa: FBT003
 
 
-def _result_type() -> Any:  # pyspark comes late
+def _result_type() -> Any:  # pyspark is imported late
     from pyspark.sql.types import BinaryType, StructField, StructType
 
     return StructType([StructField(_REPORT, BinaryType())])

@@ -55,7 +55,7 @@ def _metastore_named(context: Any, spec: CatalogSpec) -> Iterator[Mapping[str, s
     """Set the job's metastore in Hadoop's settings, and restore the settings afterwards.
 
     Yields:
-        The options of a session that uses it.
+        The options of a session that uses the metastore.
     """
     options = {"spark.sql.catalogImplementation": "hive"}
     settings: dict[str, str] = {}
@@ -85,7 +85,7 @@ def _metastore_named(context: Any, spec: CatalogSpec) -> Iterator[Mapping[str, s
                 hadoop.set(name, value)
 
 
-def _session(context: Any, options: Mapping[str, str]) -> Any:  # pyspark comes late
+def _session(context: Any, options: Mapping[str, str]) -> Any:  # pyspark is imported late
     """Return a session with its own catalog, because another session may lack Hive support."""
     from pyspark.sql import SparkSession
 
@@ -255,7 +255,7 @@ def _text(text: str) -> str:
 
 
 def _is_same_place(one: str, other: str) -> bool:
-    """Compare locations; Hadoop writes ``file:/x`` for ``file:///x``, and escapes some of them."""
+    """Compare locations: Hadoop may escape ``one``, and writes ``file:/x`` for ``file:///x``."""
     return unquote(one).replace("file:///", "file:/") == other.replace("file:///", "file:/")
 
 

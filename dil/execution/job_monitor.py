@@ -30,7 +30,7 @@ class SparkJobMonitor:
 
     def __init__(
         self,
-        context: Any,  # a SparkContext; pyspark comes late
+        context: Any,  # a SparkContext; pyspark is imported late
         shared: CoordinatedRun,
         watch: Watch,
         reports: Callable[[], Sequence[TaskReport]],

@@ -57,7 +57,7 @@ class StartingJvm:
         """Return the id of the process, which is first the launch script and then the JVM."""
         return self._process.pid
 
-    def gateway(self) -> Any:  # pyspark comes late
+    def gateway(self) -> Any:  # pyspark is imported late
         """Wait for the JVM; return pyspark's connection to it.
 
         Raises:

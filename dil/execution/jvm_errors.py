@@ -20,7 +20,8 @@ from dil.observe.redaction import shortened
 _LONGEST = 300
 _MOST_CAUSES = 20
 _NO_DRIVER = "No suitable driver"
-# Classes of SQLSTATE (SQL:2016 part 2, table 38; vendors' own) of temporary failures.
+# Classes of SQLSTATE (SQL:2016 part 2, table 38; vendors' own): a refused login, a failed
+# connection, a busy server.
 _LOGIN = ("28",)
 _CONNECTION = ("08", "57P")
 _BUSY = ("40", "53", "57", "HYT")
@@ -88,7 +89,7 @@ def stopping_error(error: Exception) -> DilError:
 
 
 def _python_cause(error: Exception) -> str:
-    """Return the last line of a traceback that a task in Python left, empty text without one."""
+    """Return the last line of a Python task's traceback; empty text if there is no traceback."""
     text = ""
     with suppress(Exception):  # the JVM may be gone, as in last_line
         text = str(error)
@@ -121,7 +122,7 @@ def source_errors(location: str) -> Iterator[None]:
 
 
 def _java_error(error: Exception, location: str) -> DilError | None:
-    """Return the translation of the Java exceptions behind an error; drivers' ones go first."""
+    """Return the translation of the Java exceptions behind an error; an SQLException goes first."""
     causes = [(_ancestry(cause), cause) for cause in _causes(error)]
     for names, cause in reversed(causes):
         if _SQL_EXCEPTION in names:

@@ -220,7 +220,7 @@ def _borrowed(context: Any, settings: SparkSettings) -> Iterator[Any]:
 
 
 def _end(context: Any) -> None:  # a SparkContext
-    """Stop a local context and its JVM, which is set to start fast, and not fit for other code."""
+    """Stop a local context and its JVM, whose options for a fast start do not fit other code."""
     from pyspark import SparkContext
 
     context.stop()
@@ -248,7 +248,7 @@ def _environment_kept() -> Iterator[None]:
                 environ[name] = value
 
 
-def _submitted(settings: SparkSettings) -> Any:  # pyspark comes late
+def _submitted(settings: SparkSettings) -> Any:  # pyspark is imported late
     from pyspark import SparkConf, SparkContext
 
     conf = SparkConf().setIfMissing("spark.app.name", settings.app_name)
@@ -286,7 +286,7 @@ def _zone_kept(context: Any) -> Iterator[None]:  # a SparkContext
         zones.setDefault(before)
 
 
-def _local(settings: SparkSettings) -> Any:  # pyspark comes late
+def _local(settings: SparkSettings) -> Any:  # pyspark is imported late
     options = {
         **_LOCAL,
         "spark.app.name": settings.app_name,

@@ -89,7 +89,7 @@ class SparkExecutor:
         return run_query(context, run, query, watch)
 
     def differing(self, one: View, other: View) -> int:
-        """Return how many rows of view ``one`` the ``other`` lacks."""
+        """Return how many rows of view ``one`` are not in view ``other``."""
         from dil.execution.queries.spark_query import differing_rows
 
         return differing_rows(self._session(self._settings), one, other)
@@ -163,7 +163,7 @@ class _Stages:
 
     def __init__(
         self,
-        context: Any,  # a SparkContext; pyspark comes late
+        context: Any,  # a SparkContext; pyspark is imported late
         shared: CoordinatedRun,
         watch: Watch,
         lanes: int,

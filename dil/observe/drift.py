@@ -76,7 +76,7 @@ def rows_aside(published: Iterable[TaskReport], folder: str) -> RowsAside:
 
 
 def _columns(text: str) -> Mapping[str, str]:
-    """Return the types of the source by column, without whether null is allowed."""
+    """Return the type of each column of the source; the type does not say if null is allowed."""
     return {name: kind for name, kind in column_types(text).items() if name != DELETED_AT}
 
 

@@ -129,7 +129,10 @@ def _found_in(text: str, secrets: Iterable[str]) -> list[str]:
 
 
 def _is_any_in(needles: Iterable[tuple[str, ...]], texts: Iterable[str]) -> bool:
-    """Return whether one of the forms of each kind is in the text of that kind."""
+    """Return whether a text contains a form of its kind.
+
+    ``needles`` has the forms of each kind, and ``texts`` the text of each kind in the same order.
+    """
     return any(
         needle in text
         for forms, text in zip(needles, texts, strict=True)
@@ -214,7 +217,8 @@ def _meant(text: str) -> str:
 def _meanings(text: str) -> Iterator[str]:
     """Yield a text with one layer of escapes undone, kind by kind.
 
-    The text between two kinds may be the secret: its own backslash is no escape.
+    The secret may appear after any of these steps: a backslash of its own is no escape, so the next
+    step would destroy it.
     """
     if "%" in text:
         text = _PERCENT_U.sub(lambda found: chr(int(found[1], 16)), text)
@@ -310,7 +314,7 @@ def _pattern(secret: str) -> re.Pattern[str]:
 
 @functools.lru_cache(maxsize=256)
 def _encoded_pattern(secret: str) -> re.Pattern[str]:
-    """Return a pattern that finds a secret in base64; a long one takes a second to compile."""
+    """Return a pattern that finds a secret in base64; to compile a long pattern takes a second."""
     return re.compile(
         "|".join(
             r"\s*".join(_alternatives(each, is_folded=False) for each in fragment)

@@ -306,7 +306,7 @@ def _counted_again(record: logging.LogRecord, count: int) -> logging.LogRecord:
     found = copy.copy(record)
     found.msg = f"{record.getMessage()} (seen {count:,} times here; -v shows each)"
     found.args = None
-    found.exc_info = found.exc_text = None  # the first record came with its advice
+    found.exc_info = found.exc_text = None  # the first record showed the traceback
     return found
 
 

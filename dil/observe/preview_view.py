@@ -102,7 +102,7 @@ def _is_guess(kind: pa.DataType) -> bool:
 
 
 def _has_value(value: object) -> bool:
-    """Return whether there is a value at any depth; an empty text is one."""
+    """Return whether there is a value at any depth; an empty text is a value."""
     if isinstance(value, list | tuple):
         return any(map(_has_value, value))
     return value is not None

@@ -1,4 +1,4 @@
-"""Adds to names of properties in advice the line of the job file that sets the property."""
+"""Adds a place to properties in advice: the file and line where the job sets the property."""
 
 from __future__ import annotations
 

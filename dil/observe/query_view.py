@@ -115,7 +115,7 @@ def _taken(line: InputLine) -> str:
 
 
 def blocks_text(after: int, last: int) -> str:
-    """Return a text that names the blocks behind ``after``, up to and including ``last``."""
+    """Return a text that names the blocks after block ``after``, up to and including ``last``."""
     return f"block {last}" if after + 1 == last else f"blocks {after + 1} to {last}"
 
 

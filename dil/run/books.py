@@ -15,7 +15,7 @@ from dil.spi.state_store import StateStore
 from dil.state.blocks.books import books_of
 
 if TYPE_CHECKING:
-    from dil.publishing import StagedResult  # planning does without that room
+    from dil.publishing import StagedResult  # planning does without that package
 
 
 def kept_books(job: Job, store: StateStore) -> Books | None:
@@ -37,7 +37,7 @@ def books_for_side_table(job: Job, store: StateStore) -> Books | None:
 def staged_with_same_closed_labels(
     job: Job, store: StateStore, staged: Iterable[StagedResult]
 ) -> tuple[StagedResult, ...]:
-    """Return the staged results of attempts that knew the timelabels as closed now."""
+    """Return the staged results whose attempts saw the same timelabels closed as are closed now."""
     books = books_for_side_table(job, store)
     judge = "" if books is None else books.digest
 

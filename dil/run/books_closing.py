@@ -58,7 +58,7 @@ def rejected_notes(rows: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def side_table_notes(reports: Iterable[TaskReport]) -> tuple[str, ...]:
-    """Return a note about the rows for closed labels in the side table; empty if it has none."""
+    """Return a note about rows for closed labels that are in the side table; empty if none are."""
     rows: Counter[str] = Counter()
     for report in reports:
         if report.closed is not UNSET:

@@ -69,7 +69,7 @@ def record_end(run: ActiveRun, status: str, rows: int = 0, files: int = 0) -> Le
 
 
 def sweep(run: ActiveRun, unfinished: Collection[str] = ()) -> None:
-    """Delete staging of this and earlier runs that no later run can use.
+    """Delete the staged files of this run and of earlier runs, if no later run can use them.
 
     Pages of work units are kept if ``unfinished`` has their signatures.
     """

@@ -160,7 +160,7 @@ def _left_behind(run: ActiveRun, plan: Plan) -> Iterable[str]:
     """Yield the work units that end before the newest success, which has moved the watermark.
 
     These work units failed, were left over, or came with an earlier start of the range. Their rows
-    are not judged, except under ms.late.action=fail, because that loses none of their rows.
+    are not judged. Under ms.late.action=fail they are judged, because that action loses no row.
     """
     events, planning = run.job.events, run.job.planning
     if events is None or events.late_action == "fail" or planning.partition == "none":

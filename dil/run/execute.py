@@ -94,7 +94,7 @@ def _run_tasks(run: ActiveRun, planned: PlannedRun) -> Execution:
 
 
 def _resumable(run: ActiveRun, planned: PlannedRun) -> dict[str, str]:
-    """Return the page logs of earlier runs, from which work units resume, by signature."""
+    """Return, by signature, the page log of an earlier run from which a work unit resumes."""
     job = run.job
     if job.running.page_commit_s is None:
         return {}
@@ -108,7 +108,10 @@ def _resumable(run: ActiveRun, planned: PlannedRun) -> dict[str, str]:
 
 
 def _watch(run: ActiveRun, units: int) -> Callable[[Sequence[TaskReport]], Failure | None]:
-    """Return the observer that shows progress, and stops a run that lost its lease or all hope."""
+    """Return the observer of a run, which shows the progress and says why the run has to stop.
+
+    A run has to stop if it lost its lease, or if its remaining work units would fail, too.
+    """
     threads = run.job.running.threads
     early_stop = EarlyStop()
     failed = rows = size = 0

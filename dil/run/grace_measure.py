@@ -1,4 +1,4 @@
-"""Runs measure how late the rows of a job come, and keep it in the checkpoint ``lateness``."""
+"""Measures how late the rows of a job come; the checkpoint ``lateness`` keeps the measures."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def is_measured(job: Job) -> bool:
 
 
 def meter_context(run: ActiveRun, plan: Plan, live: Iterable[PublishedFile]) -> MeterContext | None:
-    """Return what measures a plan's rows; None for a run that does not measure lateness.
+    """Return the facts by which tasks measure how late rows come; None if the run measures none.
 
     ``live`` are the files of the dataset, empty if a database has the rows.
     """
@@ -159,7 +159,10 @@ def lateness_checkpoints(
 
 
 def _rest(before: ProbeRest | None, left: ProbeRest | None) -> ProbeRest | None:
-    """Return the rest of a probe; a run may have read no more units of the same partition."""
+    """Return the place from which to resume a probe.
+
+    If the run read no unit of the partition at which it resumed, the earlier place still counts.
+    """
     if before is not None and left is not None and not left.through and before.low == left.low:
         return before
     return left
@@ -175,8 +178,8 @@ def _commit(
 ) -> CommitLateness | None:
     """Return the measures of a commit, None if it has none; ``is_whole`` means that all rows count.
 
-    A commit does not count if some of its rows may or may not be new: only the early rows are then
-    known to be new, and would give too short a grace period.
+    A commit does not count if it is unknown of some rows whether they are new. Then only rows that
+    came in time are known to be new, and these alone would give too short a grace period.
     """
     before = meter.largest
     unmeasured = sum(each.unmeasured for each in units)

@@ -62,7 +62,7 @@ class KeptOutcome:
 
     ``rows_beside`` counts the rows that went to the table of late rows beside the dataset. If the
     run was a micro-batch of a stream, ``batch`` describes it, and ``stream`` is the run id of the
-    stream; else they are None and empty.
+    stream; else ``batch`` is None, and ``stream`` is empty.
     """
 
     seconds: float | None = None
@@ -172,7 +172,10 @@ class StandingFailure:
 
 
 def standing_failures(store: StateStore) -> tuple[StandingFailure, ...]:
-    """Return the failures in recent runs of work units without later success, by signature."""
+    """Return the last failure of each work unit that no later run has read successfully.
+
+    The failures are in the order of signatures; only recent runs count.
+    """
     reports = {
         run_id: KeptReport.from_document(document)
         for run_id, document in store.run_details(REPORT, limit=_RUNS_LOOKED_AT)

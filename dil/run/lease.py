@@ -61,7 +61,7 @@ def take_lease(job: Job, store: StateStore, run_id: str, wait_s: float) -> Lease
 
 @contextlib.contextmanager
 def leased(job: Job, store: StateStore, verb: str, clock: Callable[[], int]) -> Iterator[Lease]:
-    """Hold the job's lease for an operator's act, which the run id of the lease names.
+    """Hold the job's lease for an operator's act; the run id of the lease names the act.
 
     Args:
         job: The job.
@@ -81,7 +81,7 @@ def leased(job: Job, store: StateStore, verb: str, clock: Callable[[], int]) -> 
 
 
 def _advised(job: Job, error: LeaseHeldError) -> LeaseHeldError:
-    """Return the error; if a service, which never ends by itself, holds the lease, with advice."""
+    """Return the error; if the job is a service, the error gets advice on how to stop it."""
     stream = job.stream
     if stream is None or not stream.is_service:
         return error

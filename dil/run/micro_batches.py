@@ -62,7 +62,7 @@ class MicroBatches:
         refuse_new_shape(run)
         # Without a limit: the size of a micro-batch is decided later.
         job = replace(run.job, planning=replace(run.job.planning, limit=None))
-        self._newest = None  # the plan has the default
+        self._newest = None  # the new plan's cutoff tells the newest success
         units = plan_builder.listed_units(job, now_ms, read_units(job))
         found = plan_builder.due(job, run.store, now_ms, units)
         why = ""
@@ -128,7 +128,10 @@ class MicroBatches:
         return summary(self._run, status)
 
     def reset(self) -> None:
-        """Stop the Spark session, in case it made a micro-batch fail; the next starts a new one."""
+        """Stop the Spark session, in case it made a micro-batch fail.
+
+        The next micro-batch starts a new session.
+        """
         self._run.executors.close()
 
     def _learn(self, done: Plan) -> None:
@@ -173,8 +176,8 @@ def micro_batches(job: Job, options: RunOptions, run_id: str) -> Iterator[MicroB
 
     Raises:
         LeaseHeldError: another run of the job is under way.
-        ConfigError: its state would be lost with this machine.
-        WriteError: its folders cannot be written.
+        ConfigError: the job's state would be lost with this machine.
+        WriteError: the job's folders cannot be written.
     """
     preflight.refuse_lost_state(job, options.environ)
     preflight.make_ready(job)

@@ -28,7 +28,7 @@ class RunOptions:
         plan: The plan to run in place of the work that is due now. A saved plan runs unchanged. Of
             a bare plan, only the work units run that have not succeeded yet.
         known_schema: Schema of the dataset before its first run.
-        run_id: Identity of the run; empty makes a new one.
+        run_id: Identity of the run; None makes a new one.
         environ: The environment, for Spark.
         cache: A folder that survives the run.
         executor: Runs tasks in Spark's place.

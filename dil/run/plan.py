@@ -36,7 +36,8 @@ class PlannedRun:
         plan: The due work units.
         history: The readings of earlier runs.
         secondary: The rows of secondary inputs.
-        listed: The units that the source lists; None if a file may be read more than once.
+        listed: The units that the source lists, if each of its files is read once; else, and for
+            the caller's plan, empty.
         gone: Signatures of files that failed earlier and that the source no longer lists.
         remainders: Unread parts of partitions that would look read after a backfill.
         adopted: Reports of work units that earlier runs staged.
@@ -156,14 +157,14 @@ def refuse_new_shape(run: ActiveRun) -> None:
         ConfigError: the run would extract everything again, which the caller did not accept.
     """
     if run.job.query is not None:
-        return  # it has no work units of a source
+        return  # a derived dataset has no work units of a source
     problem = plan_checks.changed_shape(run.job, run.store, run.options.now_ms)
     if problem is not None and not run.options.accept_new_signatures:
         raise problem
 
 
 def _record_shape(run: ActiveRun) -> None:
-    """Record the shape of the watermark, by which work units have their signatures.
+    """Record the shape of the watermark, on which the signatures of work units depend.
 
     The search for due work units comes afterwards: under a new shape, nothing counts as read.
     """

@@ -154,7 +154,7 @@ def approved(job: Job, store: StateStore, now_ms: int, saved: SavedPlan | Plan) 
     """Return the part of the caller's plan that a run at ``now_ms`` (epoch ms UTC) has to run.
 
     A plan from a file runs unchanged, paced from now on; it is refused if state has changed since.
-    A bare plan is never too old: only its work units that are not done by now run.
+    A bare plan is never too old: of its work units, only the unfinished ones run.
 
     Raises:
         ConfigError: the plan was made for another job or configuration.

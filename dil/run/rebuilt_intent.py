@@ -1,8 +1,8 @@
 """Reconstructs the intent of a publish if its record cannot be read.
 
 The record is damaged, or a newer release wrote it. The dataset's own records say whether readers
-see the rows; file names say which files the publish made; its staging folder says which work units
-it had.
+see the rows; file names say which files the publish made; the staging folder of its run says which
+work units the publish had.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def recover(run: ActiveRun) -> Recovered:
     """Finish a begun publish; publish results of a crashed run with the policy ``successful``.
 
     Raises:
-        CommitUnknownError: the files of a begun publish are gone, or its destination was another.
+        CommitUnknownError: the files of a begun publish are gone, or it had another destination.
         DilError: publishing or the state store failed; the next run tries again.
     """
     spec = run.job.publishing

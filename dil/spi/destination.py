@@ -162,9 +162,10 @@ class Destination(ABC):
         return ()
 
     def missing(self) -> PublishedFile | None:
-        """Return a file; a commit that removes it deletes all rows whose keys the commit lacks.
+        """Return the file that stands for all rows that a run did not read; by default None.
 
-        It is for a destination that itself finds the rows that a run did not read.
+        A commit that removes this file deletes all rows whose keys the commit lacks. The method is
+        for a destination that itself finds these rows.
         """
         return None
 

@@ -80,7 +80,7 @@ BUILT_IN: dict[PluginKind, dict[str, str]] = {
     PluginKind.WRITER: {},
 }
 
-# Our names for the Java classes of DIL and Gobblin, by simple name; the package is ignored.
+# Our names for Java classes of LinkedIn's DIL and Gobblin, by simple name without the package.
 JAVA_NAMES: dict[PluginKind, dict[str, str]] = {
     PluginKind.CONNECTOR: {
         "HttpSource": "http",

@@ -149,7 +149,10 @@ class StateStore(ABC):
         """Return the intent that was recorded and not yet committed, None if there is none."""
 
     def begun_publish(self) -> str | None:
-        """Return the id of the run whose intent is pending, even if the intent cannot be read."""
+        """Return the id of the run whose intent is pending, None if no intent is.
+
+        The id is known even if the intent cannot be read.
+        """
         intent = self.pending_intent()
         return None if intent is None else intent.commit.run_id
 
@@ -301,7 +304,7 @@ class StateStore(ABC):
 
     @abstractmethod
     def recorded_shape(self) -> str | None:
-        """Return the last kept text of from, zone and partition type; None if none was kept."""
+        """Return the last kept text of ``from``, zone and partition type; None if none is kept."""
 
     @abstractmethod
     def record_shape(self, lease: Lease, shape: str) -> None:

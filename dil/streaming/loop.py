@@ -238,7 +238,7 @@ class StreamLoop:
         return self.around.stops() or bool(stop_file and Path(stop_file).exists())
 
     def _wait(self, began: float) -> str:
-        """Wait for the next look; return why the stream ends instead, empty if it continues."""
+        """Wait to look for due work again; return why the stream ends instead, or an empty text."""
         wait_s = (self.spec.every_ms or 0) / 1000 - (self.around.monotonic() - began)
         if self._failures:
             wait_s = backoff_s(self._failures)

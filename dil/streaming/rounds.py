@@ -46,7 +46,8 @@ def micro_batches(
         taken = _together(work[place : place + size], patience)
         place += len(taken)
         left = work[place:]
-        # A plan is in order of time; a list in another order is short enough to be walked.
+        # The plan's own list is in order of time, so its first unit has the lowest start. A list in
+        # another order is short enough to look at all units.
         lows = [unit.partition.low for unit in (left[:1] if work is due.work_units else left)]
         lows += [] if lowest_held is None else [lowest_held]
         plan = replace(
@@ -54,7 +55,7 @@ def micro_batches(
             work_units=tuple(taken),
             left=len(left),
             left_low=min(lows, default=None),
-            missed=due.missed if place == len(taken) else (),  # the first one records them
+            missed=due.missed if place == len(taken) else (),  # the first micro-batch records them
         )
         yield Due(plan, is_alone)
 
@@ -72,7 +73,10 @@ def _work(due: Plan, patience: Patience, now_s: float) -> tuple[Sequence[WorkUni
 
 
 def _together(taken: Sequence[WorkUnit], patience: Patience) -> list[WorkUnit]:
-    """Return the work units before the first that must be read alone; if none are, that one."""
+    """Return the work units before the first one that must be read alone.
+
+    If the very first work unit must be read alone, return only this unit.
+    """
     found = list[WorkUnit]()
     for unit in taken:
         if found and patience.is_alone(unit):

@@ -252,9 +252,9 @@ class _Progress:
 def _translate_resume_errors(job: Job, checkpoints: Checkpoints) -> Iterator[None]:
     """Decide what happens to an attempt that cannot resume an earlier one.
 
-    Types that were inferred from the earlier pages are fixed by their files; rows that do not fit
-    may well fit types that are inferred from all pages together, so reading starts again. If the
-    payload does not begin with the rows that were sent, nothing is sent again.
+    Types that were inferred from the earlier pages are fixed by their files. If later rows do not
+    fit these types, they may fit types that are inferred from all pages together, so reading starts
+    again. If the payload does not begin with the rows that were sent, nothing is sent again.
 
     Raises:
         ResumeRefusedError: the attempt has to start again.
@@ -323,7 +323,7 @@ def _notes(counters: WalkCounters, fallen_back: int = 0) -> tuple[str, ...]:
 def _counters(
     walked: WalkCounters, seconds: float, rows_written: int = 0, rows_put_aside: int = 0
 ) -> Counters:
-    """Return the counters of an attempt; ``rows_put_aside`` by conversion add to the walk's."""
+    """Return the counters of an attempt; ``rows_put_aside`` are rows that conversion put aside."""
     return Counters(
         requests=walked.asked + walked.resent,
         resent=walked.resent or UNSET,

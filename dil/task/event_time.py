@@ -70,8 +70,8 @@ class EventRows:
     ) -> None:
         """Keep the settings by which rows are judged; ``now_ms`` is the run's now, epoch ms UTC.
 
-        ``known_schema`` is the dataset's schema, of which rows may lack a column. ``late`` takes
-        late rows under ms.late.action=side_table.
+        ``known_schema`` is the dataset's schema; rows may lack columns of it. ``late`` takes late
+        rows under ms.late.action=side_table.
         """
         self._spec = spec
         self._effective = context.effective
@@ -269,7 +269,7 @@ class EventRows:
     ) -> pa.RecordBatch:
         """Return the batch with the two columns of lateness, if the job asks for them.
 
-        ``late`` is None for rows that are not judged, whose columns are null.
+        If the rows are not judged, ``late`` is None and both columns are null.
         """
         if self._spec.late_action != "flag":
             return batch
@@ -319,7 +319,7 @@ class TimesOfRows:
 def new_rows_of(
     job: Job, context: EventContext, unit: WorkUnit, known_schema: str
 ) -> NewRows | None:
-    """Return what measures a work unit's new rows; None if the run does not measure lateness."""
+    """Return the object that measures new rows of a work unit; None if the run measures none."""
     if job.events is None or context.meter is None:
         return None
     return NewRows(

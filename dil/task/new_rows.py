@@ -38,7 +38,7 @@ class NewRows:
 
     Args:
         job: The job.
-        meter: What the run knows for measuring.
+        meter: The facts of the run that measuring needs.
         signature: The work unit's signature.
         is_read_again: Whether rows of the work unit may have been published before.
         known_schema: The dataset's schema.
@@ -210,7 +210,8 @@ def _identity(job: Job, read: pa.Schema, published: pa.Schema) -> Identity:
     names = list(keys) or [
         each for each in published.names if each in read.names and each not in passing - {at}
     ]
-    # Rows are cut into portions by the first columns; the event column varies most.
+    # Rows are cut into portions by the first columns, so the column that varies most, the event
+    # column, comes first.
     names = names if keys else sorted(names, key=lambda each: each != at)
     columns = [
         published.field(each)

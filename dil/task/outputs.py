@@ -131,7 +131,7 @@ class Outputs:
         self.quarantine.abort()
 
     def discard(self, *, also_earlier: bool = False) -> None:
-        """Delete the files of a failed attempt; first its result, so that it does not count.
+        """Delete the files of a failed attempt; first its result, so that no file counts any more.
 
         If ``also_earlier`` is true, files of the work unit's other attempts in this run are
         deleted, too.

@@ -17,7 +17,7 @@ from dil.storage import filesystem_for
 
 
 def secondary_access(job: Job) -> SecondaryAccess:
-    """Return the reader of a job's secondary inputs, which also decrypts texts in them."""
+    """Return the reader of a job's secondary inputs; the reader also decrypts texts in them."""
     passwords = tuple(password.reveal() for password in job.keys.passwords)
     resolver = SecretResolver({}, Path(), passwords, job.keys.strong)
     limits = InputLimits(job.extraction.memory_bytes, job.secondary.most_bytes)
@@ -25,7 +25,7 @@ def secondary_access(job: Job) -> SecondaryAccess:
 
 
 def authentication_reader(job: Job) -> Callable[[], Mapping[str, Secret]] | None:
-    """Return what reads the authentication input again (rule S11), None if there is no input."""
+    """Return the function that rereads the authentication input (rule S11); None without input."""
     if not job.has_input("authentication"):
         return None
     return partial(read_authentication, job.secondary, secondary_access(job))

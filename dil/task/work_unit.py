@@ -78,7 +78,7 @@ def repeat_attempts(
     attempt: Callable[[int], TaskReport],
     clocks: Clocks,
 ) -> TaskReport:
-    """Call ``attempt`` with 1, 2 and so on, until it succeeds, or no retry can help or is left.
+    """Call ``attempt`` with 1, 2 and so on, until success, a lasting failure or the last retry.
 
     Returns:
         The report of the last attempt, with the counters of all attempts.

@@ -79,7 +79,7 @@ def _unit_json(unit: UnitGaps, written: Callable[[int], str]) -> str:
 
 
 def _members(unit_key: str) -> str:
-    """Return the unit as JSON with its numbers as written; a key that is not JSON as text."""
+    """Return the unit as JSON, with numbers as written; a key that is not JSON becomes a text."""
     text = unit_key[max(0, unit_key.find("{")) :]
     try:
         json.loads(text)

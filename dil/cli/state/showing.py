@@ -147,14 +147,14 @@ def _parsed(units: tuple[str, ...]) -> frozenset[str]:
 
 
 def _events(job: Job, view: _View) -> EventSummary | None:
-    """Return the event watermark of now; earlier blocks do not name it."""
+    """Return the present event watermark; None for an earlier block, which does not name it."""
     if job.events is None or view.at is not None:
         return None
     return event_time.current(job, view.store)
 
 
 def _books(job: Job, view: _View) -> Books | None:
-    """Return the closed timelabels of now; earlier blocks do not name all of them."""
+    """Return the present closed timelabels; None for an earlier block, which does not name all."""
     if view.at is not None:
         return None
     return kept_books(job, view.store)
@@ -188,7 +188,7 @@ def _inputs(view: _View) -> Sequence[JsonObject]:
 
 
 def _place(item: JsonObject) -> JsonObject:
-    """Return up to which block and offset an input is read; the offset is None before any row."""
+    """Return up to which block and offset an input is read; without rows the offset is None."""
     offset = item.get("newOffset")
     return {
         "dataset": item.get("datasetId"),
@@ -311,7 +311,8 @@ class _Reach:
 def _summary(job: Job, view: _View) -> Iterator[str]:
     """Yield for each unit up to where it is read without a hole, and how many holes follow.
 
-    Yield nothing if each unit has one work unit, as with files that are read once: these follow.
+    If each unit has one work unit, as with files that are read once, yield nothing: the list of
+    work units follows anyway.
     """
     zone = find_zone(job.planning.zone)
     reaches: dict[str, _Reach] = {}

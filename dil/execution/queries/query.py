@@ -120,7 +120,7 @@ class QueryExecutor(Protocol):
         """
 
     def differing(self, one: View, other: View) -> int:
-        """Return how many rows of view ``one`` the ``other`` lacks; equal rows count one by one.
+        """Return how many rows of view ``one`` are not in ``other``; equal rows count one by one.
 
         Raises:
             QueryError: the rows cannot be read or compared.

@@ -86,7 +86,7 @@ _WITHOUT_ROWS = frozenset({"CTERelationRef"})
 
 
 def run_query(
-    context: Any,  # a SparkContext; pyspark comes late
+    context: Any,  # a SparkContext; pyspark is imported late
     run: RunContext,
     query: Query,
     watch: Watch,
@@ -123,7 +123,7 @@ def run_query(
 
 
 def differing_rows(context: Any, one: View, other: View) -> int:  # a SparkContext
-    """Return how many rows of view ``one`` the ``other`` lacks; equal rows count one by one.
+    """Return how many rows of view ``one`` are not in ``other``; equal rows count one by one.
 
     Raises:
         QueryError: the rows cannot be read, or not be compared.

@@ -1,6 +1,6 @@
 """Chooses the slices of input chains that a run of a derived dataset reads.
 
-It reads only state. It looks for a file only if a block behind the slice removed that file. The
+Only state is read. A run looks for a file only if a block after the slice removed that file. The
 cost grows with the number of inputs and of their new blocks, never with the length of a chain
 (rule C23).
 """
@@ -149,7 +149,7 @@ def awaited_slices(job: Job, spec: QuerySpec, options: RunOptions) -> PlannedQue
 
 @contextmanager
 def input_chains(spec: QuerySpec, clock: Clock) -> Iterator[dict[str, StoredInput]]:
-    """Open the chains of all inputs that have one, in one consistent state each, by input name.
+    """Open the chains of all inputs that have one, each in one consistent state, by dataset.
 
     Raises:
         StateError: a store cannot be read.
@@ -226,10 +226,10 @@ def _planned(
 
 
 def _refuse_gone(places: Iterable[PlannedInput], chains: Mapping[str, StoredInput]) -> None:
-    """Refuse deleted files that a block behind the slice removed, for example by a replace.
+    """Refuse a slice whose files were deleted after a later block, such as a replace, removed them.
 
     Raises:
-        StateError: there is such a file.
+        StateError: a file of the slice no longer exists.
     """
     for each in places:
         chain = chains[each.input.dataset]
