@@ -130,7 +130,7 @@ def _used_in_key(settings: HttpSettings, values: RequestValues) -> frozenset[str
 
 
 def _replaced(texts: Mapping[str, str], name: str, text: str) -> dict[str, str]:
-    """Return the headers with one more, which replaces headers of its name in any letter case."""
+    """Return the headers with ``name`` set; other headers of this name in any case are removed."""
     return {**{key: value for key, value in texts.items() if key.lower() != name.lower()},
             name: text}  # fmt: skip
 

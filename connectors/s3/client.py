@@ -65,7 +65,7 @@ def _models() -> Any:
 
 
 def _connect_timeout(s3: S3Settings) -> int:
-    """Return the seconds to wait for a connection; the library limits each send to them too."""
+    """Return the seconds to wait for a connection, and in this library also for each send."""
     asked = s3.connect_timeout_s or s3.connect_timeout_old_s or _SECONDS
     return max(asked, s3.write_timeout_s or 0)
 
