@@ -111,8 +111,8 @@ class CellReader:
     ) -> list[pa.Array]:
         names = [str(position) for position in range(width)]
         size = sum(map(len, parts))
-        # Unlike read_csv, this does not wait for other threads, which takes longer than a short
-        # text needs.
+        # ``read_csv`` would wait for other threads, and for a short text the wait takes longer than
+        # the reading.
         reader = pacsv.open_csv(
             arrow_file(*parts),
             pacsv.ReadOptions(use_threads=False, block_size=size + 1, column_names=names),

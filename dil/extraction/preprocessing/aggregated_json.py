@@ -1,4 +1,4 @@
-"""Joins names and values to rows: DIL's AggregatedJsonProcessor (docs/preprocessors.md)."""
+"""Makes rows from names and values, as in LinkedIn's DIL (docs/preprocessors.md)."""
 
 from __future__ import annotations
 

@@ -299,7 +299,7 @@ def _members(archive: tarfile.TarFile, watched: _WatchedStream) -> Iterator[tarf
     """Yield the files of an archive.
 
     Raises:
-        SourceContractError: the headers of a member, or those for all members, are too long.
+        SourceContractError: the headers of one member, or the common headers, are too long.
     """
     while True:
         watched.expect_headers(archive.offset)
