@@ -38,7 +38,10 @@ class ValidationVerdict:
 
     @property
     def percent(self) -> float:
-        """Return the counted rows in percent of the expected rows; 0 or 100 if none is expected."""
+        """Return the counted rows in percent of the expected rows.
+
+        If no row is expected, the result is 100 if any row was counted, else 0.
+        """
         if not self.expected:
             return 100.0 if self.counted else 0.0
         return float(self.counted * 100 / self.expected)
@@ -49,7 +52,7 @@ class ValidationVerdict:
         threshold = self.attributes.threshold
         if self.attributes.criteria == "success":
             return self.percent >= threshold
-        # No rows expected and no rows counted pass, whatever the threshold is.
+        # If no row is expected and none was counted, the count passes at any threshold.
         is_nothing = not self.expected and not self.counted
         return is_nothing or self.percent < threshold
 
