@@ -139,7 +139,7 @@ def connect(
 
 
 class MysqlSession:
-    """One PyMySQL connection in autocommit mode; transactions are begun by statement."""
+    """One PyMySQL connection in autocommit mode; the caller's statements start transactions."""
 
     def __init__(self, connection: pymysql.Connection[Any]) -> None:
         self.connection = connection
@@ -191,7 +191,7 @@ class MysqlSession:
         connection._read_timeout = connection._write_timeout = None  # noqa: SLF001 - no other way
 
     def commit(self) -> None:
-        """Commit; then the transaction is in the log, as durable as the server is set up."""
+        """Commit; the server's settings decide how durable its log of the transaction is."""
         self.connection.query("COMMIT")
 
     def rollback(self) -> None:
