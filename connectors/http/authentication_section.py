@@ -120,7 +120,7 @@ def _missing(settings: Authentication, given: Set[str]) -> Iterator[Finding]:
 
 
 def _uri(settings: Authentication, given: Set[str]) -> Iterator[Finding]:
-    """Yield the problems of the token address, to which secrets are sent."""
+    """Yield the problems of the token address, because secrets are sent to it."""
     if "tokenUri" not in given or not settings.is_fetched:
         return
     scheme, host = _scheme_and_host(settings.token_uri)

@@ -36,7 +36,7 @@ class Sender:
         self._client = Client(settings)
 
     def forget(self) -> None:
-        """Drop the cookies of earlier sessions, which the next session must not send."""
+        """Drop the cookies of earlier sessions, because the next session must not send them."""
         self._client.cookies.clear()
 
     def close(self) -> None:

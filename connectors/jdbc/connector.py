@@ -1,4 +1,4 @@
-"""The connector of databases. It imports quickly: the first request loads the driver."""
+"""The connector of databases. Importing it is quick: the first request loads the driver."""
 
 from __future__ import annotations
 
