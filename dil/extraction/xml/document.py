@@ -179,7 +179,7 @@ class XmlDocument:
         self._open.append(element)
 
     def _enter(self, element: _Element) -> None:
-        """Record an element outside of rows, which may begin a row."""
+        """Record that an element begins outside of rows; the element itself may be a row."""
         depth = len(self._open)
         if self._matched == depth and self._path[depth : depth + 1] == (element.name,):
             self._matched = depth + 1
