@@ -66,7 +66,7 @@ class ValidationVerdict:
 
 
 class InFlowValidation(Converter):
-    """Counts rows, or the items of the only column, and compares the count with the expected one.
+    """Counts rows, or the items of the only column; compares the count with the expected count.
 
     If there is an ``errorColumn``, a row or item counts only if its value in this column is neither
     null nor blank. No row is passed on to the writer.
