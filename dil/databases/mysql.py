@@ -1,8 +1,8 @@
 """MySQL and MariaDB through PyMySQL: connections, transactions, the meaning of errors.
 
 ``ssl-mode`` in an address has the same meaning as in MySQL's own client (MySQL manual, "Command
-Options for Encrypted Connections"): if it is missing, connections are encrypted if the server
-supports that. ``preferred``, even with ``ssl-cert``, and ``required`` do not verify the server.
+Options for Encrypted Connections"). Without it, connections are encrypted if the server supports
+encryption. ``preferred``, even with ``ssl-cert``, and ``required`` do not verify the server.
 ``verify_ca``, the default with ``ssl-ca``, verifies the server's certificate; ``verify_identity``
 also verifies the host's name in the certificate.
 """

@@ -110,7 +110,7 @@ class Encryptor:
 
 
 def decrypt(cipher_text: str, password: str, purpose: str = "") -> str:
-    """Return the plain text of the text inside ``ENC(...)``, prefix included.
+    """Return the plain text; ``cipher_text`` is the text inside ``ENC(...)``, with its prefix.
 
     Raises:
         PurposeError: the text was encrypted for another purpose.

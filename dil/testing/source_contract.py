@@ -154,7 +154,7 @@ class SourceContract:
         assert isinstance(connector(), Connector)
 
     def test_the_job_travels_to_a_task(self, source: SourceHarness, trial: Trial) -> None:
-        """The parsed values of your properties pickle; a task finds your class by its name.
+        """The parsed values of your properties can be pickled; a task finds your class by its name.
 
         The connector itself does not travel: a task makes its own, without arguments.
         """
