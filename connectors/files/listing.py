@@ -100,7 +100,7 @@ def _lines(names: Iterable[str], form: str, spec: ExtractionSpec) -> Iterator[st
 
 
 def _header(spec: ExtractionSpec) -> str:
-    """Return the name of the only column: from ``ms.output.schema``, else as in a JSON list."""
+    """Return the name of the only column: from ``ms.output.schema``, else ``values``."""
     columns = spec.output_schema or ()
     return next((each.name for each in columns if each.name.lower() not in spec.csv.made_up), _NAME)
 

@@ -156,7 +156,10 @@ def _is_loopback(host: str) -> bool:
 
 
 def _located(settings: Authentication, around: ReadContext) -> str:
-    """Return the absolute path of the refresh token's file, relative to the job file's folder."""
+    """Return the absolute path of the refresh token's file.
+
+    A relative path starts at the job file's folder.
+    """
     if not settings.refresh_token_file:
         return ""
     try:

@@ -187,7 +187,7 @@ def _followed(next_uri: str, own: RequestTarget, hosts: Iterable[str]) -> Reques
 
 
 def _with_key(uri: str, key: Mapping[str, str]) -> str:
-    """Return the URI with the credentials in its query, unless the query already has the name."""
+    """Return the URI with the credentials in its query, unless the query has such a name."""
     if not key:
         return uri
     there = {name for name, _ in parse_qsl(urlsplit(uri).query, keep_blank_values=True)}

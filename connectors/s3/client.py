@@ -60,7 +60,7 @@ def _client(settings: JobSettings, service: S3Service, *, by_path: bool) -> Any:
 
 @cache
 def _models() -> Any:
-    """Return the loader of the library's description of S3; it is kept: loading takes 0.1 s."""
+    """Return the loader of the library's description of S3; loading takes 0.1 s, so keep it."""
     return create_loader()
 
 
