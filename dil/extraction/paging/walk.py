@@ -448,7 +448,7 @@ def _counted(
 
 
 class _Pace:
-    """Keeps the call interval between requests (rule G23), and the start of the first request."""
+    """Waits the call interval between requests (rule G23); remembers when the first one started."""
 
     def __init__(self, walk: Walk) -> None:
         self._walk = walk

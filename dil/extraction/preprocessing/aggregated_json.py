@@ -162,7 +162,7 @@ def _find(root: msgspec.Raw, path: str) -> msgspec.Raw | None:
 
 
 def _first(value: msgspec.Raw) -> bytes:
-    """Return the first byte of a value after blanks, which shows the type of the value."""
+    """Return the first byte of a value that is no blank; this byte shows the value's type."""
     return bytes(memoryview(value)[:1])
 
 
