@@ -112,9 +112,9 @@ class InFlowValidation(Converter):
 def expected_count(rows: Iterable[JsonObject], field: str | None) -> Decimal:
     """Return the number of rows that the validation input expects.
 
-    The first row's value of ``field`` decides: if it is an array, the result is the sum of the
-    arrays' sizes; if it is a number or its text, the sum of the numbers; else, or without
-    ``field``, the number of rows.
+    The first row's value of ``field`` decides. If it is an array, the result is the sum of the
+    arrays' sizes. If it is a number or the text of a number, the result is the sum of the numbers.
+    Otherwise, or without ``field``, the result is the number of rows.
     """
     count = 0
     items: int | None = None
