@@ -174,7 +174,7 @@ class CellReader:
 
     def _reader(self, text: str) -> Iterator[list[str]]:
         if csv.field_size_limit() < _LIMIT:
-            csv.field_size_limit(_LIMIT)  # of the whole process; records are bounded already
+            csv.field_size_limit(_LIMIT)  # for the process; RecordBlocks limits records
         quote = self._dialect.quote_byte.decode("utf-8", "surrogateescape")
         return csv.reader(
             io.StringIO(text, newline=""),
