@@ -204,7 +204,7 @@ class MysqlSession:
             self.connection.close()
 
 
-def leave_rest(cursor: Any) -> None:  # PyMySQL's
+def leave_rest(cursor: Any) -> None:  # a cursor of PyMySQL
     """Let an unbuffered cursor be closed early, without reading the remaining rows."""
     result = getattr(cursor, "_result", None)
     if result is not None:
