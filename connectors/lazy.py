@@ -1,4 +1,4 @@
-"""Loads connectors late: planning imports the packages of all connectors for their sections."""
+"""Loads connectors late: planning imports all their packages, but only for the sections."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from dil.extraction.streams import ReadStream
 _LOG = logging.getLogger(__name__)
 # The bytes that one call requests; a failed call is repeated as a whole.
 _PIECE = 1 << 16
-# The stream gives up after so many tries in a row that bring less than a MiB each.
+# After this many tries in a row that each bring less than one MiB, the stream gives up.
 _TRIES = 5
 _PROGRESS = 1 << 20
 CHANGED_FIX = (

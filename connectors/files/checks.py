@@ -23,7 +23,7 @@ def file_problems(properties: Properties, *, lists: bool) -> Iterator[Problem]:
 
 
 def remote_file_problems(properties: Properties) -> Iterator[Problem]:
-    """Yield the problems of ``file_problems``, and those of the files that the job sends."""
+    """Yield the problems of ``file_problems``, and the problems of files that the job sends."""
     yield from payload_problems(properties)
     lists = not reads_one_file(properties) and not sends_file(properties)
     yield from file_problems(properties, lists=lists)

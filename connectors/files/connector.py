@@ -1,4 +1,4 @@
-"""Connectors for files: one session lists them, reads one, or sends one."""
+"""Connectors for files: a session lists files, reads one file, or sends one file."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _RENAME = "Rename the file, or read the list with ms.extractor.class=json."
 
 
 def listing_response(names: Iterable[str], job: Job, location: str = "") -> Response:
-    """Return the answer with these names: a JSON array of ``{"values": name}``, or a name a line.
+    """Return the answer with these names: a JSON array of ``{"values": name}``, or a line for each.
 
     If there are no names, there are no rows. Reading the body consumes ``names`` and raises the
     errors of ``names``. Closing the body closes ``names`` if this is a generator.
@@ -69,7 +69,7 @@ def listing_problems(properties: Properties) -> Iterator[Problem]:
 def _form(extractor: ClassRef) -> str | None:
     """Return the media type in which an extractor reads lists, None if it reads no list.
 
-    For a user's own class its content types decide: text/csv, else JSON.
+    A user's own class gets CSV if it accepts text/csv and no JSON; otherwise it gets JSON.
     """
     if extractor.module.startswith("dil."):
         return _FORMS.get(extractor.qualname)
@@ -89,7 +89,7 @@ def _array(names: Iterable[str]) -> Iterator[str]:
 
 
 def _lines(names: Iterable[str], form: str, spec: ExtractionSpec) -> Iterator[str]:
-    """Yield a line for each name, after the empty lines that ``ms.csv`` skips."""
+    """Yield a line for each name; in CSV, a header comes first for each line that is skipped."""
     line: Callable[[str], str] = _text_line
     if form == _CSV:
         line = _csv_cell(spec.csv.settings)
@@ -100,7 +100,7 @@ def _lines(names: Iterable[str], form: str, spec: ExtractionSpec) -> Iterator[st
 
 
 def _header(spec: ExtractionSpec) -> str:
-    """Return the name of the only column: from the schema, else the name in a JSON list."""
+    """Return the name of the only column: from ``ms.output.schema``, else ``values``."""
     columns = spec.output_schema or ()
     return next((each.name for each in columns if each.name.lower() not in spec.csv.made_up), _NAME)
 

@@ -85,7 +85,7 @@ def matching(items: Iterable[_F], properties: Properties) -> Iterator[_F]:
     """Yield the items whose whole path matches ``ms.source.files.pattern``, in the same order."""
     pattern = properties.section(FilesSection).pattern
     if pattern == ".*":
-        # The dot would not match names with a line break; no job intends to drop them.
+        # ``.*`` would not match a name with a line break; no job intends to drop such a name.
         yield from items
         return
     matches = compile_java(pattern).fullmatch

@@ -1,4 +1,4 @@
-"""Whole files to send: the payload entry of format binary (docs/object-stores.md)."""
+"""Whole files to send, by a payload entry of format binary (docs/object-stores.md)."""
 
 from __future__ import annotations
 

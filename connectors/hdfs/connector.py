@@ -1,4 +1,4 @@
-"""The connector for files. It imports quickly: opening a place loads the client."""
+"""The connector for files. Importing it is quick: opening a place loads the client."""
 
 from __future__ import annotations
 

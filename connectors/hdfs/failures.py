@@ -46,7 +46,7 @@ def _missing_fix(shown: str) -> str:
     folder, _, name = shown.rpartition("/")
     if not set("*?") & set(name):
         return _MISSING_FIX
-    # A job file needs two backslashes for each one.
+    # Brackets quote these characters; a job file would need two backslashes for one.
     literal = re.sub(r"[][(){}.+$|]", r"[\g<0>]", name)
     pattern = literal.replace("?", ".").replace("*", ".*")
     return (
@@ -56,5 +56,5 @@ def _missing_fix(shown: str) -> str:
 
 
 def _named(error: OSError, shown: str) -> str:
-    """Return the path in the system's error, which may be inside the requested folder."""
+    """Return the path that the error names, perhaps one in the requested folder; else ``shown``."""
     return error.filename if isinstance(error.filename, str) else shown

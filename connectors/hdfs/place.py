@@ -68,7 +68,7 @@ def place_of(
         variables: The values for ``{{name}}``.
         folder: The folder from which relative paths of this machine start.
         base: ``source.filebased.fs.uri``, for paths without a scheme. If it has a path, values must
-            not lead out of this folder.
+            not lead out of that path.
         hosts: Other file systems that values may name.
 
     Raises:
@@ -143,12 +143,15 @@ def _base_key(properties: Properties) -> str:
 
 
 def _exemplified(text: str) -> str:
-    """Return a text with an example value for each variable."""
+    """Return a text in which an example value replaces each variable."""
     return substitute(text, dict.fromkeys(placeholders(text), "0")).text
 
 
 def _unescaped(template: str) -> str:
-    """Return a ``file:`` address with its path decoded before values enter it unescaped."""
+    """Return a template; if it is a ``file:`` address, the escapes in its path are decoded.
+
+    Values replace the variables afterwards, so that escapes in values stay.
+    """
     match = _WRITTEN.fullmatch(template)
     if match is None or match[1].lower() != "file":
         return template

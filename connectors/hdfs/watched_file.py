@@ -18,7 +18,7 @@ class WatchedFile(RemoteFile):
         self.shown = store.shown(status.path)
 
     def open_at(self, position: int) -> FileStream:
-        """Return a stream from a position on; if it is not 0, check that the file is unchanged."""
+        """Return a stream from a position on; check that the file is unchanged, except at 0."""
         if position:
             self._compare()
         with translated_errors(self.shown, listed=True):

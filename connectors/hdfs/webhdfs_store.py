@@ -191,7 +191,7 @@ def _refusal(answer: requests.Response, shown: str) -> Exception:
         return FileNotFoundError(shown)
     if kind in _REFUSED:
         return PermissionError(shown)
-    # Safe mode ends as well, perhaps later; but attempts of a task are further apart.
+    # Safe mode ends by itself, too, perhaps only for a later attempt of the task.
     if is_passing(answer) or kind == "SafeModeException":
         return TransientSourceError(what, _NETWORK_FIX)
     if (why := ticket_refusal(answer)) is not None:

@@ -60,7 +60,7 @@ def authentication_query(
 def _written(
     settings: HttpSettings, authentication: Authentication, variables: Mapping[str, JsonValue]
 ) -> Header:
-    """Return the header of basic, bearer, oauth or custom, with the variables as above."""
+    """Return what ``authentication_header`` returns, for basic, bearer, oauth and custom."""
     token = authentication.token
     written = f"{_text(settings.username)}:{_text(settings.password)}"
     result = substitute(written if token is None else token.reveal(), variables)

@@ -50,7 +50,7 @@ def authentication(value: JsonValue, around: ReadContext) -> Authentication:
     """
     written = as_object(value)
     members: dict[str, object] = dict(written)
-    if members.get("encryption") == "":  # DIL's documents write this value with method custom.
+    if members.get("encryption") == "":  # as LinkedIn's DIL documents it for custom
         members["encryption"] = "none"
     plain = texts(written)
     for name in _SECRETS:
@@ -66,7 +66,7 @@ def authentication(value: JsonValue, around: ReadContext) -> Authentication:
         members["parameters"] = _form_members(as_object(written["parameters"]), around)
     settings = build(Authentication, members)
     given = {name for name, item in written.items() if item not in (None, "")}
-    given |= {"encryption"} & set(written)  # DIL's documents write an empty text here.
+    given |= {"encryption"} & set(written)  # also if it is the empty text
     findings = [*_misplaced(settings, given), *_missing(settings, given), *_uri(settings, given)]
     if findings:
         raise ShapeError(*findings)
@@ -85,7 +85,7 @@ def _form_members(members: Mapping[str, JsonValue], around: ReadContext) -> dict
 
 
 def _misplaced(settings: Authentication, given: Set[str]) -> Iterator[Finding]:
-    """Yield members that the method or the grant does not know, which would have no effect."""
+    """Yield the members that would have no effect, because the method or the grant lacks them."""
     allowed = _MEMBERS[settings.method]
     for name in sorted(given - allowed):
         known = ", ".join(sorted(allowed))
@@ -120,7 +120,7 @@ def _missing(settings: Authentication, given: Set[str]) -> Iterator[Finding]:
 
 
 def _uri(settings: Authentication, given: Set[str]) -> Iterator[Finding]:
-    """Yield the problems of the token address, to which secrets are sent."""
+    """Yield the problems of the token address, because secrets are sent to it."""
     if "tokenUri" not in given or not settings.is_fetched:
         return
     scheme, host = _scheme_and_host(settings.token_uri)
@@ -156,7 +156,10 @@ def _is_loopback(host: str) -> bool:
 
 
 def _located(settings: Authentication, around: ReadContext) -> str:
-    """Return the absolute path of the refresh token's file, relative to the job file's folder."""
+    """Return the absolute path of the refresh token's file.
+
+    A relative path starts at the job file's folder.
+    """
     if not settings.refresh_token_file:
         return ""
     try:

@@ -42,9 +42,9 @@ class BodyStream(ReadStream):
     ``read`` raises TransientSourceError for a body that ends early, a broken chunk, a reset, a
     time-out, and for compressed data that is damaged or lacks its end; the work unit then starts
     again. ``read`` raises the same error for a body that trickles: ``wait_s`` is the longest wait
-    in seconds for each MiB before decoding, 0 for no limit. If ``is_repeatable`` is false, ``read``
-    raises UnknownOutcomeError instead: the source did the request, so the request is not repeated.
-    ``read`` raises SourceContractError if the decoded size exceeds ``limit``.
+    in seconds for each MiB of the body as it was sent, 0 for no limit. If ``is_repeatable`` is
+    false, ``read`` raises UnknownOutcomeError instead: the source did the request, so the request
+    is not repeated. ``read`` raises SourceContractError if the decoded size exceeds ``limit``.
 
     Raises:
         SourceContractError: (when made) the body has a coding that cannot be decoded.
@@ -164,7 +164,7 @@ class _RawBody(ReadStream):
         The wait is checked after each packet, because one call of the library could wait without
         limit until it has all bytes.
         """
-        found = io.BytesIO()  # This gives the buffer's content away without a copy.
+        found = io.BytesIO()  # ``getvalue`` returns its content without a copy.
         left = size
         while left and (piece := self._some(_CHUNK if size < 0 else left)):
             found.write(piece)

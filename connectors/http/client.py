@@ -60,7 +60,7 @@ _EXACT_POOLS = {"http": _ExactHttpPool, "https": _ExactHttpsPool}
 
 
 class _Adapter(HTTPAdapter):
-    """Sends over our pools; ``trusts_only_context`` means not to trust certifi's authorities."""
+    """Sends over our pools; trusts certifi's authorities unless ``trusts_only_context`` is true."""
 
     def __init__(
         self, pool_size: int, context: ssl.SSLContext | None, *, trusts_only_context: bool

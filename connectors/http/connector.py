@@ -1,4 +1,4 @@
-"""The HTTP connector. It imports quickly: ``open`` loads the client library."""
+"""The HTTP connector. Importing it is quick: ``open`` loads the client library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Credentials that change while a session lasts: a renewed input, a token of a grant (rule S11)."""
+"""Credentials that change during a session: authentication input, a grant's token (rule S11)."""
 
 from __future__ import annotations
 

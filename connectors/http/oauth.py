@@ -87,7 +87,7 @@ class OAuthSource(CredentialSource):
         }
 
     def _refreshed(self, refresh: Secret | None) -> Granted | Denied:
-        """Return the server's answer to a refresh token; without a file its successor gets lost."""
+        """Return the server's answer to a refresh token; warn if no file can keep the next one."""
         if refresh is None:
             raise AuthenticationError(
                 f"{self._file} holds no refresh token, and ms.authentication has no refreshToken",
@@ -104,7 +104,7 @@ class OAuthSource(CredentialSource):
             self._warn_of_loss("and refreshTokenFile names no file for it")
 
     def _refreshed_by_file(self, file: RefreshTokenFile) -> Granted | Denied:
-        """Return the server's answer to the file's refresh token; write the successor there."""
+        """Return the server's answer to the file's refresh token; keep the next one there."""
         before = file.read()
         used = self._unsaved or before or self._refresh
         found = self._refreshed(used)

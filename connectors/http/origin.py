@@ -47,8 +47,8 @@ def _shown(uri: str) -> str:
 def is_same_origin(before: str, after: str) -> bool:
     """Return whether credentials for one address may be sent to another address.
 
-    The same host may change from http to https, on the usual ports. User names in an address do not
-    matter, because nothing sends them.
+    The second address may have https instead of http if the host is the same and both ports are the
+    default ports. User names in an address do not matter, because nothing sends them.
     """
     own, other = _without_user(before), _without_user(after)
     if own is None or other is None:

@@ -130,7 +130,7 @@ def _used_in_key(settings: HttpSettings, values: RequestValues) -> frozenset[str
 
 
 def _replaced(texts: Mapping[str, str], name: str, text: str) -> dict[str, str]:
-    """Return the headers with one more, which replaces headers of its name in any letter case."""
+    """Return the headers with ``name`` set; other headers of this name in any case are removed."""
     return {**{key: value for key, value in texts.items() if key.lower() != name.lower()},
             name: text}  # fmt: skip
 
@@ -187,7 +187,7 @@ def _followed(next_uri: str, own: RequestTarget, hosts: Iterable[str]) -> Reques
 
 
 def _with_key(uri: str, key: Mapping[str, str]) -> str:
-    """Return the URI with the credentials in its query, unless the query already has the name."""
+    """Return the URI with the credentials in its query, unless the query has such a name."""
     if not key:
         return uri
     there = {name for name, _ in parse_qsl(urlsplit(uri).query, keep_blank_values=True)}

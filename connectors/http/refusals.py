@@ -55,8 +55,8 @@ class Refusal:
     def error(self) -> DilError:
         """Return the error to raise, and log the answer's body; the log masks secrets in it.
 
-        The caller logs the failure itself, with the words of the answer. The body is logged at
-        WARNING if the error lacks those words and no retry can help.
+        The caller logs the error itself. The body is logged at WARNING if the error does not quote
+        the body and no retry can help, else at INFO.
         """
         with self.answer:
             body = _beginning(self.answer, self.shown)
@@ -81,7 +81,7 @@ class Refusal:
         error = SourceError(
             what, "Correct the request; ms.http.statuses defines the statuses that are failures."
         )
-        if status not in _REDIRECTS:  # Then the address is wrong, whatever the request sends.
+        if status not in _REDIRECTS:  # A redirect shows that the address is wrong.
             error.refused = RefusedAnswer(status, self.answer.reason or "", text)
         return error
 

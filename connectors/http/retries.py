@@ -21,11 +21,11 @@ class RetryWaits:
         self.done = 0
 
     def forgive(self, seconds: float) -> None:
-        """Leave a wait that was not for a retry out of the budget."""
+        """Do not count a wait of ``seconds`` against the budget, because it was not for a retry."""
         self._begun += seconds
 
     def next(self, asked_s: float | None, chance: float) -> float | None:
-        """Return the next wait in seconds, None if the budget is spent; chance is in [0, 1)."""
+        """Return the next wait in seconds, None if the budget is spent; ``chance`` is in [0, 1)."""
         wait = 2.0**self.done * (0.75 + chance / 2) if asked_s is None else asked_s
         # A clock that stops must not make the budget endless.
         spent = max(self._monotonic() - self._begun, self._waited)

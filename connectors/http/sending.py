@@ -36,7 +36,7 @@ class Sender:
         self._client = Client(settings)
 
     def forget(self) -> None:
-        """Drop the cookies of earlier sessions, which the next session must not send."""
+        """Drop the cookies of earlier sessions, because the next session must not send them."""
         self._client.cookies.clear()
 
     def close(self) -> None:
@@ -90,7 +90,7 @@ class Sender:
 
 
 def _shown(error: Exception, outgoing: OutgoingRequest) -> str:
-    """Return the request without secrets, and the host of the redirect if that failed."""
+    """Return the request without secrets, and the redirect's host if another host failed."""
     failed: object = getattr(error, "request", None)
     url = failed.url if isinstance(failed, requests.PreparedRequest) else None
     place = _host(url or outgoing.uri)

@@ -35,7 +35,7 @@ class RetryBudget:
 
     @property
     def longest_wait_s(self) -> float:
-        """Return the longest wait in seconds that a source may ask for; longer is a spent quota.
+        """Return the longest wait in seconds that a source may ask for; longer means a spent quota.
 
         If the budget has 0 seconds, no request is sent again. The default then distinguishes a
         pause from a spent quota.
@@ -52,9 +52,9 @@ class HttpSettings:
     not unknown. ``idempotency_header`` names the header by which the receiver recognises the row of
     a request; if ``repeats_unsafe`` is true, POST and PATCH may be sent again without this header.
     ``renewal`` says how often to read a new authentication row, and how long to wait before.
-    ``body_wait_s`` is the longest wait for the next MiB of a body, 0 for none. ``hosts`` are other
-    origins that values and answers may lead to. ``expansion`` limits the decoded size of compressed
-    bodies. ``credential_sources`` are the properties that give the credentials.
+    ``body_wait_s`` is the longest wait for the next MiB of a body, 0 for no limit. ``hosts`` are
+    other origins that values and answers may lead to. ``expansion`` limits the decoded size of
+    compressed bodies. ``credential_sources`` are the properties that give the credentials.
     """
 
     uri: str

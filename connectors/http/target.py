@@ -82,7 +82,7 @@ def build_target(
 
 
 def legal(uri: str) -> str:
-    """Return a URI with the characters that a request line forbids percent-encoded, as UTF-8."""
+    """Return a URI with percent-encoded UTF-8 for characters that a request line forbids."""
     return _ILLEGAL.sub(lambda match: _percent(match.group()), uri)
 
 

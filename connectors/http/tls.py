@@ -79,7 +79,7 @@ def _show_identity(context: ssl.SSLContext, tls: TlsSettings) -> None:
     passwords = (tls.key_password, tls.key_store_password)
     try:
         if _PEM_BEGIN in content:
-            # The password must not be None: then OpenSSL would ask for it on the terminal.
+            # If the password were None, OpenSSL would ask for it on the terminal.
             context.load_cert_chain(path, password=next(filter(None, map(_text, passwords)), ""))
         else:
             _load_pkcs12(context, _pkcs12(content, passwords[::-1], member, path), path)

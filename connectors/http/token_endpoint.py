@@ -34,7 +34,7 @@ _MAX_BYTES = 1 << 20
 _TOO_MANY = 429
 _SERVER_ERRORS = range(500, 600)
 _OK = range(200, 300)
-# No task should wait longer for a token; its own retries follow.
+# A task should not wait longer than this for a token; the task's own retries follow.
 _BUDGET = RetryBudget(3, 60.0)
 _FAILED = (requests.RequestException, urllib3.exceptions.HTTPError)
 
@@ -148,7 +148,7 @@ class TokenEndpoint:
                 return _Answer(answer.status_code, _members(answer, self._shown), asked)
         except TransientSourceError as error:
             return error
-        except ValueError:  # This includes the errors of requests itself for addresses and headers.
+        except ValueError:  # errors of ``requests`` about addresses and headers, too
             raise SourceError(f"{self._shown}: the request for a token cannot be sent") from None
         except _FAILED as error:
             failure = connection_failure(error, self._shown)

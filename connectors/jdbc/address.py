@@ -98,7 +98,7 @@ def filled_address(template: str, known: Mapping[str, JsonValue], hosts: Iterabl
     """Return ``ms.source.uri`` with values for its variables; they may name a database or a file.
 
     Args:
-        template: The address. Values are encoded if its form is one that ``read_address`` decodes.
+        template: The address. Values are encoded if ``read_address`` decodes such an address.
         known: Values for ``{{name}}``.
         hosts: ``ms.source.uri.hosts``.
 

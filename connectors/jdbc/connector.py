@@ -1,4 +1,4 @@
-"""The connector of databases. It imports quickly: the first request loads the driver."""
+"""The connector of databases. Importing it is quick: the first request loads the driver."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class JdbcConnector(Connector):
         return spark_reader.reader_of(job) if spark_reader.is_chosen(job.properties) else None
 
     def open(self, context: SessionContext) -> RowSession:
-        """Return a session: it connects for a task's first statement, or hands on Spark's rows."""
+        """Return a session that runs the statement, or that yields the rows that Spark reads."""
         from connectors.jdbc.session import JdbcSession
         from connectors.jdbc.spark_rows import SparkRows
 
@@ -147,7 +147,7 @@ def _statement_problems(properties: Properties) -> Iterator[Problem]:
 
 
 def _path_problems(properties: Properties) -> Iterator[Problem]:
-    """Yield a problem for each JSONPath that is written as a column name."""
+    """Yield a problem for each property that names a column by a JSONPath."""
     paging = properties.section(PagingSection)
     key = "" if paging.session is None else paging.session.name
     for name, text in ((SESSION, key), (TOTAL, paging.total_count_field)):
@@ -218,7 +218,7 @@ def _other_problems(properties: Properties) -> Iterator[Problem]:
 
 
 def _used(properties: Properties, types: set[str]) -> set[str]:
-    """Return the names of the parameters of some types that the statement uses, also indirectly."""
+    """Return the parameters of the given types that the statement uses, also indirectly."""
     parameters = properties.section(ParametersSection).parameters
     used = {
         name.partition(".")[0] for name in names_in(properties.section(DatabaseSection).statement)

@@ -52,7 +52,7 @@ class KeyWatch:
         self._rows = 0
 
     def see(self, batch: pa.RecordBatch) -> None:
-        """Record the keys of a batch that was handed on.
+        """Record the keys of the next batch of the page.
 
         Raises:
             SourceContractError: the result lacks a key column, or begins with the last row of the

@@ -50,7 +50,7 @@ class Login:
 
 
 class SourceConnection(ABC):
-    """One connection; queries of a transaction see one state of the data if the database can do so.
+    """One connection; queries of a transaction see one state of the data if the database allows it.
 
     The attempts of a task may use the connection one after the other, each in a transaction of its
     own. Implementations translate the errors of drivers into errors of ``dil.errors``.

@@ -16,7 +16,7 @@ Key = int | float | str
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """The keys from ``low`` to before ``high``; None is no end. If ``is_null``, only the nulls."""
+    """The keys from ``low`` to before ``high``, None for no end; if ``is_null``, only the nulls."""
 
     low: Key | None = None
     high: Key | None = None

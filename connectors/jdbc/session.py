@@ -96,7 +96,7 @@ class JdbcSession(RowSession):
 
         If the statement has the same values as on the page before, it would return the same rows.
         This method then does not run it again: the page is empty, and this ends the walk (rule
-        G24). For a job that waits for a condition, it does run the statement again.
+        G24). If the job waits for a condition, the statement does run again.
 
         Raises:
             TransientSourceError: the server is gone, or was too slow.

@@ -94,7 +94,7 @@ def problems(properties: Properties) -> Iterator[Problem]:
 
 
 def kept_secrets(properties: Properties) -> Iterator[Problem]:
-    """Yield secrets that become literals of the query, which Spark keeps in its event log."""
+    """Yield secrets that become literals of the query: Spark's event log keeps the query."""
     inputs = properties.section(SecondarySection).inputs
     secret = {
         name_of(field)

@@ -119,9 +119,9 @@ def unit_of(part: KeyRange) -> JsonObject:
 
 
 def _quantiles(connection: SourceConnection, source: str, name: str, count: int) -> list[Key]:
-    """Return the first key of each part except the first; all parts have about as many rows.
+    """Return the first keys of all parts but the first part; parts have about as many rows.
 
-    A key that fills more than one part is returned once.
+    A key that fills more than one part is returned at most once.
     """
     sql = (
         f"SELECT min(k) AS k FROM (SELECT {name} AS k, ntile({count}) OVER (ORDER BY {name}) AS n"  # noqa: S608

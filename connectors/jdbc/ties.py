@@ -1,4 +1,4 @@
-"""Asks the database for rows after the edge of a page that share the key of its last row.
+"""Asks the database whether rows after a page share the key of the page's last row.
 
 Only the database knows which keys equal that key: a collation may ignore case, accents, or blanks
 at the end. The cursor would skip all rows with an equal key.
@@ -25,9 +25,9 @@ _UNTRIED = {Kind.SQLSERVER, Kind.ORACLE}
 class TieWatch:
     """Checks at the edges of one walk's pages whether later rows share the key of the last row.
 
-    If the statement groups rows, the database runs all of it for each check. So one check, which
-    holds for the transaction, asks first whether any two rows share a key. Only if some do, each
-    page is checked.
+    If the statement groups rows, the database runs all of it for each check. So a first check, once
+    for the transaction, asks whether any two rows share a key. Pages are checked only if some rows
+    share a key.
 
     Args:
         connection: The connection that reads the pages.
@@ -53,7 +53,7 @@ class TieWatch:
         Args:
             statement: The statement of the page.
             variables: The values of the page's request.
-            last: The key of the last row, by the database's names of the columns.
+            last: The key of the last row, under the names that the database gives the columns.
 
         Raises:
             SourceContractError: other rows share the key.

@@ -60,12 +60,12 @@ def _client(settings: JobSettings, service: S3Service, *, by_path: bool) -> Any:
 
 @cache
 def _models() -> Any:
-    """Return the loader of the library's description of S3; it is kept: loading takes 0.1 s."""
+    """Return the loader of the library's description of S3; loading takes 0.1 s, so keep it."""
     return create_loader()
 
 
 def _connect_timeout(s3: S3Settings) -> int:
-    """Return the seconds to wait for a connection; the library limits each send to them too."""
+    """Return the seconds to wait for a connection, and in this library also for each send."""
     asked = s3.connect_timeout_s or s3.connect_timeout_old_s or _SECONDS
     return max(asked, s3.write_timeout_s or 0)
 

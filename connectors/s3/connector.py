@@ -1,4 +1,4 @@
-"""The S3 connector. It imports quickly: ``open`` loads the client library."""
+"""The S3 connector. Importing it is quick: ``open`` loads the client library."""
 
 from __future__ import annotations
 

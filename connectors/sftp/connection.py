@@ -16,7 +16,7 @@ from connectors.sftp.private_key import private_key
 from connectors.sftp.settings import SftpSettings
 from dil.errors import AuthenticationError, SourceError, TransientSourceError
 
-# Our errors report what the library's log would repeat, with a stack.
+# The library's log would repeat, with a stack trace, what our errors report.
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)
 
 _WINDOW = 16 * 1024 * 1024

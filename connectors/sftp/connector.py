@@ -1,4 +1,4 @@
-"""The SFTP connector. It imports quickly: ``open`` loads the client library."""
+"""The SFTP connector. Importing it is quick: ``open`` loads the client library."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from paramiko.sftp import CMD_DATA, CMD_READ, CMD_STATUS, SFTPError, int64
 _BLOCK = 255 * 1024
 # A shorter answer than this means the end of the file, not a server's limit.
 _LEAST = 4096
-# The bytes that are requested at a time.
+# At most this many bytes are requested and have not arrived yet.
 _UNDER_WAY = 8 * 1024 * 1024
 
 

@@ -130,7 +130,7 @@ class _SftpStream(FileStream):
 
 
 def _has_byte(handle: paramiko.SFTPFile, position: int) -> bool:
-    """Return whether a file has a byte at a position; no at its end, or if the link is lost."""
+    """Return whether a file has a byte at a position; False also if the connection is lost."""
     try:
         return bool(ReadAhead(handle.sftp, handle.handle, position, position + 1).read(1))
     except EOFError:

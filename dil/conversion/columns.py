@@ -1,4 +1,7 @@
-"""Converts columns to the typed form, nested ones too: the target of each column and the walk."""
+"""Converts columns to the typed form, nested columns too.
+
+``column_target`` finds what a column and its parts become; ``ColumnReader`` converts the values.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ class ColumnTarget:
     """The target of a column, member or item.
 
     ``children`` are the members of a record, or the one item of a list or map. ``is_plain`` is true
-    if values of the raw type need no conversion, only a check for nulls at the top.
+    if values of the raw type need no conversion, only a check for nulls.
     """
 
     path: str

@@ -127,7 +127,7 @@ def _is_clock(source: str) -> bool:
 
 
 def _base(derived: DerivedField, context: ConverterContext, zone: str) -> Base:
-    """Return the function that gives base values: the first source that exists (docs/rows.md)."""
+    """Return the function that takes base values from the first existing source (docs/rows.md)."""
     formula = derived.formula
     source = formula.source.strip()
     if not source:

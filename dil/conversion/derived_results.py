@@ -36,7 +36,7 @@ _RESULTS: dict[str, tuple[pa.DataType, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class DerivedValues:
-    """The results of a formula: their ``data_type`` and type word, and their function."""
+    """How a formula makes results: their Arrow type and type word, and the function ``convert``."""
 
     data_type: pa.DataType
     word: str
@@ -142,7 +142,7 @@ def _epoc(pattern: str, zone: str) -> Callable[[pa.Array], pa.Array]:
 
 
 def _by_pattern(texts: pa.Array, joda: JodaPattern, zone: str) -> pa.Array:
-    # Text beyond the pattern's length, with its quotes, is cut off, as DIL does.
+    # Text beyond the pattern's length (quotes included) is cut off, as in LinkedIn's DIL.
     head = pc.utf8_slice_codeunits(texts, 0, len(joda.pattern))
     parsed = parse_pattern(head, joda, zone)
     if parsed.null_count == texts.null_count:

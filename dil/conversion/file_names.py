@@ -20,7 +20,7 @@ CUT = "a file name was longer than 255 bytes and was cut; a hash of the whole na
 
 
 class FileNames(Converter):
-    """Adds two file names to each piece: for an only file, and for one of several files.
+    """Adds two file names to each piece: one for an only file, one with a number for several files.
 
     Preprocessors change the names, as they change the bytes. A preprocessor that prepares output
     changes the name after the number was added.
@@ -38,7 +38,7 @@ class FileNames(Converter):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return the note that a name was cut, if one was."""
+        """Return a note if a file name was cut."""
         return (CUT,) if self._was_cut else ()
 
     def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:

@@ -106,7 +106,7 @@ def _changes(rows: pa.RecordBatch, names: Sequence[str]) -> pa.Array:
             continue
         column = rows.column(name)
         plain = text_of(column) if pa.types.is_nested(column.type) else column
-        # Codes make null equal to null, and work for every flat type.
+        # Codes of a dictionary make null equal to null, and work for every flat type.
         codes = plain.dictionary_encode(null_encoding="encode").indices
         differs = pc.not_equal(codes.slice(1), codes.slice(0, len(codes) - 1))
         changes = pc.or_(changes, pa.concat_arrays([pa.array([False]), differs]))

@@ -1,7 +1,8 @@
 """Reads ISO 8601 texts as microseconds if a column's type holds every digit.
 
-These texts are read in addition to the patterns of a job, so no part of a text may be lost: the
-digits of a fraction that the type does not hold must be zeros, and the time of a date midnight.
+These texts are read in addition to the patterns of a job, so no part of a text may be lost. The
+digits of a fraction that the type does not hold must be zeros. For a date, the time must be
+midnight.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ _HOURS_ONLY = 3
 
 
 def exact_instants(texts: pa.Array, zone: str, digits: int) -> pa.Array:
-    """Return epoch microseconds of dates with a time, or of midnight; null for other texts.
+    """Return epoch microseconds of dates with a time; null for other texts.
+
+    A date without a time means its midnight.
 
     Args:
         texts: ISO 8601 texts; a text without an offset is in ``zone``.

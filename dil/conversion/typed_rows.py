@@ -57,9 +57,9 @@ def _origins(context: ConverterContext) -> tuple[object, ...]:
 class TypedRows(Converter):
     """Converts every column to its typed form.
 
-    Up to ``max_failures`` rows that cannot be converted are put aside, under discard_row any
-    number. Under discard_value the unfit values are left out, and rows that require them are put
-    aside.
+    Up to ``max_failures`` rows that cannot be converted are put aside; under ``discard_row`` there
+    is no limit. Under ``discard_value`` the unfit values are left out, and rows that require them
+    are put aside.
     """
 
     def __init__(self, context: ConverterContext) -> None:

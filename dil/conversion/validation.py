@@ -38,7 +38,10 @@ class ValidationVerdict:
 
     @property
     def percent(self) -> float:
-        """Return the counted rows in percent of the expected rows; 0 or 100 if none is expected."""
+        """Return the counted rows in percent of the expected rows.
+
+        If no row is expected, the result is 100 if any row was counted, else 0.
+        """
         if not self.expected:
             return 100.0 if self.counted else 0.0
         return float(self.counted * 100 / self.expected)
@@ -49,7 +52,7 @@ class ValidationVerdict:
         threshold = self.attributes.threshold
         if self.attributes.criteria == "success":
             return self.percent >= threshold
-        # No rows expected and no rows counted pass, whatever the threshold is.
+        # If no row is expected and none was counted, the count passes at any threshold.
         is_nothing = not self.expected and not self.counted
         return is_nothing or self.percent < threshold
 
@@ -63,7 +66,7 @@ class ValidationVerdict:
 
 
 class InFlowValidation(Converter):
-    """Counts rows, or the items of the only column, and compares the count with the expected one.
+    """Counts rows, or the items of the only column; compares the count with the expected count.
 
     If there is an ``errorColumn``, a row or item counts only if its value in this column is neither
     null nor blank. No row is passed on to the writer.
@@ -109,9 +112,9 @@ class InFlowValidation(Converter):
 def expected_count(rows: Iterable[JsonObject], field: str | None) -> Decimal:
     """Return the number of rows that the validation input expects.
 
-    The first row's value of ``field`` decides: if it is an array, the result is the sum of the
-    arrays' sizes; if it is a number or its text, the sum of the numbers; else, or without
-    ``field``, the number of rows.
+    The first row's value of ``field`` decides. If it is an array, the result is the sum of the
+    arrays' sizes. If it is a number or the text of a number, the result is the sum of the numbers.
+    Otherwise, or without ``field``, the result is the number of rows.
     """
     count = 0
     items: int | None = None

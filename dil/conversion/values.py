@@ -124,7 +124,7 @@ class Values:
         """Yield functions that read texts as microseconds; each gets the texts not read before.
 
         Whole texts of ISO 8601 are read in addition to the patterns, unless a pattern gives such
-        texts another meaning; a text in the form of a pattern that fits no pattern is no date.
+        texts another meaning. A text with the form of a pattern that still fits none is no date.
         """
         patterns = self._patterns[word]
         named = [pattern for pattern in patterns if pattern is not None]

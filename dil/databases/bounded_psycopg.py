@@ -26,7 +26,7 @@ class BoundedConnection(psycopg.Connection[tuple[Any, ...]]):
 
 
 def connect(given: Mapping[str, str], *, answer_s: float) -> BoundedConnection:
-    """Return a connection in autocommit mode; transactions begin by statement.
+    """Return a connection in autocommit mode; the caller's BEGIN starts a transaction.
 
     Args:
         given: Arguments for libpq.

@@ -75,7 +75,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class LoginProperties:
-    """The names of the properties with address, user and password, for advice."""
+    """The names of the properties that hold address, user and password, for advice."""
 
     url: str
     user: str

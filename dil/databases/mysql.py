@@ -1,8 +1,8 @@
 """MySQL and MariaDB through PyMySQL: connections, transactions, the meaning of errors.
 
 ``ssl-mode`` in an address has the same meaning as in MySQL's own client (MySQL manual, "Command
-Options for Encrypted Connections"): if it is missing, connections are encrypted if the server
-supports that. ``preferred``, even with ``ssl-cert``, and ``required`` do not verify the server.
+Options for Encrypted Connections"). Without it, connections are encrypted if the server supports
+encryption. ``preferred``, even with ``ssl-cert``, and ``required`` do not verify the server.
 ``verify_ca``, the default with ``ssl-ca``, verifies the server's certificate; ``verify_identity``
 also verifies the host's name in the certificate.
 """
@@ -139,7 +139,7 @@ def connect(
 
 
 class MysqlSession:
-    """One PyMySQL connection in autocommit mode; transactions are begun by statement."""
+    """One PyMySQL connection in autocommit mode; the caller's statements start transactions."""
 
     def __init__(self, connection: pymysql.Connection[Any]) -> None:
         self.connection = connection
@@ -191,7 +191,7 @@ class MysqlSession:
         connection._read_timeout = connection._write_timeout = None  # noqa: SLF001 - no other way
 
     def commit(self) -> None:
-        """Commit; then the transaction is in the log, as durable as the server is set up."""
+        """Commit; the server's settings decide how durable its log of the transaction is."""
         self.connection.query("COMMIT")
 
     def rollback(self) -> None:
@@ -204,7 +204,7 @@ class MysqlSession:
             self.connection.close()
 
 
-def leave_rest(cursor: Any) -> None:  # PyMySQL's
+def leave_rest(cursor: Any) -> None:  # a cursor of PyMySQL
     """Let an unbuffered cursor be closed early, without reading the remaining rows."""
     result = getattr(cursor, "_result", None)
     if result is not None:

@@ -49,7 +49,7 @@ def connect(
     is_durable: bool = False,
     is_shared: bool = False,
 ) -> sqlite3.Connection:
-    """Return an open database; statements begin its transactions.
+    """Return an open database in autocommit mode; the caller's BEGIN starts a transaction.
 
     Args:
         path: The file, None for a database in memory.

@@ -19,7 +19,7 @@ ENOUGH_BYTES = 1024 * 1024
 
 
 class FileDumpExtractor(Extractor):
-    """Makes one page of each response; its batches, pieces of the body, count as one row.
+    """Makes one page of each response; the batches are pieces of the body and count as one row.
 
     An empty response is one empty piece. If ``ms.pagination`` is set, this piece counts as no row
     and ends the pages. Content types are not checked, and look-ups find nothing.

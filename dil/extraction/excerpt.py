@@ -32,8 +32,8 @@ def excerpt(body: bytes, *, is_refusal: bool = False) -> str:
     The values of JSON members are masked, and so are words of 20 or more characters, which may be
     tokens. In the body of a refusal, the members that explain the error are shown.
     """
-    # Known secrets come first: the masks below, or the cut, could leave a part of one that no mask
-    # recognizes.
+    # Known secrets are masked first: the masks below, or the cut, could leave a part of a secret
+    # that no mask recognizes.
     clean = masked(body[: 16 * _LIMIT].decode("utf-8", "replace"))
     text = _BLANKS.sub(" ", clean)[: 4 * _LIMIT].strip()
     hidden = _LONG_WORD.sub(

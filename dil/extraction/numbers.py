@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 EXACT_IN_DOUBLE = 2**53  # Every integer up to here has an exact double.
-_SHORT = 16  # A number text of at most 15 characters, including the point, survives a double.
+_SHORT = 16  # At most 15 digits and a point: such a number text survives a double.
 
 
 class NumberText(str):

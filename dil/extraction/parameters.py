@@ -55,7 +55,7 @@ class ParameterScope:
         full_extract: bool,
         secondary: SecondaryVariables | None = None,
     ) -> ParameterScope:
-        """Return the scope of a work unit: pruned low, partition end, and values of its unit."""
+        """Return the scope of a work unit: the time still to read, and the unit's values."""
         given = secondary or SecondaryVariables()
         return cls(work_unit.low, work_unit.high, full_extract, given.over(work_unit.unit))
 

@@ -41,7 +41,7 @@ class FoundNumbers:
     """The facts about the numbers of one column.
 
     ``scale`` and ``digits`` count decimal places and integer digits; counting starts at the first
-    value that a double cannot hold, because only decimals need them.
+    value that a double cannot hold, because only decimals need the counts.
     """
 
     low: int = 0

@@ -63,7 +63,7 @@ class TextExtractor(Extractor):
         return page
 
     def _text(self, response: Response) -> str:
-        """Return the text; if it is too long, return only enough of it to show that."""
+        """Return the text; if it is too long, return a part that is still longer than allowed."""
         charset = "utf-8" if is_utf8(self.spec.charset) else self.spec.charset
         decoder = codecs.getincrementaldecoder(charset)()
         text, position = "", 0

@@ -38,7 +38,7 @@ _FIXED_BYTES = _HEAD_BYTES + _NONCE_BYTES
 _LENGTH_BYTES = 2
 _KEY_BYTES = 32
 _LARGEST_LOG_N = 20
-# The most cost that a text may ask for: a changed text must not take all memory, or an hour.
+# The most cost that a text may ask for: a changed text must not use up all memory or an hour.
 _LARGEST_MEMORY = 256 * 2**20
 _LARGEST_P = 16
 
@@ -110,7 +110,7 @@ class Encryptor:
 
 
 def decrypt(cipher_text: str, password: str, purpose: str = "") -> str:
-    """Return the plain text of the text inside ``ENC(...)``, prefix included.
+    """Return the plain text; ``cipher_text`` is the text inside ``ENC(...)``, with its prefix.
 
     Raises:
         PurposeError: the text was encrypted for another purpose.

@@ -6,7 +6,7 @@ import re
 
 ANYWHERE = "v1:"
 BOUND = "v2:"
-VERSIONS = frozenset({"", ANYWHERE, BOUND})  # the empty text means DIL's forms
+VERSIONS = frozenset({"", ANYWHERE, BOUND})  # the empty text means the forms of LinkedIn's DIL
 
 ENCRYPTED = re.compile(r"ENC\((.*)\)", re.DOTALL)
 ENVIRONMENT = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
@@ -29,9 +29,9 @@ def is_encrypted(text: str) -> bool:
 
 
 def version_of(cipher_text: str) -> str:
-    """Return the version in front, such as ``v1:``; empty for DIL's forms.
+    """Return the version in front, such as ``v1:``; empty for the forms of LinkedIn's DIL.
 
-    Base64 has no colon, so DIL's forms never look like a version.
+    Base64 has no colon, so those forms never begin like a version.
     """
     match = _VERSION.match(cipher_text)
     return match[0] if match else ""

@@ -1,4 +1,4 @@
-"""Decrypts DIL's password-based encryption: MD5 with DES, and MD5 with triple DES.
+"""Decrypts the encryption by password of LinkedIn's DIL: MD5 with DES, and with triple DES.
 
 Both are weak, and kept only to read old values (rule S2). Wrong padding shows a wrong password, but
 one wrong password in 256 gives right padding by chance.

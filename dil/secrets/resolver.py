@@ -37,11 +37,11 @@ class SecretError(ValueError):
 class SecretResolver:
     """Turns texts into Secrets.
 
-    ``passwords`` are tried in order (rule S3). ``strong`` chooses between DIL's two algorithms
-    (rule S2); our own forms, such as ``ENC(v2:...)``, name their version. Relative ``file:`` paths
-    start at ``folder``. ``missing`` are files that should hold a master password but do not exist.
-    ``is_unread`` says that the master passwords could not be read, and that this was already
-    reported. ``plugged`` resolves references with other prefixes.
+    ``passwords`` are tried in order (rule S3). ``strong`` chooses between the two algorithms
+    of LinkedIn's DIL (rule S2); our own forms, such as ``ENC(v2:...)``, name their version.
+    Relative ``file:`` paths start at ``folder``. ``missing`` are files that should hold a master
+    password but do not exist. ``is_unread`` says that the master passwords could not be read, and
+    that this was already reported. ``plugged`` resolves references with other prefixes.
     """
 
     environ: Mapping[str, str]
@@ -86,7 +86,7 @@ class SecretResolver:
         return Secret(text)
 
     def check(self, text: str) -> None:
-        """Check what costs nothing about a text: nothing is decrypted, and no server is asked.
+        """Check a text as far as this is quick: nothing is decrypted, and no server is asked.
 
         Raises:
             SecretError: as ``resolve``, except for a master password or a purpose that does not

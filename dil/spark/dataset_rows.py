@@ -15,7 +15,7 @@ from dil.spark.streams import DatasetStreamReader
 
 
 class DatasetRows:
-    """The rows of a dataset that the options ask for; pickles."""
+    """The rows of a dataset that the options ask for; can be pickled."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options

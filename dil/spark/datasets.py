@@ -111,7 +111,7 @@ def partitions_of(parts: Sequence[FileRows], known: pa.Schema) -> list[InputPart
 
 
 def reading_of(job: Job, target: pa.Schema) -> DatasetReading:
-    """Return what reads a job's dataset; each task sets the schema of its rows."""
+    """Return the ``DatasetReading`` of a job; each task sets the schema of its rows."""
     dataset_files = DatasetFiles(job.publishing.final_dir, "", job.writing)
     return DatasetReading(dataset_files, target, target)
 
@@ -172,9 +172,9 @@ class DatasetReader(DataSourceReader):
 class _Hints:
     """``pushFilters`` of a reader that gives every filter back.
 
-    While pushing is switched off, Spark refuses a reader that overrides the method, without naming
-    the switch. It looks at ``__func__``, and here finds the method of its base class. This object
-    does the same as that method, but also listens.
+    If filter pushdown is off, Spark refuses a reader that overrides the method, and its error does
+    not name the setting. Spark compares ``__func__`` with the method of the base class, and here
+    they are equal. This object does the same as that method, and also calls ``listen``.
     """
 
     # Static, so that it is not bound to this object; Spark 4.0 lacks the method and the check.

@@ -51,7 +51,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """Conditions that all have to hold; pickles."""
+    """Conditions that all have to hold; can be pickled."""
 
     conditions: tuple[Condition, ...]
 

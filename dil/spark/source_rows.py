@@ -19,7 +19,7 @@ from dil.spark.work_units import WorkUnitsReader
 
 @dataclass(frozen=True, slots=True)
 class SourceRows:
-    """The rows of a source that the options ask for; pickles."""
+    """The rows of a source that the options ask for; can be pickled."""
 
     options: SourceOptions
 

@@ -76,7 +76,7 @@ class InProcessExecutor:
         return replace(in_order(query.unit, {0: report}), span=span)
 
     def differing(self, one: View, other: View) -> int:
-        """Return how many rows of view ``one`` the ``other`` lacks."""
+        """Return how many rows of view ``one`` are missing in view ``other``."""
         lacking = Counter(map(repr, _table(one).to_pylist()))
         return (lacking - Counter(map(repr, _table(other).to_pylist()))).total()
 

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-# A child that hangs is ended after so many seconds, and counts as a failure.
+# A child that hangs is ended after this many seconds, and counts as a failure.
 _LONGEST_S = 120
 
 
 def killed_at_each_line(call: Callable[[], object], folder: str, every: int = 1) -> Iterator[int]:
     """Run a call in one child after the other; yield after each kill, until a child completes.
 
-    Only lines of the Python files count whose paths begin with ``folder``. SIGKILL ends the n-th
+    Only lines of Python files with a path that begins with ``folder`` count. SIGKILL ends the n-th
     child before it runs its n-th such line, so the child cleans up nothing: no ``finally``, no
     rollback, no buffer. If ``every`` is k, children are killed only at each k-th line.
 

@@ -154,7 +154,7 @@ class SourceContract:
         assert isinstance(connector(), Connector)
 
     def test_the_job_travels_to_a_task(self, source: SourceHarness, trial: Trial) -> None:
-        """The parsed values of your properties pickle; a task finds your class by its name.
+        """The parsed values of your properties can be pickled; a task finds your class by its name.
 
         The connector itself does not travel: a task makes its own, without arguments.
         """
@@ -258,7 +258,7 @@ def _connector(job: Job) -> type[Connector]:
 
 
 def _refused(trial: Trial, properties: Mapping[str, str], name: str) -> None:
-    """Check that a job is not loaded, for the one property and with advice."""
+    """Check that a job is refused because of the property ``name``, with advice."""
     with pytest.raises(ConfigError) as caught:
         trial.job(properties)
     fixes = [problem.fix for problem in caught.value.problems if problem.key == name]
@@ -281,7 +281,7 @@ def _check_nothing_counts(trial: Trial, job: Job) -> None:
 
 
 def _check_error(job: Job, source: SourceHarness, kind: type[DilError]) -> None:
-    """Read all and check the error, as the session raises it: in a run secrets are masked."""
+    """Read all rows and check the session's error; a run would mask the secrets in it."""
     with pytest.raises(kind) as caught:
         preview_source(job, now_ms=NOW_MS, rows=_ALL)
     assert caught.value.fix, f"say what to do, in the second argument of {caught.value!r}"
@@ -335,7 +335,7 @@ def _open_files() -> int:
 
 
 def _wait_until(holds: Callable[[], bool], seconds: float = 10) -> None:
-    """Wait for the other side: a server in this process closes its sockets in its own time."""
+    """Wait until ``holds``, at most ``seconds``: a server in this process closes sockets late."""
     end = time.monotonic() + seconds
     while not holds() and time.monotonic() < end:
         time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Cron expressions of five fields, and their fires in a time zone (rules T3 and T7).
+"""Cron expressions of five fields, and the instants when they fire, their fires (rules T3, T7).
 
 cronsim reads the fields. The fires are computed here: when clocks change, a schedule of several
 times a day has to follow local time, and cronsim does not do this.

@@ -114,7 +114,7 @@ def _before_now(text: str, now_ms: int, default_zone: str) -> Instant:
 def _counted_back(
     now_ms: int, zone: tzinfo, days: int, hours: int | None, minutes: int | None
 ) -> int:
-    """Return now, cut by the form of the period, minus the period, in epoch milliseconds."""
+    """Return now in epoch ms, cut to the unit that the period's form gives, minus the period."""
     now = to_local(now_ms, zone)
     if hours is None and minutes is None:
         cut = now.replace(tzinfo=None, hour=0, minute=0, second=0, microsecond=0)

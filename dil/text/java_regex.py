@@ -1,4 +1,4 @@
-r"""Translates Java regular expressions to Python, with the same meaning, or gives the reason.
+r"""Translates Java regular expressions to Python with the same meaning, or says why it cannot.
 
 Source: java.util.regex.Pattern, Java SE 17, without flags: ``\d \w \s`` and (?i) are ASCII, a dot
 stops at all line terminators, ``$`` and ``\Z`` also match before a last line terminator. ``\b``
@@ -15,7 +15,7 @@ from dil.text.java_class import CharSet, ClassReader, read_escape
 
 # The characters that end a line for Java.
 _TERMINATORS = r"\n\r\x85\u2028\u2029"
-# By anchor and whether (?m) is on.
+# Python's form of each anchor, by whether (?m) is on.
 _ANCHORS = {
     ("^", False): r"\A",
     ("^", True): r"(?!\Z)(?:\A|(?<=[\n\x85\u2028\u2029])|(?<=\r)(?!\n))",

@@ -16,7 +16,7 @@ from dil.text.zones import find_zone, to_local
 
 # Stands in place of a pattern for texts of ISO 8601.
 ISO = "iso"
-# Letters except the T between date and time, or an offset.
+# What may be a zone in literal text: a letter, but not the T before a time; or an offset.
 _LITERAL_ZONE = re.compile(r"[A-SU-Za-su-z]|[+-]\d")
 _STRPTIME = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
 

@@ -69,7 +69,7 @@ def _unquoted(pattern: str) -> list[str]:
 
 
 def _likely(pattern: str) -> str:
-    """Return a pattern with the letters of strptime as Joda's, and a T between quotes."""
+    """Return a pattern with Joda's letters in place of strptime's, and with each T in quotes."""
     parts = _QUOTED.split(pattern)
     for at in range(0, len(parts), 2):
         quoted = re.sub(r"(?<!%)T", "'T'", parts[at])

@@ -1,4 +1,4 @@
-"""Reads JSON as people write it: as strict JSON, else as leniently as DIL, with a notice.
+"""Reads JSON as people write it: strictly, else as leniently as LinkedIn's DIL, with a notice.
 
 See rules F9 and F16.
 """

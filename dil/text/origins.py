@@ -34,7 +34,7 @@ class NetworkOrigin:
 
     @classmethod
     def at(cls, scheme: str, authority: str) -> NetworkOrigin:
-        """Return the origin of an authority; the part before an @ belongs to its host."""
+        """Return the origin of an authority; a part before an @ becomes a part of ``host``."""
         host, _, port = authority.lower().rpartition(":")
         if host and port.isdecimal():
             return cls(scheme, host, int(port))

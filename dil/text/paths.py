@@ -16,7 +16,7 @@ def compile_path(text: str) -> Path:
     """Return the compiled path of a text; the empty text is the root.
 
     Raises:
-        JsonPathError: the text begins like JSONPath and is none.
+        JsonPathError: the text begins like JSONPath but is no JSONPath.
     """
     if not is_jsonpath(text):
         return Path(text, tuple(text.split(".")) if text else ())
@@ -62,7 +62,7 @@ def name_of(text: str) -> str:
     """Return the name of the value at a path; a text that is no JSONPath is the name itself.
 
     Raises:
-        JsonPathError: the text begins like JSONPath and is none.
+        JsonPathError: the text begins like JSONPath but is no JSONPath.
     """
     return compile_path(text).name if is_jsonpath(text) else text
 

@@ -178,7 +178,8 @@ class _Chunk:
 class CronWindows:
     """Windows of a cron expression in a zone: from one period's start (its top) to the next.
 
-    Fires with the same top load the same window before it. Do not use it in several threads.
+    Fires of one period load the window that ends at the period's top. Only one thread may use an
+    object of this class.
     """
 
     __slots__ = ("_chunk", "_cron", "_lag", "_latest", "_size", "_zone")

@@ -68,7 +68,7 @@ def zone_fix(name: str) -> str:
         return f'Did you mean "{meant}"? {ZONE_FIX}'
     regions = available_timezones()
     near = nearest_word(name.strip().replace(" ", "_"), regions)
-    if not near:  # a city alone
+    if not near:  # perhaps a city without its region
         cities = {each.rpartition("/")[2]: each for each in sorted(regions, reverse=True)}
         near = cities.get(nearest_word(name.strip().replace(" ", "_"), cities), "")
     hint = f'Did you mean "{near}"? ' if near else ""

@@ -67,7 +67,7 @@ def _type(kind: pa.DataType, path: str) -> pa.DataType:
 
 
 def new_columns(table: Schema, wanted: Schema) -> list[Field]:
-    """Return the columns of which a table lacks at least a part."""
+    """Return the columns that a table lacks wholly or in part."""
     known = _flat_words(table).keys()
     missing = {path[0] for path in _flat_words(wanted) if path not in known}
     return [field for field in wanted.fields if field.name in missing]

@@ -1,4 +1,4 @@
-"""Casts to flat types that refuse values that do not fit exactly, or make them null.
+"""Casts values to flat types; refuses a value that does not fit exactly, or makes it null.
 
 Arrow's own casts to decimals multiply by ten to the scale in 128 bits. If there are too many
 digits, they may return a wrong number without an error: 12345678901234567890123456789012345678

@@ -15,7 +15,7 @@ from dil.types.lattice import MOST_DIGITS
 from dil.types.schema_text import parse_schema
 
 _LONGEST_NAME = 128
-# The characters that end a name inside the text of a type.
+# Characters that could end a name inside the text of a type.
 _UNSAFE_MEMBER = re.compile(r"[^A-Za-z0-9_]")
 _UNSAFE_COLUMN = re.compile(r"[,:;`\x00-\x1f]")
 _FLAT: dict[pa.DataType, str] = {

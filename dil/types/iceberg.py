@@ -36,7 +36,7 @@ _FLAT: dict[pa.DataType, iceberg.PrimitiveType] = {
 
 
 def iceberg_schema(schema: pa.Schema, table: Schema | None = None) -> Schema:
-    """Return the columns for a table, with new numbers, because the table gives its own.
+    """Return the columns for a table, numbered from 1, because the table assigns its own ids.
 
     Args:
         schema: The columns of the rows.

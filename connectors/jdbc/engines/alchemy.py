@@ -34,7 +34,7 @@ _LOST_WORDS = ("ora-03113", "ora-03114", "ora-12170", "ora-12541", "communicatio
 class AlchemyConnection(SourceConnection):
     """One connection and one transaction; rows come in parts if the driver can stream."""
 
-    def __init__(self, login: Login, url: Any = None) -> None:  # SQLAlchemy's
+    def __init__(self, login: Login, url: Any = None) -> None:  # a URL of SQLAlchemy
         self._login = login
         try:
             import sqlalchemy
@@ -97,7 +97,7 @@ class AlchemyConnection(SourceConnection):
         except self._library.exc.SQLAlchemyError as error:
             raise self._failure(error) from None
 
-    def _failure(self, error: Any) -> DilError:  # SQLAlchemy's
+    def _failure(self, error: Any) -> DilError:  # an error of SQLAlchemy
         address = self._login.address
         reason = str(getattr(error, "orig", None) or error)
         lower = reason.lower()
@@ -117,7 +117,7 @@ def _bindable(value: JsonValue) -> object:
     return as_text(value) if isinstance(value, list | tuple | Mapping) else value
 
 
-def _url(library: Any, login: Login) -> Any:  # SQLAlchemy's
+def _url(library: Any, login: Login) -> Any:  # a URL of SQLAlchemy
     options = dict(login.address.options)
     driver = _DRIVERS[login.address.kind]
     host, port = options.pop("host"), int(options.pop("port"))

@@ -106,7 +106,7 @@ class MysqlConnection(SourceConnection):
         with suppress(Exception):
             self._connection._force_close()  # noqa: SLF001 - close() says farewell and may hang
 
-    def _give_up(self, cursor: Any) -> None:  # PyMySQL's
+    def _give_up(self, cursor: Any) -> None:  # a cursor of PyMySQL
         """Close a connection in the middle of a result, without reading the rest of it."""
         mysql.leave_rest(cursor)
         cursor.connection = None
@@ -121,7 +121,7 @@ class MysqlConnection(SourceConnection):
             cursor.execute(f"START TRANSACTION WITH CONSISTENT SNAPSHOT, {access}")
         self._is_begun = True
 
-    def _batches(self, cursor: Any) -> Iterator[pa.RecordBatch]:  # PyMySQL's
+    def _batches(self, cursor: Any) -> Iterator[pa.RecordBatch]:  # a cursor of PyMySQL
         import pyarrow as pa
 
         names = distinct([fact[0] for fact in cursor.description])
@@ -158,7 +158,7 @@ def _bindable(value: JsonValue) -> object:
     return as_text(value) if isinstance(value, list | tuple | Mapping) else value
 
 
-def _connected(login: Login) -> Any:  # PyMySQL's
+def _connected(login: Login) -> Any:  # a connection of PyMySQL
     server = login.address.server
     if server is None:
         raise TypeError("the address names no server")

@@ -35,12 +35,12 @@ class MysqlColumn:
             become null.
     """
 
-    def __init__(self, field: Any, login: Login) -> None:  # PyMySQL's
+    def __init__(self, field: Any, login: Login) -> None:  # a field of PyMySQL
         self._name = str(field.name)
         self._nulls_dates = login.nulls_dates or login.address.nulls_dates
         self.read: Read = self._reader(field, is_flag=login.address.has_flags)
 
-    def _reader(self, field: Any, *, is_flag: bool) -> Read:  # PyMySQL's
+    def _reader(self, field: Any, *, is_flag: bool) -> Read:  # a field of PyMySQL
         code, is_unsigned = field.type_code, bool(field.flags & _UNSIGNED)
         if code == _NULL:
             return _nulls
@@ -64,7 +64,7 @@ class MysqlColumn:
         is_bytes = field.charsetnr == _NO_CHARSET and code != _JSON
         return readers.get(code, _bytes if is_bytes else _texts)
 
-    def _decimals(self, field: Any, *, is_unsigned: bool) -> Read:  # PyMySQL's
+    def _decimals(self, field: Any, *, is_unsigned: bool) -> Read:  # a field of PyMySQL
         # The length includes the sign and the point.
         digits = field.length - (not is_unsigned) - (field.scale > 0)
         column = DecimalColumn(digits, field.scale)

@@ -160,7 +160,7 @@ _FIXES = {
 
 
 def _refusal(login: Login, text: str) -> DilError:
-    """Return the error for a refused connection; only its text tells the fault: it has no code."""
+    """Return the error for a refused connection; it has no code, so ``text`` shows the fault."""
     reason = text.partition("failed: ")[2] or text
     fault = postgresql.fault_of_connecting(text)
     return failures.failure_for(fault, login.address, reason, _FIXES)

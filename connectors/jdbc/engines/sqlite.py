@@ -103,7 +103,7 @@ class SqliteConnection(SourceConnection):
 
     def _failure(self, error: Exception) -> DilError:
         fault, address, reason = fault_of(error), self._login.address, str(error)
-        if fault is Fault.DISK_FULL:  # The file is on this machine; no server limits it.
+        if fault is Fault.DISK_FULL:  # The full disk belongs to this machine, not to a server.
             return failures.failed(address, reason, "Make room on the disk that holds the file.")
         return failures.failure_for(fault, address, reason, _FIXES)
 

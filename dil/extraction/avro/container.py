@@ -22,7 +22,7 @@ _MAGIC = b"Obj\x01"
 _SYNC = 16
 _CODEC = b"avro.codec"
 _CHUNK = 1024 * 1024
-# A number has at most ten bytes; the highest bit of each says that another one follows.
+# A number has at most ten bytes; the highest bit of a byte says that another byte follows.
 _MOST_PARTS = 10
 _MORE = 0x80
 

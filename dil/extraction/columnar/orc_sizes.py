@@ -18,7 +18,7 @@ from dil.errors import SourceContractError
 
 _PLAIN, _ZLIB, _SNAPPY, _ZSTD = 0, 1, 2, 5
 _USUAL_CHUNK = 256 * 1024
-# Except the codecs above, no codec unpacks to more than this many times its bytes.
+# Other codecs than those above never unpack to more than this many times the packed bytes.
 _MOST_EXPANSION = 256
 # The length of a chunk has 23 bits (Apache ORC specification, "Compression").
 _MOST_CHUNK = 1 << 23

@@ -111,8 +111,8 @@ class CellReader:
     ) -> list[pa.Array]:
         names = [str(position) for position in range(width)]
         size = sum(map(len, parts))
-        # Unlike read_csv, this does not wait for other threads, which takes longer than a short
-        # text needs.
+        # ``read_csv`` would wait for other threads, and for a short text the wait takes longer than
+        # the reading.
         reader = pacsv.open_csv(
             arrow_file(*parts),
             pacsv.ReadOptions(use_threads=False, block_size=size + 1, column_names=names),
@@ -174,7 +174,7 @@ class CellReader:
 
     def _reader(self, text: str) -> Iterator[list[str]]:
         if csv.field_size_limit() < _LIMIT:
-            csv.field_size_limit(_LIMIT)  # of the whole process; records are bounded already
+            csv.field_size_limit(_LIMIT)  # for the process; RecordBlocks limits records
         quote = self._dialect.quote_byte.decode("utf-8", "surrogateescape")
         return csv.reader(
             io.StringIO(text, newline=""),

@@ -205,13 +205,13 @@ class GivenCsvColumns(CsvColumns):
         ], rows  # fmt: skip
 
     def _wanted(self, width: int) -> Sequence[int]:
-        """Return the positions to read in records of a width; none: read the block by rows."""
+        """Return the positions to read in records of a width, empty to read the block by rows."""
         if self._most is not None and width != self._most:
             return ()
         return sorted({at for at in self._picks if at is not None and at < width})
 
     def _too_long(self, rows: Sequence[Row]) -> list[BadRow]:
-        """Return the rows with too many cells and, if cells are not picked, with too few."""
+        """Return the rows with too many cells and, if cells are not picked, those with too few."""
         most = self._most
         if most is None:
             return []
@@ -253,7 +253,7 @@ class FoundCsvColumns(CsvColumns):
         self._header: tuple[str, ...] | None = None
 
     def schema(self, *, has_pages: bool) -> pa.Schema | None:
-        """Return the schema of the rows so far; of keys and delta fields if there were no rows."""
+        """Return the schema of the rows so far; without rows, of the keys and delta fields."""
         return self._made_up if self._schema is None and has_pages else self._schema
 
     def begin(self, header: Sequence[str] | None) -> None:

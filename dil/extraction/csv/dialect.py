@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from dil.model.csv_settings import CsvSettings
 
-# Bytes that no UTF-8 text has replace characters that must not be read as separator or quote.
+# Bytes that never occur in UTF-8. They stand for a quote or escape that is ordinary text, and for a
+# separator or quote of several bytes.
 LITERAL_QUOTE = b"\xff"
 _WIDE_SEPARATOR = b"\xfe"
 _WIDE_QUOTE = b"\xfd"

@@ -103,7 +103,7 @@ class CsvExtractor(Extractor):
                 yield from self._rows(self._columns.read(block), page)
 
     def _skip_lines(self, records: RecordBlocks) -> bool:
-        """Skip the lines at the top, and begin; return whether rows may follow them."""
+        """Skip the top lines, and read a header among them; return whether rows may follow."""
         settings = self.spec.csv.settings
         skipped = records.take(settings.skipped)
         if len(skipped) < settings.skipped:
@@ -139,7 +139,7 @@ class CsvExtractor(Extractor):
 
     @contextmanager
     def _unpacked(self, body: BinaryIO, response: Response) -> Iterator[BinaryIO]:
-        """Yield the unpacked body if its type says that it is packed and it really is."""
+        """Yield the body; unpack it if its type and its first bytes say that it is gzip."""
         begin = read_up_to(body, LONGEST)
         stream = stream_of(begin, body)
         if response.content_type != _GZIP or not begin.startswith(_GZIP_MAGIC):

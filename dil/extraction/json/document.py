@@ -59,7 +59,7 @@ def collector_paused() -> Iterator[None]:
 def _has_frozen_objects() -> bool:
     """Return whether the process froze objects before it forked: thawing would cost memory.
 
-    It is asked once, because Python counts frozen objects one by one.
+    The answer is kept, because Python counts frozen objects one by one.
     """
     return gc.get_freeze_count() > 0
 
@@ -95,7 +95,7 @@ class Document:
         return self.rows_at(compiled.steps, compiled)
 
     def rows_at(self, steps: Steps, path: Path) -> Sequence[msgspec.Raw] | msgspec.Raw | Missing:
-        """Return the payload at ``steps``: all steps of the path, or the rest from this root on."""
+        """Return the payload at ``path``; ``steps`` are its steps that remain from this root on."""
         found = self._found(steps)
         if isinstance(found, Missing):
             return found

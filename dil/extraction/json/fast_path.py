@@ -71,7 +71,7 @@ class ArrowFastPath:
         return batches
 
     def _is_patient(self) -> bool:
-        """Return whether to try a page, because each refused page is read twice."""
+        """Return whether to try a page: not right after refusals, which cost a second reading."""
         self._skipping = max(self._skipping - 1, 0)
         return self._skipping == 0
 
@@ -168,7 +168,7 @@ def _doubles_are_exact(array: pa.Array) -> bool:
 
 
 def _take_over_ranges(shape: FoundShape, array: pa.Array) -> None:
-    """Add the range of a batch's integers to a shape: a later fraction may need it."""
+    """Add the range of a batch's integers to a shape, because a later fraction may need it."""
     if pa.types.is_struct(array.type):
         for field, child in zip(array.type, array.flatten(), strict=True):
             _take_over_ranges(shape.members[field.name], child)

@@ -122,7 +122,7 @@ class LargeDocument:
         raise OversizeError(f'"{path}" is too long to be looked up')
 
     def _found(self, steps: Steps) -> tuple[_Node | Missing, Steps]:
-        """Return the part at the steps, or around it, and the steps that remain inside it."""
+        """Follow steps to the innermost kept part; return the part, and the steps inside it."""
         node: _Node | Missing = self._root
         while steps and isinstance(node, _Members):
             node = node.part(steps[0])

@@ -1,4 +1,4 @@
-"""Calls Arrow's own JSON reader, but keeps texts from it that it would read wrongly."""
+"""Calls Arrow's own JSON reader, except for texts that the reader would read wrongly."""
 
 from __future__ import annotations
 

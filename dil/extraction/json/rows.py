@@ -181,7 +181,7 @@ class InferredColumns(RowColumns):
         self._is_renaming = False
 
     def schema(self, *, has_pages: bool) -> pa.Schema | None:
-        """Return the schema of the rows so far; of keys and delta fields if there were no rows."""
+        """Return the schema of the rows so far; without rows, of the keys and delta fields."""
         if self._schema is None and has_pages:
             return raw_schema(self._made_up)
         return self._schema

@@ -147,7 +147,7 @@ class Cursor:
 
     def _fill(self, size: int) -> bool:
         """Read ahead up to ``size`` bytes from here; return whether there are any."""
-        self._held = b""  # Only one of the two must be in memory.
+        self._held = b""  # The old bytes are freed before the new bytes are read.
         self._held = self.text.read(Span(self.at, self.at + size))
         self._begin = self.at
         return bool(self._held)

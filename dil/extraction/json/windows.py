@@ -69,7 +69,7 @@ def _cut(buffer: bytearray, *, is_all: bool, offset: int) -> tuple[int, bool] | 
         except MalformedError as error:
             if error.at < offset + comma:
                 raise
-            continue  # A bracket must not be here.
+            continue  # A bracket is wrong here, so the comma is no end of an element.
         finally:
             buffer[comma] = _COMMA
         if end == comma + 1:

@@ -137,7 +137,7 @@ def end_notes(
         rules: The configured rules.
         state: The state after the last page.
         decision: The row of the table that stopped the walk.
-        has_body: Whether the last answer had a body, in which fields could have been.
+        has_body: Whether the last answer had a body, because only a body can hold the fields.
         asked: How many rows the last request asked for, None if unknown.
     """
     found = {

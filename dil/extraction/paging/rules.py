@@ -5,8 +5,8 @@ DIL does not have. The order of all rows is::
 
     1 2 3    the session condition, its opposite, its time-out
     4 5      payload rows
-    8        the session has another answer of its own: next request; before row 6, because a
-             total in a file counts the rows of this file only
+    8        the session itself has another answer, such as the next file: next request; before
+             row 6, because a total in a file counts the rows of this file only
     6        the total is reached: stop
     7        polling without any paging: next request
     8        the session had other answers and has no more: stop
@@ -130,10 +130,11 @@ class PageState:
     true if this page or an earlier one had a key. ``total`` is None until a page has it.
     ``elapsed_s`` counts from the first request of the attempt. ``payload_left`` is None if the job
     has no payload. ``asked`` counts requests so far. ``page_size`` is how many rows a full page
-    has, None if the job does not say it. ``files_left`` is true if the session has another answer
-    of its own, ``had_files`` if it had such answers before. ``next_uri`` and ``more`` are the
-    address of the next page and the flag in this answer. ``next_was_there`` is true if this answer
-    or an earlier one had the place of the address, ``more_was_there`` if one of them had the flag.
+    has, None if the job does not say it. ``files_left`` is true if the session itself has another
+    answer, such as the next file, ``had_files`` if it had one before. ``next_uri`` and ``more`` are
+    the address of the next page and the flag in this answer. ``next_was_there`` is true if this
+    answer or an earlier one had the place of the address, ``more_was_there`` if one of them had the
+    flag.
     """
 
     rows: int = 0

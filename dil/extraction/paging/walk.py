@@ -404,7 +404,7 @@ def _state_after(walk: Walk, before: PageState, page: Page, response: Response) 
         total = total_count(found, before.total, spec.total_count_field)
     key = session_key(spec.session.name, response, page.lookup) if spec.session else SessionKey()
     more = more_flag(paging.more, response, page.lookup) if paging.more else None
-    had_next = before.next_was_there or bool(before.next_uri)  # a resumed walk had the place, too
+    had_next = before.next_was_there or bool(before.next_uri)  # a resumed walk knows only next_uri
     return PageState(
         rows=page.rows,
         processed=before.processed + page.rows,
@@ -448,7 +448,7 @@ def _counted(
 
 
 class _Pace:
-    """Keeps the call interval between requests (rule G23), and the start of the first request."""
+    """Waits the call interval between requests (rule G23); remembers when the first one started."""
 
     def __init__(self, walk: Walk) -> None:
         self._walk = walk

@@ -1,4 +1,4 @@
-"""Joins names and values to rows: DIL's AggregatedJsonProcessor (docs/preprocessors.md)."""
+"""Makes rows from names and values, as in LinkedIn's DIL (docs/preprocessors.md)."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def _find(root: msgspec.Raw, path: str) -> msgspec.Raw | None:
 
 
 def _first(value: msgspec.Raw) -> bytes:
-    """Return the first byte of a value after blanks, which shows the type of the value."""
+    """Return the first byte of a value that is no blank; this byte shows the value's type."""
     return bytes(memoryview(value)[:1])
 
 

@@ -121,7 +121,7 @@ def _is_data(path: str) -> bool:
 
 
 def _only(word: str, found: list[str], count: int) -> SourceContractError:
-    """Return the error for an archive with ``count`` matching files; ``found`` are the first."""
+    """Return the error for an archive with ``count`` matching files; ``found`` has the first."""
     names = ", ".join(repr(name) for name in found[:_SHOWN])
     more = "" if count <= _SHOWN else f" and {count - _SHOWN} more"
     what = f"{count} files to read: {names}{more}" if found else "no file to read"
@@ -299,7 +299,7 @@ def _members(archive: tarfile.TarFile, watched: _WatchedStream) -> Iterator[tarf
     """Yield the files of an archive.
 
     Raises:
-        SourceContractError: the headers of a member, or those for all members, are too long.
+        SourceContractError: the headers of one member, or the common headers, are too long.
     """
     while True:
         watched.expect_headers(archive.offset)

@@ -131,7 +131,7 @@ class _Preprocessed(Extractor):
 def _to_the_end(
     batches: Iterator[pa.RecordBatch], stream: _WholeStream, where: str
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches, then read what the extractor left unread, because it may be damaged."""
+    """Yield the batches, then read the rest of the stream, because the rest may be damaged."""
     try:
         with _located(where):
             yield from batches

@@ -55,7 +55,7 @@ class GpgHome:
         self._folder, self._lock = _new_home()
 
     def command(self, *arguments: str) -> list[str]:
-        """Return a command line with these arguments that makes GnuPG ask no questions."""
+        """Return a command line of GnuPG with these arguments, so that GnuPG asks no questions."""
         return [
             self._program, "--homedir", self._folder, "--batch", "--no-tty", "--yes",
             "--pinentry-mode", "loopback", *arguments,
@@ -97,7 +97,7 @@ class GpgHome:
 def _new_home() -> tuple[str, IO[bytes]]:
     """Return a new folder and its lock, which the system frees when this process ends.
 
-    The folder gets a name that ``_sweep`` looks for only after it was locked.
+    The folder is locked first, and then gets a name that ``_sweep`` looks for.
     """
     made = Path(tempfile.mkdtemp(prefix=f"new-{_PREFIX}"))
     lock = (made / _LOCK).open("wb")

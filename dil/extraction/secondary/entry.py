@@ -34,9 +34,9 @@ class SecondaryAccess:
     """The functions and limits for reading secondary input.
 
     ``filesystem_for`` returns the store of a path. ``live_files`` returns the paths of the live
-    files of a dataset of ours, None if no run has published to it yet. ``decrypt`` decrypts an
-    ENC(...) text for a purpose; no other text is passed to it, whatever the data holds. ``limits``
-    bound the rows, bytes and memory of reading.
+    files of a dataset that DIL writes, None if no run has published to it yet. ``decrypt`` decrypts
+    an ENC(...) text for a purpose; no other text is passed to it, whatever the data holds.
+    ``limits`` bound the rows, bytes and memory of reading.
     """
 
     filesystem_for: Callable[[str], Filesystem]

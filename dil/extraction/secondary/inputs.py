@@ -25,7 +25,7 @@ Wait: TypeAlias = Callable[[float], None]
 
 # Planning holds all units in memory; this is far more than one run can work through.
 _MOST_UNITS = 1_000_000
-# The most units whose secrets the driver learns: it asks the source for the first units only.
+# The driver learns the secrets of at most this many units: it asks about the first ones only.
 _LEARNED = 100
 
 

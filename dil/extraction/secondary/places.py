@@ -57,7 +57,7 @@ def _is_file(filesystem: Filesystem, path: str) -> bool:
 
 
 def _dataset_around(filesystem: Filesystem, path: str) -> str | None:
-    """Return the nearest folder, the path or a parent of it, that is a dataset written by DIL."""
+    """Return the path, or else its nearest parent folder, that is a dataset written by DIL."""
     folder = path.rstrip("/")
     while folder and not folder.endswith(":/"):
         if filesystem.exists(f"{folder}/{_META}"):

@@ -179,7 +179,7 @@ class XmlDocument:
         self._open.append(element)
 
     def _enter(self, element: _Element) -> None:
-        """Record an element outside of rows, which may begin a row."""
+        """Record that an element begins outside of rows; the element itself may be a row."""
         depth = len(self._open)
         if self._matched == depth and self._path[depth : depth + 1] == (element.name,):
             self._matched = depth + 1
@@ -227,7 +227,7 @@ class XmlDocument:
         self._has_defaults = self._has_defaults or declared[3] is not None
 
     def _count_attributes(self, characters: int) -> None:
-        """Count the characters of attributes, because a declaration's defaults can multiply."""
+        """Count the characters of attributes: a declared default recurs in each element."""
         self._attribute_characters += characters
         if self._attribute_characters > self._fed + self._longest:
             raise too_long(f"defaults of attributes become more than {self._longest:,} bytes")
@@ -242,7 +242,7 @@ class XmlDocument:
 
 
 class _LocalNames(dict[str, str]):
-    """Maps each name to the name without its namespace; makes each of these only once."""
+    """Maps each name to the name without its namespace; makes each short name only once."""
 
     def __missing__(self, name: str) -> str:
         local = self[name] = name.rpartition(" ")[2]

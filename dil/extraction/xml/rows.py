@@ -160,7 +160,7 @@ class FoundXmlColumns(XmlColumns):
         self._objects: set[str] = set()
 
     def schema(self, *, has_pages: bool) -> pa.Schema | None:
-        """Return the schema of the rows so far; of keys and delta fields if there were no rows."""
+        """Return the schema of the rows so far; without rows, of the keys and delta fields."""
         return self._made_up if self._schema is None and has_pages else self._schema
 
     def batch(self, rows: Sequence[XmlRow], position: RowPosition) -> pa.RecordBatch:
