@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def spark_session(folder: Path, environ: Mapping[str, str] = {}) -> Iterator[SparkSession]:
+def spark_session(
+    folder: Path, environ: Mapping[str, str] = {}, settings: Mapping[str, str] = {}
+) -> Iterator[SparkSession]:
     """Yield a local session whose event log is in ``folder``; its JVM ends with it.
 
     ``environ`` is what the JVM, and so the processes that it starts, see beside this one's.
+    ``settings`` replaces settings of Spark that suit tests.
     """
     from pyspark.sql import SparkSession
 
@@ -46,6 +49,7 @@ def spark_session(folder: Path, environ: Mapping[str, str] = {}) -> Iterator[Spa
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.python.filterPushdown.enabled": "true",
+        **settings,
     }
     for name, value in options.items():
         builder = builder.config(name, value)
