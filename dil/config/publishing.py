@@ -198,9 +198,12 @@ def publish_mode(values: Properties) -> PublishMode:
     """
     if values.section(ExtractionSection).is_file_dump:
         return PublishMode.APPEND
+    return values.section(PublishingSection).mode or _implied_mode(values)
+
+
+def _implied_mode(values: Properties) -> PublishMode:
+    """Return the mode of a job that does not set ``ms.publish.mode``."""
     section = values.section(PublishingSection)
-    if section.mode is not None:
-        return section.mode
     if is_timeseries(values):
         return PublishMode.WINDOW_REPLACE
     warehouse = values.section(WarehouseSection)
@@ -240,15 +243,20 @@ def has_run_folder(values: Properties) -> bool:
 
 
 def merges_anew(values: Properties, entries: Mapping[str, Entry]) -> bool:
-    """Return whether a run rebuilds a dataset whose other runs merge the rows of a query.
+    """Return whether a run replaces a dataset into which the job's other runs merge.
 
-    The query then gives all versions of a row; the run publishes the version that a merge keeps.
+    A source or a query may give several versions of a row, also such as mark it as deleted. The
+    run then publishes the rows that a merge into an empty dataset keeps. A destination class of
+    others defines itself how it replaces.
     """
-    query, entry = values.section(QuerySection), entries.get(MODE)
-    if entry is None or not query.inputs or other_place(values) in (URL, DESTINATION):
+    if publish_mode(values) is not PublishMode.REPLACE or other_place(values) == DESTINATION:
         return False
-    was_merge = entry.origin.is_flag and entry.overruled.strip().lower() == PublishMode.MERGE
-    return was_merge and publish_mode(values) is PublishMode.REPLACE
+    mode, operation = entries.get(MODE), entries.get(OPERATION)
+    if operation is not None and operation.origin.is_flag:
+        return operation.overruled.strip().lower() == Operation.UPSERT
+    if mode is None or not mode.origin.is_flag:
+        return False
+    return (mode.overruled.strip().lower() or _implied_mode(values)) == PublishMode.MERGE
 
 
 def publishing_spec(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +79,8 @@ class Shop:
         path.write_text("".join(f"{name}={value}\n" for name, value in facts.items()))
         return path
 
-    def run(self, days: int, **changes: str) -> RunReport:
-        """Run as of the end of a day, in this process."""
+    def run(self, days: int, flags: Mapping[str, str] = {}, **changes: str) -> RunReport:
+        """Run as of the end of a day, in this process; ``flags`` are settings of ``-D``."""
         self._runs += 1
         options = RunOptions(
             now_ms=day(days),
@@ -87,7 +88,8 @@ class Shop:
             executor=self.executor,
             run_id=f"run-{self._runs}",
         )
-        return run_job(config.load(self.conf(**changes), environ={}).job, options)
+        job = config.load(self.conf(**changes), environ={}, overrides=flags).job
+        return run_job(job, options)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return all rows by key, read by pyarrow; manifest and folder tell the same."""

@@ -76,6 +76,19 @@ def test_of_equal_delta_fields_the_later_work_unit_wins(shop: Shop) -> None:
     assert shop.brief() == {1: "second day", 2: "b", 3: "c"}
 
 
+def test_a_run_that_replaces_a_merged_dataset_merges_the_rows_that_it_reads(shop: Shop) -> None:
+    """Advice of many messages: read everything again once with ms.publish.mode=replace."""
+    shop.run(1, **OPS)
+    shop.source.days[day(0)] += [row(2, "B", 2), row(3, "c", 2, op="d"), row(4, "d")]
+
+    shop.run(1, {"ms.publish.mode": "replace"}, **OPS)
+
+    assert shop.brief() == {1: "a", 2: "B", 4: "d"}
+    assert sorted(each["id"] for each in shop.rows()) == [1, 2, 4]
+    shop.source.days[day(1)] = [row(1, "A", 3)]
+    assert shop.run(2, **OPS).merged == MergedRows(updated=1)
+
+
 def test_files_without_a_changed_key_stay_as_they_are(shop: Shop) -> None:
     shop.source.days[day(1)] = [row(10, "x"), row(11, "y")]
     shop.run(2)

@@ -129,6 +129,8 @@ def test_an_upsert_tells_how_many_rows_it_inserted_updated_and_deleted(
         second = run(job, 2)
         assert second.merged == MergedRows(inserted=1, updated=1, deleted=1)
         assert ids(warehouse) == [2, 3, 4]
+        run(job, 2, **{"ms.warehouse.operation": "replace"})
+        assert ids(warehouse) == [2, 3, 4], "all versions were read, and each key has one row"
     shown = report_text(second)
     assert "  merged      1 inserted, 1 updated, 1 deleted\n" in shown
     assert f"orders in {second.database}\n" in shown

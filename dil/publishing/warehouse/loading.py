@@ -223,12 +223,12 @@ class Loading:
     ) -> MergedRows | None:
         commit, mode = rows.commit, self.spec.mode
         missing = self._take_missing(connection, commit) if takes_missing(commit) else 0
+        if mode is PublishMode.REPLACE:
+            self._empty(connection)
         if merge is not None:
             merged = merge.carry_out(connection, columns)
             return replace(merged, deleted=merged.deleted + missing)
-        if mode is PublishMode.REPLACE:
-            self._empty(connection)
-        elif mode is PublishMode.WINDOW_REPLACE:
+        if mode is PublishMode.WINDOW_REPLACE:
             self._empty_units(connection, commit)
         if commit.moves:
             connection.load(self.table, columns, rows.batches(columns))

@@ -42,6 +42,22 @@ def test_the_mode_follows_the_table_type(job_file, properties, more, mode):
     assert job_file.load({**properties, **more}).job.publishing.mode is mode
 
 
+@pytest.mark.parametrize(
+    ("more", "merges"),
+    [
+        ({"extract.table.type": "SNAPSHOT_APPEND"}, True),
+        ({"ms.publish.mode": "merge"}, True),
+        ({"ms.publish.mode": "append"}, False),
+        ({"extract.table.type": "SNAPSHOT_ONLY"}, False),
+    ],
+)
+def test_a_run_that_replaces_merges_its_rows_if_other_runs_merge(job_file, more, merges):
+    properties = {**DELTA, "extract.primary.key.fields": "id", **more}
+    given = {"ms.publish.mode": "replace"}
+    assert (job_file.load(properties, overrides=given).job.publishing.merge is not None) is merges
+    assert job_file.load({**properties, **given}).job.publishing.merge is None
+
+
 def test_parquet_and_a_folder_of_the_table_may_be_written_out(job_file):
     written = {"writer.output.format": "parquet", "writer.file.path.type": "tablename"}
     assert job_file.load({**DELTA, **written}).job.publishing.dataset_path == "orders"
