@@ -143,7 +143,7 @@ class ExecutionSection(Section):
 
 @dataclass(frozen=True, slots=True)
 class EventsSection(Section):
-    """Events that LinkedIn's DIL sends to Kafka; here plans and reports have their content."""
+    """Events that LinkedIn's DIL sends to Kafka; here plans and reports have what events say."""
 
     metrics_enabled: Bool = prop(
         "ms.metrics.enabled",

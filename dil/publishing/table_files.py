@@ -84,7 +84,8 @@ def record_owners(
 def put_in_place(moves: Sequence[Move], spec: PublishingSpec, filesystem: Filesystem) -> None:
     """Move files to their names; readers of the table do not look for them there yet.
 
-    If a withdrawn file that is brought back still exists, its copy is deleted.
+    A move may bring a withdrawn file back from its copy. If the file is still in its old place,
+    nothing is moved, and the copy is deleted.
     """
 
     def is_missing(move: Move) -> bool:

@@ -45,7 +45,7 @@ class StretchPartition(InputPartition):
 
 
 class SourceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Streams the rows that a job's source has when a stretch of time is read."""
+    """Streams the rows of a job's source; each micro-batch reads the next stretch of time."""
 
     def __init__(self, job: Job, options: SourceOptions, fit: Fit) -> None:
         _refuse(job)

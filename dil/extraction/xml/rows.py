@@ -62,7 +62,8 @@ class GivenXmlColumns(XmlColumns):
     """Exactly the columns of ``ms.output.schema``; elements that are no columns are dropped.
 
     In an array column a single element is an array of one. A plain column takes the text of an
-    element, whatever attributes it has; a record takes a bare text as its member for text.
+    element, and ignores its attributes. If the column is a record and an element has only text,
+    the text becomes the record's member for text.
     """
 
     def __init__(

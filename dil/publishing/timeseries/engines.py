@@ -357,7 +357,7 @@ class PostgresqlTables(Tables):
         return super().grow(connection, name, base)
 
     def empty_view(self, connection: Connection) -> Iterator[str]:
-        """Yield the statement that makes the view, if it exists, read no table.
+        """Yield the statement after which the view reads no table; nothing if there is no view.
 
         The view keeps its columns, so that rights on the view, and other views that read it, stay.
         """
