@@ -50,7 +50,7 @@ def is_word(secret: str) -> bool:
 def outside_own_words(text: str, mask: Callable[[str], str]) -> str:
     """Return a text that is masked everywhere except at our own words.
 
-    ``mask`` has to mask only secrets that are single words. A longer secret could begin inside our
+    ``mask`` must mask only secrets that are single words. A longer secret could begin inside our
     own words and end outside them, and would then not be found.
     """
     if _LEFT in text or _RIGHT in text:

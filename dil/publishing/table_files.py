@@ -85,7 +85,7 @@ def put_in_place(moves: Sequence[Move], spec: PublishingSpec, filesystem: Filesy
     """Move files to their names; readers of the table do not look for them there yet.
 
     A move may bring a withdrawn file back from its copy. If the file is still in its old place,
-    nothing is moved, and the copy is deleted.
+    it stays there, and the copy is deleted.
     """
 
     def is_missing(move: Move) -> bool:
