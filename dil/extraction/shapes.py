@@ -112,7 +112,7 @@ class FoundNumbers:
 class FoundShape:
     """The facts about one column; a column whose values are all null has no kinds.
 
-    ``width`` counts the columns of all shapes for the same rows.
+    The shapes of all columns of the same rows share one ``width``, which counts these columns.
     """
 
     kinds: set[str] = field(default_factory=set)

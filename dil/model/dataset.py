@@ -69,7 +69,10 @@ class PublishedFile(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def unit_rows(self) -> tuple[UnitRows, ...]:
-        """Return the rows of each work unit in the file, even if it is one; empty if unknown."""
+        """Return the rows of each work unit in the file, empty if these rows are unknown.
+
+        A file of only one work unit has one entry.
+        """
         if self.units or not self.signature:
             return self.units
         return (UnitRows(self.signature, 0, self.rows),)

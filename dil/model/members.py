@@ -28,7 +28,11 @@ _WHOLE = re.compile(rf"([+-]?[0-9]{{1,{_LONGEST}}})(?:\.0+)?")
 
 
 class MemberError(ValueError):
-    """A value does not fit its member: ``what`` follows the member's name, ``fix`` advises."""
+    """A value does not fit its member.
+
+    ``what`` is the rest of a sentence that begins with the member's name, such as "is no number".
+    ``fix`` says what the user should write instead.
+    """
 
     def __init__(self, what: str, fix: str) -> None:
         super().__init__(what)
@@ -61,8 +65,8 @@ def member(
         name: The member's name in JSON, if it differs from the field's name.
         default: The value of a member that is left out; a member without a default is required.
         default_factory: Makes a new default for each model.
-        is_default_shown: False if another value than the default counts when the member is left
-            out.
+        is_default_shown: False if the reference should not show the default, because DIL uses
+            another value when the member is left out.
     """
     metadata = {"description": meaning, "json_schema_extra": {"is_default_shown": is_default_shown}}
     return field(
@@ -74,7 +78,10 @@ def member(
 
 @dataclass(frozen=True, slots=True)
 class ReadBy:
-    """Marks a type whose values a function reads from JSON; it raises MemberError."""
+    """Marks a type whose values the function ``read`` makes from JSON.
+
+    ``read`` raises MemberError if a value does not fit.
+    """
 
     read: Callable[[object], object]
 
@@ -89,7 +96,7 @@ class ReadBy:
 
 @dataclass(frozen=True, slots=True)
 class AnyCase:
-    """Marks a Literal of words in lower case that are read in any letter case."""
+    """Marks a Literal of lower-case words; JSON may have each word in any letter case."""
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
@@ -107,7 +114,7 @@ class AnyCase:
 
 def _written(value: object) -> str:
     if isinstance(value, Decimal) and value.adjusted() > _LONGEST:
-        return ""  # 1e999999999 is no number of pages, and its digits fill the memory
+        return ""  # the digits of 1e999999999 would fill the memory
     return as_text(cast("JsonValue", value))
 
 

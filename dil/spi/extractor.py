@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def nothing_found(path: str) -> JsonValue | Missing:
-    """Return MISSING; this is the look-up function of an answer that has no root."""
+    """Return MISSING for each path; use this as ``Page.lookup`` if the response has no root."""
     del path
     return MISSING
 
@@ -29,14 +29,18 @@ def nothing_found(path: str) -> JsonValue | Missing:
 class Page:
     """One decoded response.
 
-    ``batches`` yields record batches in the raw schema of ``dil.model.arrow``; it is consumed once,
-    and ``rows`` is complete only afterwards. ``lookup`` returns the value at a dot path from the
-    root of the response (rule F12), MISSING if there is none. ``notes`` are fixed sentences for the
-    run's report about oddities that are no failure; the report counts equal notes. ``has_content``
-    is False if the answer had no part that could hold rows. ``rows`` counts all rows of the answer,
-    ``dropped`` the rows that the extractor left out, as the job allows. ``is_whole`` is true if the
-    result is the answer itself, as a file, and not the rows in the answer. ``left_out`` are the
-    paths of columns that the rows had and ``ms.output.schema`` lacks.
+    Attributes:
+        batches: The rows, in record batches of the raw schema of ``dil.model.arrow``. They can be
+            read once.
+        lookup: Returns the value at a dot path from the root of the response (rule F12), MISSING if
+            the response has no such value.
+        rows: The number of all rows of the response; complete after the last batch was read.
+        notes: Fixed sentences for the run's report, about oddities that are no failure. The report
+            counts equal notes.
+        has_content: False if the response had no part that could hold rows.
+        dropped: The number of rows that the extractor left out because the job allows it.
+        is_whole: True if the page stands for the response as one file, and not for rows.
+        left_out: The paths of columns that the rows have and ``ms.output.schema`` lacks.
     """
 
     batches: Iterator[pa.RecordBatch]
@@ -58,10 +62,10 @@ class Page:
 class Extractor(ABC):
     """A format; one instance serves one attempt of one work unit, page after page.
 
-    An extractor that infers a schema keeps the schema over pages and may widen it; ``schema``
-    returns the newest one (raw form), None before the first page. ``sees_every_member`` is true if
-    rows keep all their members when ``ms.output.schema`` is not set, so that a schema contract can
-    check the members.
+    An extractor that infers a schema keeps the schema from page to page and may widen it.
+    ``schema`` returns the newest schema in the raw form, None before the first page. Set
+    ``sees_every_member`` to True if the extractor keeps all members of a row when
+    ``ms.output.schema`` is not set: only then can a schema contract check the members.
     """
 
     sections: ClassVar[tuple[type[Section], ...]] = ()
@@ -85,7 +89,10 @@ class Extractor(ABC):
 
     @abstractmethod
     def extract(self, response: Response) -> Page:
-        """Return the page of one response; the body of the response is read to its end or closed.
+        """Return the page of one response.
+
+        When all batches of the page were read, or the page was closed, the body of the response
+        has to be at its end or closed.
 
         Raises:
             SourceContractError: the body does not fit the configuration.

@@ -1,7 +1,7 @@
 """The framework's requirements on a file writer, as tests for yours; they need pytest.
 
 Subclass ``WriterContract`` in a test module and give it a fixture ``form``: a ``WriterHarness``
-that reads files of your class back. pytest runs the rest::
+that reads the files that your class wrote. pytest runs the rest::
 
     class TestFixedWidth(WriterContract):
         @pytest.fixture
@@ -86,10 +86,10 @@ class WriterHarness(ABC):
 
     ``kind`` is your class, in a module that can be imported. ``refused`` are the names of the
     tested types that your format does not have: writing them has to fail. ``ends_early`` is False
-    if your class writes megabytes to the stream at a time, so that files get larger than the limit
-    in the tests. ``needs_rows`` says that a file of the format needs rows; a run writes no file
-    without rows. ``mistakes`` are pairs: a property of your job, and a text for it that must be
-    refused.
+    if your class writes megabytes to the stream at a time: then files get larger than the limit in
+    the tests, and the test of this limit is skipped. ``needs_rows`` is True if the format has no
+    file without rows; a run never writes one. ``mistakes`` are pairs: a property of your job, and a
+    text for it that must be refused.
     """
 
     kind: type[FileWriter]
@@ -127,7 +127,7 @@ class WriterHarness(ABC):
             "ms.x.few.rows.count": str(_ROWS),
             **self.properties(),
         }
-        # The suite's job has a property of built-in formats only.
+        # The trial sets writer.output.format, a property that only built-in formats have.
         return Trial(self.folder / "trial", without=("writer.output.format",)).job(given, **changes)
 
 
@@ -205,7 +205,7 @@ class WriterContract:
     # Failures
 
     def test_a_file_that_is_given_up_is_gone(self, form: WriterHarness) -> None:
-        """A file that is given up between its rows is deleted, whatever the class holds back."""
+        """A file that is given up half-way is deleted, even if the class still holds rows of it."""
         files = _rolling(form, form.job().writing)
         files.write(_batch(pa.string(), ["x"] * 100))
         files.abandon_file()
@@ -233,7 +233,7 @@ class WriterContract:
     def test_rows_that_are_read_again_take_the_place_of_the_earlier(
         self, form: WriterHarness
     ) -> None:
-        """Files are replaced like files of built-in formats."""
+        """After a second run that replaces the dataset, readers see only the rows of that run."""
         job = form.job(ms__publish__mode="replace", extract__table__type="SNAPSHOT_ONLY")
         trial = Trial(form.folder / "trial")
         trial.run(job)

@@ -60,10 +60,11 @@ class OrcFormat:
         self._memory_bytes = memory_bytes
 
     def open(self, file: pa.NativeFile, size: int) -> OrcRows:
-        """Read the metadata behind the rows, and return the rows unread.
+        """Read the metadata at the end of the file, and return the rows unread.
 
         Raises:
-            SourceContractError: the metadata is too long, or another file is in front of the file.
+            SourceContractError: the metadata is too long, or the bytes are two files, one after the
+                other.
         """
         return OrcRows(file, size, self._memory_bytes)
 

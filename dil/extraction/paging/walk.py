@@ -118,7 +118,11 @@ class Clock(Protocol):
 
 
 class ResumeRefusedError(Exception):
-    """A walk cannot continue from its start; the cause is the source's refusal, if any."""
+    """A walk cannot continue where an earlier attempt stopped.
+
+    Either the source refused the first request, and its error is the cause; or the rows to send
+    have changed, and there is no cause.
+    """
 
 
 def _ignore(position: PagingPosition) -> None:

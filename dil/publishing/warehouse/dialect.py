@@ -125,7 +125,7 @@ class TableName:
 
 
 class Dialect(ABC):
-    """Database words and connections of one kind of database."""
+    """The SQL of one kind of database, and the connections to such a database."""
 
     # Whether creating and altering tables is part of a transaction.
     ddl_in_transaction = True

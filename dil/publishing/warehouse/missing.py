@@ -10,7 +10,8 @@ from dil.model.destination import MergeSpec
 from dil.publishing.warehouse.dialect import STAGE, WINNERS, Connection, Dialect, Table, TableName
 from dil.publishing.warehouse.rows import DELETED_AT, WarehouseRows
 
-# The end of the name of the file by which a commit removes the rows that the run did not read.
+# A commit that removes the rows that the run did not read has one more file among the files that it
+# removes. No such file exists; its name ends with this mark.
 MARK_OF_MISSING = "#missing"
 
 
@@ -20,15 +21,18 @@ def takes_missing(commit: Commit) -> bool:
 
 
 def missing_rows(address: str) -> PublishedFile:
-    """Return the file that represents the missing rows in a commit; their number is unknown."""
+    """Return the file that represents the missing rows in a commit.
+
+    The file has 0 rows, because the number of missing rows is not known yet.
+    """
     return PublishedFile(f"{address}{MARK_OF_MISSING}", "", 0, 0, "", "")
 
 
 @dataclass(frozen=True, slots=True)
 class MissingRows:
-    """The rows of a table that are not among the winners of a commit.
+    """The rows of a table whose keys the run did not read, except rows that are marked as deleted.
 
-    Rows that are marked as deleted do not count.
+    The temporary table WINNERS holds the keys that the run read.
     """
 
     dialect: Dialect
@@ -37,7 +41,9 @@ class MissingRows:
     spec: MergeSpec
 
     def require_few(self, connection: Connection, rows: WarehouseRows) -> None:
-        """Raise if a commit would remove too many rows; only the keys are loaded.
+        """Raise if a commit would remove too many rows.
+
+        To find them, load only the keys of the rows that the run read.
 
         Raises:
             SourceContractError: more rows are missing than ms.merge.delete.limit.percent of all
@@ -58,9 +64,9 @@ class MissingRows:
             )
 
     def take_away(self, connection: Connection, commit: Commit) -> int:
-        """Delete or mark the rows; return their number.
+        """Delete the missing rows, or mark them as deleted; return their number.
 
-        The winners represent all rows that were read.
+        The merge has to fill WINNERS first, with the keys of all rows that the run read.
         """
         condition = self._is_missing(has_keys=bool(commit.moves))
         missing = self._count(connection, condition)

@@ -33,7 +33,10 @@ _IN_A_STATEMENT = 200
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The rows of the two tables that concern one table of rows, the ``dataset``."""
+    """The records of one loaded table, in ``dil_commit`` and ``dil_part``.
+
+    ``dataset`` is the name of the loaded table, with its schema.
+    """
 
     dialect: Dialect
     schema: str

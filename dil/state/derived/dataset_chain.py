@@ -282,9 +282,10 @@ class GoneFiles:
         return True
 
     def first(self) -> tuple[int, int] | None:
-        """Return the first block that removed files which have not returned, and how many.
+        """Return the first block with removed files that have not returned.
 
-        The result is None if all files have returned.
+        The result is the block's number and the number of these files, or None if all removed files
+        have returned.
         """
         left = Counter(number for blocks in self._blocks.values() for number in blocks)
         return min(left.items(), default=None)
