@@ -34,10 +34,10 @@ def list_runs(
     emit(f"{job.name}  {whose}times in {job.planning.zone}\n\n")
     line = "{:<26} {:<29} {:>9} {:<12} {:>13} {:>9}  {:<7}  {}"
     heads = ("run", "started", "took", "status", "rows", "files", "staging", "notes")
-    emit(f"{line.format(*heads)}\n")
-    count = 0
+    head = f"{line.format(*heads)}\n"
     for run in runs:
-        count += 1
+        emit(head)
+        head = ""
         record = run.record
         started, staging = moment(record.started, zone), "not swept" if record.staged else "swept"
         rows, files = f"{record.rows:,}", f"{record.files:,}"
@@ -49,7 +49,7 @@ def list_runs(
         cells = (record.run_id, started, took, run.status, rows, files, staging, ", ".join(notes))
         if not emit(f"{line.format(*cells).rstrip()}\n"):
             return
-    if not count:
+    if head:
         emit("no run has begun yet\n")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_STOPPING = b"stopping after this micro-batch; a second signal cuts it\n"
+_STOPPING = b"stopping before the next micro-batch; a second signal cuts one that runs\n"
 
 
 class Interruption(KeyboardInterrupt):

@@ -31,7 +31,7 @@ class _Rows(RowSession):
                 "ms.query.inputs",
                 "names datasets, and only a run reads datasets",
                 "Use `dil run` to run the query; `dil plan` shows the rows that it would read."
-                ' Spark reads the published rows by .option("dataset", "orders.conf").',
+                ' In Spark, .option("dataset", <this job file>) reads the published rows.',
             )
         self._rows = rows
 

@@ -262,8 +262,10 @@ def _show_units(job: Job, view: _View) -> None:
     for text in _summary(job, view):
         emit(text)
     line = "{:<10} {:>8}  {:<29} {:<29} {}\n"
-    emit("\n" + line.format("status", "attempts", "from", "done up to", "work unit"))
+    head = "\n" + line.format("status", "attempts", "from", "done up to", "work unit")
     for one in view.states():
+        emit(head)
+        head = ""
         high = "-" if one.high is None else moment(one.high, zone)
         row = (one.status, one.attempts, moment(one.low, zone), high, one_line(one.signature))
         if not emit(line.format(*row)):
