@@ -74,7 +74,7 @@ def member(
 
 @dataclass(frozen=True, slots=True)
 class ReadBy:
-    """Marks a type whose values a function reads from JSON; it raises MemberError."""
+    """Marks a type; ``read`` makes its values from JSON, and raises MemberError for wrong ones."""
 
     read: Callable[[object], object]
 

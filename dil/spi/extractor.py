@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def nothing_found(path: str) -> JsonValue | Missing:
-    """Return MISSING; this is the look-up function of an answer that has no root."""
+    """Return MISSING for every path; this is the ``lookup`` of a page without values to find."""
     del path
     return MISSING
 

@@ -205,7 +205,7 @@ class WriterContract:
     # Failures
 
     def test_a_file_that_is_given_up_is_gone(self, form: WriterHarness) -> None:
-        """A file that is given up between its rows is deleted, whatever the class holds back."""
+        """A file that is abandoned between two rows is deleted, even if rows are held back."""
         files = _rolling(form, form.job().writing)
         files.write(_batch(pa.string(), ["x"] * 100))
         files.abandon_file()

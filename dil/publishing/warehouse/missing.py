@@ -58,9 +58,9 @@ class MissingRows:
             )
 
     def take_away(self, connection: Connection, commit: Commit) -> int:
-        """Delete or mark the rows; return their number.
+        """Delete the missing rows, or mark them as deleted; return their number.
 
-        The winners represent all rows that were read.
+        The temporary table of winners must still have every key that the run read.
         """
         condition = self._is_missing(has_keys=bool(commit.moves))
         missing = self._count(connection, condition)
