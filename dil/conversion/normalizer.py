@@ -48,8 +48,8 @@ class JsonNormalizer(Converter):
         """Yield a row for each full batch.
 
         Raises:
-            ConversionError: the rows already have all columns of the target schema, or have no
-                other columns.
+            ConversionError: the target schema has no column that the rows lack, or the rows have no
+                column that the target schema lacks.
         """
         del facts
         return self._normaliser.add(batch)

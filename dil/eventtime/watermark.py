@@ -36,8 +36,8 @@ class JudgedBatch:
     """The late and the refused rows of a batch, by their row numbers in the batch.
 
     ``effective`` is the watermark that judged the batch, ``watermark`` is the watermark after the
-    batch. Both are in epoch ms UTC. None means that there is no watermark, so that no row counts as
-    late. ``late_mask`` holds one boolean per row, and no nulls.
+    batch. Both are in epoch ms UTC, or None if there is no watermark. A batch that no watermark
+    judged has no late rows. ``late_mask`` holds one boolean per row, and no nulls.
     """
 
     late_mask: pa.BooleanArray

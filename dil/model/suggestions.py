@@ -36,8 +36,9 @@ def nearest_word(text: str, known: Iterable[str], *, cutoff: float = 0.7) -> str
 def property_suggestion(key: str, known: Iterable[str]) -> str:
     """Return ``Did you mean "..." or "..."?`` for a property's name; empty text if none is near.
 
-    If no whole name is near, the names that share the most words with the key are suggested. They
-    must share at least two: ms.http.retry.max for ms.retry.max.attempts.
+    If no whole name is near, the names that share the most words with the key are suggested, if
+    they share at least two words. For example, ms.http.retry.max is suggested for
+    ms.retry.max.attempts.
     """
     near = nearest_word(key, known)
     if near:

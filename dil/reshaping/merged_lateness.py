@@ -20,7 +20,10 @@ from dil.reshaping.reshaping import EventTimes, Stage
 
 @dataclass(frozen=True, slots=True)
 class MergedFile:
-    """A staged file, by its number in the run, and the largest time that was published before."""
+    """A staged file with its number in the run.
+
+    ``largest_before`` is the largest event time that was published before the run, epoch ms UTC.
+    """
 
     signature: str
     number: int

@@ -159,7 +159,7 @@ def refuse_stale_plan(job: Job, saved: SavedPlan, head: JsonObject | None) -> No
 
 
 def refuse_shorter_windows(job: Job, plan: Plan, history: History) -> None:
-    """Refuse to replace the rows of a partition by a reading that ends earlier."""
+    """Refuse to replace a reading of a partition by another one that ends earlier."""
     if job.publishing.mode is not PublishMode.WINDOW_REPLACE:
         return
     for unit in plan.work_units:

@@ -1,4 +1,4 @@
-"""Schemas: their properties, and the JSON of columns, DIL's columnar form.
+"""The properties of schemas, and the reading of DIL's columnar form, a JSON array of columns.
 
 See docs/formats.md, docs/rows.md, rule F17.
 """

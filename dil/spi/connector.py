@@ -233,8 +233,9 @@ class Connector(ABC):
     example ``ms.source.files.once`` or ``ms.jdbc.partition.column``; see ``units``.
 
     ``reads_window`` is true if sessions use ``low`` and ``high`` of their work unit. If it is
-    false, pages that were read for one window are resumed for another window, unless a parameter is
-    a watermark. A subclass does not inherit the value from its base class, but must set it itself.
+    false, an attempt may continue after pages that were kept for another window, unless a parameter
+    is a watermark. A subclass does not inherit the value from its base class, but must set it
+    itself.
 
     ``overlaps`` is true if sessions mostly wait for a network, and if several sessions may be open
     in one process, each in a thread of its own: then a task reads several work units at once. A

@@ -35,7 +35,7 @@ R = TypeVar("R")
 
 
 class InProcessExecutor:
-    """Runs work units in order, and queries; it has no parallelism, and no failures of Spark.
+    """Runs queries, and runs work units one by one, without Spark's parallelism and failures.
 
     It is for tests of connectors, publishing and recovery that need no JVM.
     """

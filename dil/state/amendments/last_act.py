@@ -139,7 +139,7 @@ def files_since(blocks: Iterable[JsonObject], sequence: int) -> FilesSince:
 
 
 def blocks_of_act(resets: Iterable[JsonObject], sequence: int) -> range | None:
-    """Return the blocks of an act that is incomplete at a block, None if every act is complete.
+    """Return the blocks of the act that begins before a block and ends after it, None if none does.
 
     Args:
         resets: Blocks, newest first, with all ResetState blocks among them.

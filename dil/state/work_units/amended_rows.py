@@ -43,9 +43,10 @@ class AmendedIndex:
         self._units: set[str] = set()
 
     def apply(self, chunk: Sequence[UnitEntry | str], sequence: int) -> UnitChanges:
-        """Write rows as changed by the block ``sequence``; rows given as a signature are removed.
+        """Write rows as changed by the block ``sequence``, and remove the rows of given signatures.
 
-        An unchanged row names a work unit whose files the act changes.
+        The act may change the files of a work unit, but not its row: then ``chunk`` has this
+        row unchanged.
         """
         changes = UnitChanges()
         for each in chunk:
