@@ -15,7 +15,7 @@ from dil.text.paths import compile_path, find
 
 
 class SearchError(ValueError):
-    """JSONPath finds different values in a row; ``row`` counts from 0 in the batch."""
+    """JSONPath finds several unequal values in a row; ``row`` counts from 0 in the batch."""
 
     def __init__(self, row: int, reason: str) -> None:
         super().__init__(reason)
@@ -28,7 +28,7 @@ def find_column(batch: pa.RecordBatch, text: str) -> pa.Array | None:
     A JSONPath that searches is applied row by row, and the results are text.
 
     Raises:
-        SearchError: JSONPath finds different values in a row.
+        SearchError: JSONPath finds several unequal values in a row.
     """
     if not is_jsonpath(text) and text in batch.schema.names:
         return batch.column(text)

@@ -36,7 +36,7 @@ def refuse_packed(begin: bytes, place: str) -> None:
 
 
 def as_text(response: Response) -> Response:
-    """Return an equal response after a check that its body is not packed.
+    """Check that a body is not packed, and return the response with its body unread.
 
     Raises:
         SourceContractError: the body begins like a packed file; the body was closed.

@@ -27,10 +27,11 @@ class ClosedLabels:
     def without_closed(
         self, views: Sequence[UnitHistory], partitions: Partitions
     ) -> tuple[Sequence[UnitHistory], list[list[int]]]:
-        """Return the views without partitions whose rows are rejected, and these partitions.
+        """Leave out partitions of closed labels, if rows for such labels are rejected.
 
-        Nothing is left out if closed labels are reopened, or rows for them go beside the
-        dataset.
+        Return the views without the partitions that were left out, and, for each view, the indices
+        of the partitions that were left out. If closed labels are reopened, or rows for them go
+        beside the dataset, nothing is left out.
         """
         if self.of.spec.after_close is not AfterClose.REJECT:
             return views, []

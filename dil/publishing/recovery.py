@@ -169,8 +169,8 @@ class AdoptableWork:
 class SentResults:
     """Staged answers for rows that earlier runs sent; they are always adopted (rule G38).
 
-    Read rows may be too old to be used, but sent rows stay sent: repeating the work unit would send
-    its rows twice.
+    Rows that were read may be too old to be used. Rows that were sent stay sent: if the work unit
+    were repeated, its rows would be sent twice.
     """
 
     def __init__(self, results: Sequence[StagedResult], digests: Collection[str]) -> None:

@@ -49,7 +49,7 @@ def find(root: JsonValue, text: str) -> JsonValue | Missing:
     '/2'
 
     Raises:
-        SourceContractError: a search finds different values.
+        SourceContractError: a search finds several unequal values.
     """
     path = compile_path(text)
     if path.is_place:
@@ -86,7 +86,7 @@ def only(path: Path, values: Iterable[JsonValue]) -> JsonValue | Missing:
     """Return the only value that a path found, MISSING if it found none.
 
     Raises:
-        SourceContractError: the path found different values.
+        SourceContractError: the path found several unequal values.
     """
     different = {compact(value): value for value in values}
     if len(different) > 1:

@@ -114,7 +114,7 @@ class Document:
         """Return the value at a path, MISSING if there is none.
 
         Raises:
-            SourceContractError: the path is JSONPath that finds different values.
+            SourceContractError: the path is JSONPath and matches several unequal values.
         """
         compiled = compile_path(path)
         if compiled.is_place:
