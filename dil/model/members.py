@@ -65,8 +65,8 @@ def member(
         name: The member's name in JSON, if it differs from the field's name.
         default: The value of a member that is left out; a member without a default is required.
         default_factory: Makes a new default for each model.
-        is_default_shown: False if the reference should not show the default, because DIL uses
-            another value when the member is left out.
+        is_default_shown: False if the reference should not show the default, for example because
+            DIL uses another value when the member is left out.
     """
     metadata = {"description": meaning, "json_schema_extra": {"is_default_shown": is_default_shown}}
     return field(
