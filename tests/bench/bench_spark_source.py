@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 DAYS = 4
 NOW = datetime(2020, 1, 1 + DAYS, tzinfo=UTC)
-# The tests' JVM compiles quickly and badly, because it ends soon. A user's session does not.
+# The JVM of tests ends soon, so it compiles without optimising. That of a user's session optimises.
 WHOLE_COMPILER = {"spark.driver.extraJavaOptions": ""}
 
 
