@@ -254,7 +254,7 @@ def _sub_ranges(spec: PlanningSpec, now_ms: int) -> list[tuple[str, Instant, int
         raise ConfigError.single(
             PARTITION_KEY,
             "has no sub-range with any time in it",
-            "Let from be before to in at least one of them",
+            "Set a from that is earlier than its to, in at least one of them",
         )
     for (word, _, high), (next_word, next_low, _) in pairwise(found):
         if next_low.ms < high:

@@ -126,7 +126,7 @@ def _within(all_of_them: Partitions, window: Interval) -> Partitions:
     if first >= end:
         raise ConfigError.single(
             f"{LOW} and {HIGH}",
-            "name a range between two partitions",
+            "name a range that contains no partition",
             "`dil plan --all` shows the partitions.",
         )
     return Partitions(starts[first:end], ends[first:end], all_of_them.zone)

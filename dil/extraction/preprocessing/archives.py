@@ -178,7 +178,7 @@ def _check_sizes(kept: IO[bytes], info: zipfile.ZipInfo) -> None:
     kept.seek(info.header_offset)
     header = kept.read(_LOCAL_HEADER.size)
     if len(header) < _LOCAL_HEADER.size:
-        raise damaged("zip", "its list of files leads to nothing")
+        raise damaged("zip", "its list of files names a place beyond its end")
     _, _, flags, *_, crc, packed, size, name_length, extra_length = _LOCAL_HEADER.unpack(header)
     kept.seek(name_length, 1)
     extra = kept.read(extra_length)

@@ -117,8 +117,8 @@ def file_change(
     mode = session.job.publishing.mode
     if decision is FileDecision.WITHDRAW and mode is PublishMode.MERGE:
         raise StateError(
-            "ms.publish.mode is merge, so files cannot be withdrawn: a file lacks rows that later "
-            "runs wrote again, and the older rows that it replaced are gone",
+            "ms.publish.mode is merge, so files cannot be withdrawn: later runs may have moved "
+            "their rows into other files, and the rows that these files replaced are gone",
             "Leave out --withdraw-files: rows that are read again replace their earlier versions. "
             "To start over, run once with ms.publish.mode=replace.",
         )

@@ -84,9 +84,9 @@ class Owners:
             raise ConfigError.single(
                 "state.store.dir / state.store.db.url",
                 f"is {owner.store}, but job {owner.job} kept its watermarks in {other.store} when "
-                f"it loaded {self.dataset}; without them it would read everything again",
-                "Set the state store back, or copy the state, and delete the other claim:"
-                f" {forget}",
+                f"it loaded {self.dataset}. Without them the job would read everything again",
+                "Name the earlier state store again. Or copy the state from there, and then delete"
+                f" the claim of that store: {forget}",
             )
         if not {mode, other_mode} <= _SHARED:
             raise ConfigError.single(
