@@ -198,17 +198,17 @@ def publish_mode(values: Properties) -> PublishMode:
     """
     if values.section(ExtractionSection).is_file_dump:
         return PublishMode.APPEND
-    return values.section(PublishingSection).mode or _implied_mode(values)
+    operation = values.section(WarehouseSection).operation
+    return values.section(PublishingSection).mode or _implied_mode(values, operation)
 
 
-def _implied_mode(values: Properties) -> PublishMode:
-    """Return the mode of a job that does not set ``ms.publish.mode``."""
+def _implied_mode(values: Properties, operation: Operation | None) -> PublishMode:
+    """Return the mode of a job with an operation that does not set ``ms.publish.mode``."""
     section = values.section(PublishingSection)
     if is_timeseries(values):
         return PublishMode.WINDOW_REPLACE
-    warehouse = values.section(WarehouseSection)
-    if warehouse.operation is not None and warehouse.url is not None:
-        return _MODES[warehouse.operation][0]
+    if operation is not None and values.section(WarehouseSection).url is not None:
+        return _MODES[operation][0]
     if section.replaces and not has_run_folder(values):
         return PublishMode.REPLACE
     return _usual_mode(values)
@@ -252,11 +252,20 @@ def merges_anew(values: Properties, entries: Mapping[str, Entry]) -> bool:
     if publish_mode(values) is not PublishMode.REPLACE or other_place(values) == DESTINATION:
         return False
     mode, operation = entries.get(MODE), entries.get(OPERATION)
-    if operation is not None and operation.origin.is_flag:
-        return operation.overruled.strip().lower() == Operation.UPSERT
-    if mode is None or not mode.origin.is_flag:
+    if not any(entry is not None and entry.origin.is_flag for entry in (mode, operation)):
         return False
-    return (mode.overruled.strip().lower() or _implied_mode(values)) == PublishMode.MERGE
+    if named := _in_job_file(mode):
+        return named == PublishMode.MERGE
+    if named := _in_job_file(operation):
+        return named == Operation.UPSERT
+    return _implied_mode(values, None) is PublishMode.MERGE
+
+
+def _in_job_file(entry: Entry | None) -> str:
+    """Return the text of a property in the job's files, empty if only ``-D`` sets it."""
+    if entry is None:
+        return ""
+    return (entry.overruled if entry.origin.is_flag else entry.text).strip().lower()
 
 
 def publishing_spec(

@@ -58,6 +58,28 @@ def test_a_run_that_replaces_merges_its_rows_if_other_runs_merge(job_file, more,
     assert job_file.load({**properties, **given}).job.publishing.merge is None
 
 
+@pytest.mark.parametrize(
+    ("more", "given", "merges"),
+    [
+        ({"extract.table.type": "SNAPSHOT_APPEND"}, ("operation",), True),
+        ({"extract.table.type": "SNAPSHOT_APPEND"}, ("mode",), True),
+        ({"extract.table.type": "APPEND_ONLY"}, ("operation",), False),
+        ({"ms.publish.mode": "merge"}, ("mode", "operation"), True),
+        ({"ms.publish.mode": "append"}, ("mode", "operation"), False),
+        ({"ms.warehouse.operation": "upsert"}, ("operation",), True),
+        ({"ms.warehouse.operation": "upsert"}, ("mode", "operation"), True),
+        ({"ms.warehouse.operation": "insert"}, ("operation",), False),
+    ],
+)
+def test_a_run_that_replaces_a_table_of_a_database_merges_likewise(job_file, more, given, merges):
+    keys = {"extract.primary.key.fields": "id", "ms.warehouse.url": "sqlite:///w.db"}
+    names = {"mode": "ms.publish.mode", "operation": "ms.warehouse.operation"}
+    flags = {names[each]: "replace" for each in given}
+    publishing = job_file.load({**keys, **more}, overrides=flags).job.publishing
+    assert publishing.mode is PublishMode.REPLACE
+    assert (publishing.merge is not None) is merges
+
+
 def test_parquet_and_a_folder_of_the_table_may_be_written_out(job_file):
     written = {"writer.output.format": "parquet", "writer.file.path.type": "tablename"}
     assert job_file.load({**DELTA, **written}).job.publishing.dataset_path == "orders"
