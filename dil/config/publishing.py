@@ -6,7 +6,7 @@ See rules U2 and U14.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal, TypeAlias
 
@@ -203,7 +203,10 @@ def publish_mode(values: Properties) -> PublishMode:
 
 
 def _implied_mode(values: Properties, operation: Operation | None) -> PublishMode:
-    """Return the mode of a job with an operation that does not set ``ms.publish.mode``."""
+    """Return the publish mode if ``ms.publish.mode`` is not set.
+
+    ``operation`` is the value of ``ms.warehouse.operation``, None if it is not set.
+    """
     section = values.section(PublishingSection)
     if is_timeseries(values):
         return PublishMode.WINDOW_REPLACE
@@ -245,9 +248,9 @@ def has_run_folder(values: Properties) -> bool:
 def merges_anew(values: Properties, entries: Mapping[str, Entry]) -> bool:
     """Return whether a run replaces a dataset into which the job's other runs merge.
 
-    A source or a query may give several versions of a row, also such as mark it as deleted. The
-    run then publishes the rows that a merge into an empty dataset keeps. A destination class of
-    others defines itself how it replaces.
+    A source or a query may give several versions of a row, and versions that mark it as deleted.
+    The run then publishes the rows that a merge into an empty dataset keeps. A destination class
+    defines itself how it replaces.
     """
     if publish_mode(values) is not PublishMode.REPLACE or other_place(values) == DESTINATION:
         return False
@@ -281,6 +284,9 @@ def publishing_spec(
     _check_names(values, final_dir, findings)
     if section.layout is Layout.TIMELABEL:
         _check_label_folders(values, findings)
+    merge = merge_spec(values, PublishMode.MERGE if merges_anew else mode, findings)
+    if merge is not None and merges_anew:
+        merge = replace(merge, deletes_missing=False)  # the run replaces all earlier rows
     return PublishingSpec(
         final_dir=final_dir,
         dataset_path=_dataset_path(values, findings),
@@ -291,7 +297,7 @@ def publishing_spec(
         file_mode=writing.file_mode,
         group=_group(section.group, final_dir, values, findings),
         layout=section.layout,
-        merge=merge_spec(values, PublishMode.MERGE if merges_anew else mode, findings),
+        merge=merge,
         table=table_spec(values, folder, final_dir, findings),
         warehouse=warehouse_section(values, folder, findings),
         shares_files=_shares_files(values, mode, findings),

@@ -422,8 +422,7 @@ def _missing(
 ) -> tuple[PublishedFile, ...]:
     """Return the file, if any, that tells a database to remove the rows the run did not read."""
     is_whole = target.is_whole and all(each.report.failure is None for each in finished)
-    merge = spec.merge if spec.mode is PublishMode.MERGE else None
-    is_wanted = merge is not None and merge.deletes_missing and is_whole
+    is_wanted = spec.merge is not None and spec.merge.deletes_missing and is_whole
     missing = destination.missing() if is_wanted else None
     return () if missing is None else (missing,)
 
