@@ -36,8 +36,6 @@ def list_runs(
     heads = ("run", "started", "took", "status", "rows", "files", "staging", "notes")
     head = f"{line.format(*heads)}\n"
     for run in runs:
-        emit(head)
-        head = ""
         record = run.record
         started, staging = moment(record.started, zone), "not swept" if record.staged else "swept"
         rows, files = f"{record.rows:,}", f"{record.files:,}"
@@ -47,8 +45,9 @@ def list_runs(
         notes = [f"{counted(beside, 'row')} beside the dataset"] if beside else []
         notes = [*_batch(outcome), *notes, *outcome.codes]
         cells = (record.run_id, started, took, run.status, rows, files, staging, ", ".join(notes))
-        if not emit(f"{line.format(*cells).rstrip()}\n"):
+        if not emit(f"{head}{line.format(*cells).rstrip()}\n"):
             return
+        head = ""
     if head:
         emit("no run has begun yet\n")
 

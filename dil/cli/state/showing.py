@@ -264,12 +264,11 @@ def _show_units(job: Job, view: _View) -> None:
     line = "{:<10} {:>8}  {:<29} {:<29} {}\n"
     head = "\n" + line.format("status", "attempts", "from", "done up to", "work unit")
     for one in view.states():
-        emit(head)
-        head = ""
         high = "-" if one.high is None else moment(one.high, zone)
         row = (one.status, one.attempts, moment(one.low, zone), high, one_line(one.signature))
-        if not emit(line.format(*row)):
+        if not emit(head + line.format(*row)):
             break
+        head = ""
 
 
 def _show_failures(job: Job, failures: Sequence[StandingFailure]) -> None:
