@@ -80,7 +80,7 @@ class PartitionedTables(PostgresqlTables):
         if not connection.rows(PARTITIONED_BY, base.schema, base.name):
             raise ConfigError.single(
                 PHYSICAL,
-                f'is "native", but {full} is a table that is not partitioned by LIST ({LABEL})',
+                f'is "native", and {full} is a table that is not partitioned by LIST ({LABEL})',
                 f"Set {PHYSICAL}=tables, if such a job made it; or load into another table, "
                 "by extract.table.name.",
             )
