@@ -153,10 +153,10 @@ class DatasetSection(Section):
     )
     table_type: Annotated[TableType, ONE_OF] = prop(
         "extract.table.type",
-        "Which rows a run reads. SNAPSHOT_ONLY: the whole dataset. APPEND_ONLY: new rows. "
-        "SNAPSHOT_APPEND: new versions of rows. If `ms.publish.mode` is not set, this property "
-        "chooses the mode of tables and warehouses. For plain files it does not decide what is "
-        "due: each work unit is read once, unless `ms.publish.mode` is replace.",
+        "SNAPSHOT_ONLY reads the whole dataset, APPEND_ONLY new rows, and SNAPSHOT_APPEND new "
+        "versions of rows. If `ms.publish.mode` is not set, this property chooses the mode of "
+        "tables and warehouses. A job that publishes plain files reads each work unit once, "
+        "whatever this property says, unless `ms.publish.mode` is replace.",
         default=TableType.SNAPSHOT_ONLY,
     )
     is_full: Bool = prop(
