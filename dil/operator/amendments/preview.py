@@ -81,7 +81,7 @@ def _next_plan(session: OperatorSession, proposal: Proposal) -> tuple[Plan | Non
     if session.job.query is not None:
         return None, "the job takes the new rows of its inputs, as `dil plan JOB.conf` shows"
     try:
-        history = AmendedHistory(session.store.history(), proposal)
+        history = AmendedHistory(session.store.history(), proposal, session.store.unit_entries)
         recorded = session.store.recorded_shape()
         entries = proposal.amended(session.store.unit_entries())
         refusal = plan_checks.shape_refusal(session.job, recorded, lambda: entries, session.now_ms)

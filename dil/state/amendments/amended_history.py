@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from dil.model.dataset import UnitEntry
 from dil.model.history import Coverage, History, UnitRecord
@@ -16,13 +16,15 @@ _ALWAYS = (-(2**62), 2**62)
 class AmendedHistory(History):
     """A history in which the rows of a proposal replace the recorded rows."""
 
-    def __init__(self, base: History, proposal: Proposal) -> None:
+    def __init__(
+        self, base: History, proposal: Proposal, entries: Callable[[], Iterable[UnitEntry]]
+    ) -> None:
+        """Keep the history before the proposal; ``entries`` returns all its rows, if needed."""
         self._base = base
+        self._proposal = proposal
+        self._entries = entries
         self._is_empty = not proposal.keeps_records and all(
             each.after is None or each.after.status == PENDING for each in proposal.changes
-        )
-        self._lowest = min(
-            (each.after.low for each in proposal.changes if each.after is not None), default=None
         )
         self._changed: dict[str, dict[str, UnitRecord | None]] = {}
         for change in proposal.changes:
@@ -37,9 +39,7 @@ class AmendedHistory(History):
 
     def lowest(self) -> int | None:
         """Return the earliest partition start of any unit, epoch ms UTC."""
-        return min(
-            (low for low in (self._base.lowest(), self._lowest) if low is not None), default=None
-        )
+        return min((row.low for row in self._proposal.amended(self._entries())), default=None)
 
     def coverage(self, unit_key: str) -> Coverage | None:
         """Return the unit's coverage.

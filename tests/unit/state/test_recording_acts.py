@@ -240,6 +240,19 @@ def step(store: StateStore, kind: str, detail: object, name: str) -> None:
             assert mine <= set(store.unit_entries())
 
 
+def test_a_preview_begins_where_the_rows_that_a_rewind_keeps_begin(store: StateStore) -> None:
+    """The periods before the first run are left out, and a run of an older period was undone."""
+    run(store, "r1", outcome(5, ok=False))
+    then = list(store.unit_entries())
+    run(store, "r2", outcome(2))
+    proposal = rewind(store.unit_entries(), then, None, None)
+
+    foreseen = AmendedHistory(store.history(), proposal, store.unit_entries)
+
+    assert foreseen.lowest() == 5 * HOUR
+    assert set(foreseen.open_records('u.{"id":"a"}')) == {signature(5)}
+
+
 @given(
     recorded=st.lists(st.tuples(st.integers(0, 5), st.sampled_from("ab"), st.booleans())),
     act=st.sampled_from(["forget", "rewind", "import"]),
@@ -268,13 +281,15 @@ def test_a_preview_foresees_the_history_after_the_act(
                 assert parts is not None
                 high = ImportedHigh(signature(hour), parts, (hour + 1) * HOUR)
                 proposal = import_highs(entries, [high], replaces=False)
-            foreseen = AmendedHistory(store.history(), proposal)
+            foreseen = AmendedHistory(store.history(), proposal, store.unit_entries)
             keys = ['u.{"id":"a"}', 'u.{"id":"b"}']
             window = [each * HOUR for each in asked]
             before = [(foreseen.records(key, *window), foreseen.open_records(key)) for key in keys]
+            whole = (foreseen.lowest(), foreseen.is_empty())
             if proposal.changes:
                 do(store, "act", proposal.act("", GRID))
             after = store.history()
             assert before == [
                 (after.records(key, *window), after.open_records(key)) for key in keys
             ]
+            assert whole == (after.lowest(), after.is_empty())
