@@ -11,11 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dil.errors import StateError
-from dil.model.derived import InputSlice
 from dil.state.blocks.block import Block
 from dil.state.blocks.event_json import EXECUTE_TRANSFORM
-from dil.state.blocks.events import ConfigEvent, DataEvent, Event, Slice, SliceFile
-from dil.state.blocks.input_validation import InputChain, require_known_interval
+from dil.state.blocks.events import ConfigEvent, DataEvent, Event, Slice
+from dil.state.blocks.input_validation import InputChain
 from dil.state.chain.chain_rows import damaged, data_event_at, read_stored
 from dil.state.databases import sql
 from dil.state.databases.database import Row, Transaction
@@ -39,10 +38,6 @@ ANY_DATA = (
     " WHERE dataset_id = ? AND seq > ? AND seq <= ? AND has_data = 1 LIMIT 1"
 )
 PAGE_WITH_DATA = f"{BLOCKS_WITH_DATA} LIMIT ?"
-LAST_WITH_DATA = (
-    "SELECT seq, block_hash, payload FROM mc_block"
-    " WHERE dataset_id = ? AND seq <= ? AND has_data = 1 ORDER BY seq DESC LIMIT 1"
-)
 PAGE_OF_EVENTS = (
     "SELECT seq, block_hash, payload FROM mc_block WHERE dataset_id = ? AND seq > ? AND seq <= ?"
     " AND event_kind IN ('AddData', 'ExecuteQuery', 'ExecuteTransform') ORDER BY seq LIMIT ?"
@@ -121,15 +116,6 @@ class StoredInput(InputChain):
         """Yield the data events of blocks ``(first, last]`` that add or remove rows."""
         return _data(self._events(PAGE_WITH_DATA, first, last))
 
-    def last_with_data(self, last: int) -> Block | None:
-        """Return the newest block up to ``last`` that adds or removes rows, None if there is none.
-
-        Raises:
-            StateError: the block is damaged.
-        """
-        row = self.tx.row(LAST_WITH_DATA, self.dataset_id, last)
-        return None if row is None else read_stored(self.dataset_id, *row)
-
     def data_events(self, first: int, last: int) -> Iterator[tuple[int, DataEvent]]:
         """Yield all data events of blocks ``(first, last]`` with their sequences, page by page.
 
@@ -181,18 +167,6 @@ class StoredInput(InputChain):
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class SliceFiles:
-    """The files of one input slice, in the order of their offsets.
-
-    ``removed`` are files of earlier slices that the input removed in this slice; a file that was
-    added and removed inside the slice is in neither list.
-    """
-
-    added: tuple[SliceFile, ...] = ()
-    removed: tuple[SliceFile, ...] = ()
-
-
 def open_input(tx: Transaction, dataset_id: str) -> StoredInput | None:
     """Return an input's chain, None if the store has no chain of this name."""
     row = tx.row(sql.HEAD, dataset_id)
@@ -215,44 +189,6 @@ def require_input(tx: Transaction, dataset_id: str) -> StoredInput:
             "Run the job that writes it first, or correct its name in the transform.",
         )
     return found
-
-
-def slice_files(tx: Transaction, item: InputSlice) -> SliceFiles:
-    """Return the files of an input slice, by one range query over its blocks (5.3).
-
-    Raises:
-        StateError: an end of the slice is not in the chain (V40, V34), or a block with rows lists
-            no files.
-    """
-    if item.new_block_hash is None:
-        return SliceFiles()
-    chain = require_input(tx, item.dataset_id)
-    first = require_known_interval(item, chain)
-    last = chain.sequence_of(item.new_block_hash)
-    if last is None:
-        raise damaged(f"V34: input {item.dataset_id} has no block {item.new_block_hash}")
-    added: dict[str, SliceFile] = {}
-    removed: list[SliceFile] = []
-    for row in tx.rows(BLOCKS_WITH_DATA, item.dataset_id, first, last):
-        event = read_stored(item.dataset_id, *row).event
-        if isinstance(event, DataEvent) and event.new_data is not None:
-            removes = event.new_data.removes
-            removed.extend(part for part in removes if added.pop(part.path, None) is None)
-            added.update((part.path, part) for part in _parts(item.dataset_id, event))
-    return SliceFiles(tuple(added.values()), tuple(removed))
-
-
-def _parts(dataset_id: str, event: DataEvent) -> Sequence[SliceFile]:
-    new_data = event.new_data
-    if new_data is None:
-        return ()
-    if new_data.parts is None:
-        raise StateError(
-            f"input {json.dumps(dataset_id)} has a slice from offset {new_data.start} that names "
-            "no files",
-            "It was written by another tool. Its rows cannot be read through the chain.",
-        )
-    return new_data.parts
 
 
 def _data(events: Iterable[tuple[int, Event]]) -> Iterator[tuple[int, DataEvent]]:

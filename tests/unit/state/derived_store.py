@@ -13,10 +13,11 @@ from dil.state.blocks.canonical import watermark_text
 from dil.state.blocks.events import ConfigEvent, DataEvent, InputSlice, Seed, Slice, SliceFile
 from dil.state.blocks.validation import require, violations
 from dil.state.chain.chain_rows import append, read_tip
+from dil.state.chain.slices import keep_offsets
 from dil.state.chain.writer import ChainWriter
 from dil.state.databases.database import Row, SqlValue, Transaction
 from dil.state.databases.sqlite_database import SqliteDatabase
-from dil.state.derived.inputs import SliceFiles, open_input, slice_files
+from dil.state.derived.inputs import open_input
 from dil.state.derived.planning import NO_LIMITS, QueryPlan, SliceLimits, plan_query
 
 NOW = 1_704_067_200_000  # 2024-01-01T00:00:00Z
@@ -63,17 +64,24 @@ class Store:
         self, dataset: str, rows: int, hours: int | None = None, removes: tuple[SliceFile, ...] = ()
     ) -> None:
         """Append AddData with rows, a watermark, or both."""
+        changes: dict[str, object] = {}
+        if rows:
+            with self.database.read() as tx:
+                last = carried(read_tip(tx, dataset)).prev_offset
+            changes["new_data"] = slice_of(0 if last is None else last + 1, rows, removes)
+        if hours is not None:
+            changes["new_watermark"] = mark(hours)
+        self.append(dataset, **changes)
+
+    def append(self, dataset: str, **changes: object) -> None:
+        """Append AddData with some fields of the event replaced."""
         with self.database.write() as tx:
             tip = read_tip(tx, dataset)
-            event = carried(tip)
-            start = 0 if event.prev_offset is None else event.prev_offset + 1
-            if rows:
-                event = replace(event, new_data=slice_of(start, rows, removes))
-            if hours is not None:
-                event = replace(event, new_watermark=mark(hours))
-            block = next_block(tip, event, NOW)
+            block = next_block(tip, replace(carried(tip), **changes), NOW)
             require(violations(block, tip), block.sequence)
             append(tx, dataset, tip, (block,), advance(tip, block))
+            if block.event.new_data is not None:
+                keep_offsets(tx, dataset, block.event.new_data)
 
     def plan(self, dataset: str, limits: SliceLimits = NO_LIMITS, **more: bool) -> QueryPlan | None:
         with self.database.read() as tx:
@@ -91,10 +99,6 @@ class Store:
         event = self.query(dataset, plan)
         assert event is not None
         return event.inputs
-
-    def files(self, item: InputSlice) -> SliceFiles:
-        with self.database.read() as tx:
-            return slice_files(tx, item)
 
     def hash_of(self, dataset: str, sequence: int) -> str:
         with self.database.read() as tx:

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from dil.errors import StateError
-from dil.state.blocks.block import advance, carried, next_block
-from dil.state.blocks.events import Checkpoint, ConfigEvent, DataEvent, InputSlice, Seed, Slice
+from dil.state.blocks.events import Checkpoint, ConfigEvent, DataEvent, InputSlice, Seed
 from dil.state.blocks.verification import verify_chain
-from dil.state.chain.chain_rows import append, read_tip
+from dil.state.chain.chain_rows import read_tip
 from dil.state.derived.planning import QueryPlan
 from dil.state.store.sql_store import SqlStateStore
 from tests.unit.state.derived_store import NOW, Store, mark, slice_of, transform
@@ -211,16 +210,3 @@ def test_nothing_of_a_refused_act_is_written(store: Store) -> None:
     with store.database.read() as tx:
         assert read_tip(tx, "new") is None
         assert tx.rows("SELECT seq FROM mc_block WHERE dataset_id = 'new'") == []
-
-
-def test_a_slice_of_another_tool_names_no_files_and_says_so(store: Store) -> None:
-    with store.database.write() as tx:
-        tip = read_tip(tx, "in")
-        assert tip is not None
-        event = replace(carried(tip), new_data=Slice(None, "f1220ab", 40, 49, 100))
-        block = next_block(tip, event, NOW)
-        append(tx, "in", tip, (block,), advance(tip, block))
-    plan = store.plan("out")
-    assert plan is not None
-    with pytest.raises(StateError, match="names no files"):
-        store.files(plan.event.inputs[0])

@@ -7,18 +7,16 @@ from pathlib import Path
 import pytest
 
 from dil.errors import StateError
-from dil.state.blocks.events import ConfigEvent, InputSlice, Seed
+from dil.state.blocks.events import ConfigEvent, Seed
 from dil.state.chain import as_of
 from dil.state.derived import inputs
 from dil.state.derived.earlier_inputs import refuse_other_reading
-from dil.state.derived.inputs import SliceFiles, slice_files
 from dil.state.derived.planning import SliceLimits, plan_query
 from tests.unit.state.derived_store import (
     Store,
     counting,
     mark,
     schema,
-    slice_of,
     statements_of,
     transform,
 )
@@ -230,46 +228,6 @@ def test_a_dataset_without_transform_is_v30(store: Store, dataset: str) -> None:
     store.add("in", 1)
     with pytest.raises(StateError, match=r"^V30: "):
         store.plan(dataset)
-
-
-def test_the_files_of_a_slice_are_those_behind_its_start_up_to_its_end(store: Store) -> None:
-    for hours in range(4):
-        store.add("in", 10, hours)
-    one = store.files(store.slice("in", (2, 4), 9, 29))
-    every = store.files(store.slice("in", (None, 5), None, 39))
-    none = store.files(store.slice("in", (5, None), 39, None))
-    assert [(part.start, part.end) for part in one.added] == [(10, 19), (20, 29)]
-    assert [part.start for part in every.added] == [0, 10, 20, 30]
-    assert none == SliceFiles()
-
-
-def test_files_that_the_input_took_away_are_told_apart_by_their_slice(store: Store) -> None:
-    store.add("in", 10)
-    store.add("in", 10)
-    gone = slice_of(0, 10).parts + slice_of(10, 10).parts
-    store.add("in", 10, removes=gone)
-    found = store.files(store.slice("in", (2, 4), 9, 29))
-    assert [part.start for part in found.added] == [20]
-    assert found.removed == slice_of(0, 10).parts
-
-
-def test_the_files_of_a_slice_are_one_query_whatever_its_length(store: Store) -> None:
-    for _ in range(30):
-        store.add("in", 1)
-    counts = []
-    for blocks in ((2, 4), (2, 31)):
-        item = store.slice("in", blocks, 0, blocks[1] - 2)
-        with counting(store.database) as tx:
-            slice_files(tx, item)
-        counts.append((tx.statements, tx.bodies["in"]))
-    assert counts == [(4, 2), (4, 29)]
-
-
-def test_a_slice_whose_end_is_unknown_has_no_files(store: Store) -> None:
-    with pytest.raises(StateError, match=r"^V34: "):
-        store.files(InputSlice("in", None, "f1220ab", None, 3))
-    with pytest.raises(StateError, match=r"^V40: "):
-        store.files(InputSlice("in", "f1220ab", "f1220ac", None, 3))
 
 
 @pytest.mark.parametrize(("closed", "bodies"), [(True, 1), (None, 2)])
