@@ -8,9 +8,11 @@ import pytest
 
 from dil.errors import StateError
 from dil.model.dataset import Commit, RunWork, WorkUnitOutcome
+from dil.state.blocks.canonical import content_hash, watermark_text
 from dil.state.blocks.events import ConfigEvent, Seed
 from dil.state.blocks.source_state import UnitRow
 from dil.state.chain.as_of import sequence_as_of, units_as_of
+from dil.state.chain.chain_rows import read_block_at
 from dil.state.store.sql_store import SqlStateStore
 from tests.unit.state.derived_store import HOUR, NOW, Store, counting, schema
 
@@ -77,6 +79,36 @@ def test_a_missing_block_is_said(store: Store) -> None:
         tx.change("DELETE FROM mc_block WHERE seq = 1")
     with pytest.raises(StateError, match=r"^V04: block 1 "):
         as_of(store, NOW)
+
+
+@pytest.mark.parametrize(
+    ("payload", "what"),
+    [
+        (None, "V04: block 0 of job .* is stored as 1"),
+        (b"{}", "block 1 of job .* cannot be read"),
+        (b"[]", "block 1 of job .* cannot be read"),
+    ],
+)
+def test_a_block_that_fits_its_hash_and_is_not_that_block_is_refused(
+    store: Store, payload: bytes | None, what: str
+) -> None:
+    store.config("orders", Seed("orders", "Root"), schema())
+    with store.database.write() as tx:
+        ((first,),) = tx.rows("SELECT payload FROM mc_block WHERE seq = 0")
+        tx.change("DELETE FROM mc_block WHERE seq = 0")
+        content = bytes(first) if payload is None else payload
+        change = "UPDATE mc_block SET payload = ?, block_hash = ? WHERE seq = 1"
+        tx.change(change, content, content_hash(content))
+    with store.database.read() as tx, pytest.raises(StateError, match=what):
+        read_block_at(tx, "orders", 1)
+
+
+def test_work_units_end_with_the_state_that_a_reset_gave_up(store: Store) -> None:
+    last = commit(store, "r1", outcome("a"))
+    store.config("orders", ConfigEvent("ResetState", {"fields": ["sourceState"]}))
+    store.append("orders", new_source_state=None, new_watermark=watermark_text(NOW))
+    assert list(units(store, last)) == ["[a]"]
+    assert units(store, last + 2) == {}
 
 
 def test_work_units_are_rebuilt_as_they_were_after_each_block(store: Store) -> None:

@@ -449,6 +449,14 @@ def test_the_newer_name_of_execute_query_is_read() -> None:
     assert from_json(fields) == DERIVED[3].event
 
 
+@pytest.mark.parametrize("closed", ["yes", 1, []])
+def test_a_slice_that_is_neither_closed_nor_open_is_not_read(closed: object) -> None:
+    fields = to_json(DERIVED[3].event)
+    fields["queryInputs"][0]["closed"] = closed
+    with pytest.raises(TypeError, match="closed is "):
+        from_json(fields)
+
+
 def test_a_hash_made_with_sha3_is_readable() -> None:
     content = b"abc"
     sha3 = "f16203a985da74fe225b2045c172d6bd390bd855f086e3e9d525b46bfe24511431532"

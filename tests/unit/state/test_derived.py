@@ -192,6 +192,7 @@ def test_after_a_reset_the_watermark_may_fall_once(store: Store, plan: QueryPlan
         (ConfigEvent("SetPollingSource", {"configDigest": "d"}), "V08"),
         (ConfigEvent("AddPushSource", {}), "V08"),
         (ConfigEvent("SetMood", {}), "V07"),
+        (ConfigEvent("CloseBooks", {}), "V24"),
         (ConfigEvent("ResetState", {"fields": ["everything"]}), "V07"),
         (ConfigEvent("ResetState", {"fields": []}), "V07"),
         (Seed("out", "Derivative"), "V02"),

@@ -223,9 +223,20 @@ def test_an_input_that_was_made_anew_is_an_error_and_never_a_restart(store: Stor
         store.plan("out")
 
 
-@pytest.mark.parametrize("dataset", ["in", "nowhere"])
+def test_a_head_that_points_to_another_block_than_the_last_query_is_refused(store: Store) -> None:
+    store.add("in", 1)
+    store.advance("out")
+    with store.database.write() as tx:
+        tx.change("UPDATE mc_head SET data_seq = 1 WHERE dataset_id = 'out'")
+    with pytest.raises(StateError, match="contradicts its block 1, which holds SetTransform"):
+        store.plan("out")
+
+
+@pytest.mark.parametrize("dataset", ["in", "polled", "nowhere"])
 def test_a_dataset_without_transform_is_v30(store: Store, dataset: str) -> None:
     store.add("in", 1)
+    store.root("polled")
+    store.config("polled", ConfigEvent("SetPollingSource", {"configDigest": "d"}))
     with pytest.raises(StateError, match=r"^V30: "):
         store.plan(dataset)
 

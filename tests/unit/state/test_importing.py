@@ -1,5 +1,6 @@
 """Rows of another store are taken whole or not at all, with the line of what is wrong."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,14 @@ def test_other_jobs_equal_repeats_and_failures_are_counted_apart(tmp_path: Path)
     found = read_import(path, "csv", "j")
     assert (len(found.highs), found.rows, found.unsuccessful) == (1, 4, 1)
     assert found.others == {"other": 1}
+
+
+def test_lines_of_json_may_have_empty_lines_between_them(tmp_path: Path) -> None:
+    row = json.dumps({"job": "j", "signature": RAW, "high": 2000})
+    found = read_import(write(tmp_path, f"\n{row}\n  \n\n{row}\n"), "json", "j")
+    assert [(each.signature, each.high) for each in found.highs] == [(RAW, 2000)]
+    with pytest.raises(ConfigError, match=":4: is no JSON"):
+        read_import(write(tmp_path, f"\n{row}\n\n{{"), "json", "j")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from dil.state.amendments.last_act import LastAct, last_act
+from dil.state.amendments.last_act import LastAct, files_since, last_act, watermark_at
 
 WORK_UNITS = 7
 
@@ -93,6 +93,32 @@ def test_a_work_unit_that_no_run_read_since_is_not_overwritten() -> None:
     assert found is not None
     assert found.signatures == {"unit 4", "unit 5"}
     assert found.overwritten == frozenset()
+
+
+def test_an_act_before_the_first_data_has_no_watermark_after_it() -> None:
+    assert watermark_at(Chain(5, act_at=1), 4) == 4 * 60_000
+    assert watermark_at(Chain(2, act_at=0), 0) is None
+
+
+def test_the_first_change_of_a_file_since_a_block_says_whether_the_block_had_it() -> None:
+    """Block 1 adds b and removes a, block 2 brings a back and removes b, block 3 removes c."""
+    changes = [("b", "a"), ("a", "b"), ("", "c")]
+    blocks = [
+        {
+            "sequenceNumber": number,
+            "event": {
+                "kind": "AddData",
+                "newData": {
+                    "parts": [{"path": path} for path in added],
+                    "removes": [{"path": path} for path in removed],
+                },
+            },
+        }
+        for number, (added, removed) in enumerate(changes, start=1)
+    ]
+    since = [files_since(blocks[::-1], number) for number in range(3)]
+    assert [each.came for each in since] == [{"b"}, {"a"}, frozenset()]
+    assert [each.left for each in since] == [{"a", "c"}, {"b", "c"}, {"c"}]
 
 
 LOWERED = LastAct("forget", "f", "", 1, frozenset(), frozenset(), 1000, 400)
