@@ -17,6 +17,7 @@ from dil.state.blocks.verification import verify_chain
 from dil.state.databases import sql
 from dil.state.filelog.entry import LogChange, LogEntry, decode, encode
 from dil.state.filelog.folder import folder_name
+from dil.storage import LocalFilesystem
 from tests.unit.state.file_logs import (
     JOB,
     NOW,
@@ -297,6 +298,25 @@ def test_a_snapshot_that_cannot_be_written_stops_no_commit(
     assert log.names("snapshots") == []
 
 
+def test_a_snapshot_that_the_folder_garbled_is_deleted_and_stops_no_commit(
+    log: Log, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As a mount does that acknowledges writes which it has not carried out."""
+
+    class Garbling(LocalFilesystem):
+        def put_if_absent(self, path: str, data: bytes) -> bool:
+            return super().put_if_absent(path, data[:100] if "/snapshots/" in path else data)
+
+    with log.store(Garbling()) as store:
+        lease = store.acquire_lease("r0", lease_s=60)
+        for number in range(10):
+            store.commit(lease, commit_of(number))
+    assert "it was not read as it was written" in caplog.text
+    assert log.names("snapshots") == []
+    with log.store() as store:
+        assert published(store) == list(range(9, -1, -1))
+
+
 # Damage
 
 
@@ -364,6 +384,21 @@ def test_an_entry_that_was_changed_by_hand_is_named(
 ) -> None:
     edited(written, 4, **fields)
     assert str(entry_path(written, 4)) in refusal(written).message
+
+
+def test_an_entry_of_an_older_format_behind_a_newer_one_is_named(written: Log) -> None:
+    """A release that does not know the newer format added it."""
+    edited(written, 6, format=1)
+    message = refusal(written).message
+    assert str(entry_path(written, 6)) in message
+    assert "it is of format 1, behind one of 2" in message
+
+
+def test_an_entry_that_is_missing_between_two_snapshots_is_found_by_a_check(log: Log) -> None:
+    beat(log, 25)
+    entry_path(log, 15).unlink()
+    with log.store() as store:
+        assert verify_chain(store).problems == (f"{entry_path(log, 15)} is missing",)
 
 
 def test_an_entry_that_differs_from_what_the_next_one_follows_is_found(written: Log) -> None:

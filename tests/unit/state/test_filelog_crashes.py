@@ -227,6 +227,45 @@ def test_a_check_finds_no_damage_in_a_log_that_a_run_sweeps_meanwhile(
         assert older not in log.names("snapshots")
 
 
+def test_a_write_that_failed_while_another_writer_took_its_number_is_tried_again(
+    tmp_path: Path,
+) -> None:
+    log = Log(tmp_path)
+    files = InterruptedFilesystem()
+    with log.store() as other, log.store(files) as store:
+        lease = store.acquire_lease("r", lease_s=60)
+
+        def overtake() -> None:
+            other.heartbeat(lease)
+            raise WriteError("connection lost")
+
+        at_put_of_entries(files, overtake)
+        store.commit(lease, commit_of(0))
+        assert published(other) == [0]
+        assert verify_chain(other).problems == ()
+    assert len(log.names("journal")) == 3
+
+
+def test_a_writer_that_others_always_overtake_gives_up_and_records_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dil.state.filelog.file_log._RACES", 3)
+    log = Log(tmp_path)
+    files = InterruptedFilesystem()
+    with log.store() as other, log.store(files) as store:
+        lease = store.acquire_lease("r", lease_s=60)
+
+        def overtake(operation: str, is_before: bool) -> None:
+            if is_before and operation.startswith("put_if_absent") and "/journal/" in operation:
+                other.heartbeat(lease)
+
+        files.listener = overtake
+        with pytest.raises(CommitConflictError, match="another writer changed") as caught:
+            store.commit(lease, commit_of(0))
+        assert caught.value.fix == "Nothing of this run was recorded; run the job again."
+        assert published(other) == []
+
+
 def test_an_entry_of_a_writer_that_slept_for_too_long_to_tell_is_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,8 @@
 """A run whose head moved goes behind it where its plan still holds, and nowhere else."""
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +13,11 @@ from dil.model.dataset import Commit, Move, OperatorAct, PublishedFile, RunWork,
 from dil.model.job import StateSpec
 from dil.spi.state_store import StateStore
 from dil.state import open_store
+from dil.state.blocks.block import advance, carried, next_block
+from dil.state.blocks.events import ConfigEvent, SourceState
 from dil.state.blocks.verification import verify_chain
+from dil.state.chain.chain_rows import append, read_tip
+from dil.state.databases.sqlite_database import SqliteDatabase
 
 NOW = 1_735_689_600_000
 HOUR = 3_600_000
@@ -100,6 +106,41 @@ def test_a_replace_does_not_pass_over_files_that_it_does_not_know(
         commit(store, commit_of("mine", 3, removes=(known,)))
     commit(store, commit_of("window", 0, removes=(known,)))
     assert verify_chain(store).problems == ()
+
+
+def test_a_plan_on_a_block_that_the_chain_lost_is_given_up(store: StateStore, folder: Path) -> None:
+    """A copy of the file was put back, and other runs committed after it."""
+    with closing(sqlite3.connect(folder / "state.db")) as connection, connection:
+        connection.executescript("DELETE FROM mc_block; DELETE FROM mc_head; DELETE FROM work_unit")
+    elsewhere(folder, commit_of("x", 1), commit_of("y", 2))
+    before = store.head()
+    with pytest.raises(CommitConflictError, match="has new blocks since this run was planned"):
+        commit(store, commit_of("mine", 3))
+    assert store.head() == before
+
+
+def test_rows_of_another_tool_end_a_plan(store: StateStore, folder: Path) -> None:
+    """Their block says nothing about work units, so it may be about the same ones."""
+    with closing(SqliteDatabase(folder / "state.db")) as database, database.write() as tx:
+        tip = read_tip(tx, "orders")
+        assert tip is not None
+        state = SourceState("kafka", "offsets", {"0": 5})
+        block = next_block(tip, replace(carried(tip), new_source_state=state), NOW)
+        append(tx, "orders", tip, (block,), advance(tip, block))
+    with pytest.raises(CommitConflictError):
+        commit(store, commit_of("mine", 3))
+
+
+def test_a_block_behind_a_head_that_moved_is_not_written(store: StateStore, folder: Path) -> None:
+    with closing(SqliteDatabase(folder / "state.db")) as database:
+        with database.read() as tx:
+            tip = read_tip(tx, "orders")
+        assert tip is not None
+        stale = replace(tip, hash="f1220" + "0" * 64)
+        block = next_block(tip, ConfigEvent("SetInfo", {}), NOW)
+        with pytest.raises(CommitConflictError, match="has new blocks"), database.write() as tx:
+            append(tx, "orders", stale, (block,), advance(tip, block))
+    assert len(list(store.blocks())) == tip.head.sequence + 1
 
 
 def test_an_act_goes_behind_nothing_that_was_committed_since(

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dil.errors import StateError
 from dil.model.dataset import Commit, OperatorAct, RunWork, UnitEntry, WorkUnitOutcome
 from dil.model.job import StateSpec
 from dil.spi.state_store import StateStore
@@ -238,6 +239,21 @@ def step(store: StateStore, kind: str, detail: object, name: str) -> None:
             do(store, name, undo(last, entries, then, None).act("", GRID))
             mine = {entry for entry in then if entry.signature in last.signatures}
             assert mine <= set(store.unit_entries())
+
+
+def test_an_act_removes_what_is_left_of_its_work_units(store: StateStore) -> None:
+    run(store, "r1", outcome(0), outcome(1))
+    do(store, "p", OperatorAct("prune", "", removed=(signature(0), signature(9))))
+    assert [entry.signature for entry in store.unit_entries()] == [signature(1)]
+    assert verify_chain(store).problems == ()
+
+
+def test_a_work_unit_whose_signature_cannot_be_read_is_not_imported(store: StateStore) -> None:
+    entry = UnitEntry("[watermark.dt.0]", 0, HOUR, HOUR, "COMMITTED", 0)
+    with pytest.raises(StateError, match=r"dt\.0\] is not the signature of a work") as caught:
+        do(store, "i", OperatorAct("import", "", (entry,)))
+    assert "[watermark.<name>.<start>, watermark.<name>.<unit JSON>]" in caught.value.fix
+    assert list(store.unit_entries()) == []
 
 
 def test_a_preview_begins_where_the_rows_that_a_rewind_keeps_begin(store: StateStore) -> None:

@@ -243,6 +243,20 @@ def test_a_writer_in_another_process_is_waited_for_and_then_named(
     assert "run the job again" in caught.value.fix
 
 
+def test_two_that_create_a_store_at_once_wait_for_each_other(
+    store: StateStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite itself does not wait where it changes the journal of a file."""
+    monkeypatch.setattr("dil.state.databases.sqlite_database.BUSY_S", 0.2)
+    folder.mkdir()
+    with closing(sqlite3.connect(folder / "state.db", isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(StateError, match="locked") as caught:
+            store.acquire_lease("r1", lease_s=60)
+        assert "run the job again" in caught.value.fix
+    assert store.acquire_lease("r1", lease_s=60).token == 1
+
+
 def test_a_failed_transaction_leaves_nothing(folder: Path) -> None:
     database = SqliteDatabase(folder / "state.db")
     insert = "INSERT INTO committed_run (dataset_id, run_id, seq) VALUES (?, ?, ?)"
