@@ -5,6 +5,7 @@ The cases run on both servers; a proxy in between cuts the connection where a te
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 import uuid
@@ -18,6 +19,7 @@ from dil.model.database_address import DatabaseAddress
 from dil.model.job import StateSpec
 from dil.model.secret import Secret
 from dil.state.blocks.verification import verify_chain
+from dil.state.databases.mysql_database import MysqlDriver
 from dil.state.databases.server_database import ServerDatabase
 from tests.contract.state_stores import (
     Place,
@@ -49,8 +51,6 @@ class Backend:
             from dil.state.databases.postgresql_database import PostgresqlDriver
 
             return ServerDatabase(PostgresqlDriver(address or self.address), job)
-        from dil.state.databases.mysql_database import MysqlDriver
-
         return ServerDatabase(MysqlDriver(address or self.address), job)
 
     def at(self, port: int) -> DatabaseAddress:
@@ -166,6 +166,39 @@ def test_a_schema_that_does_not_exist_says_how_to_make_it(
         error = refusal(backend, replace(backend.address, schema="absent"))
         assert "CREATE SCHEMA" in error.fix
         assert "no schema absent" in error.message
+
+
+def test_a_database_that_cannot_keep_every_text_is_refused(
+    postgresql_server: PostgresqlServer,
+) -> None:
+    with postgresql_place(postgresql_server, f"t{uuid.uuid4().hex[:12]}") as place:
+        backend = Backend(postgresql_server, place)
+        postgresql_server.execute(
+            "CREATE DATABASE ascii TEMPLATE template0 ENCODING 'SQL_ASCII' LOCALE 'C'"
+        )
+        error = refusal(backend, replace(backend.address, database="ascii"))
+        assert "has the encoding SQL_ASCII, not UTF8" in error.message
+        assert error.fix == "Create the database with ENCODING 'UTF8'."
+        postgresql_server.drop_database("ascii")
+
+
+def test_tables_that_another_process_is_creating_are_waited_for(
+    mysql_server: MariadbServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MySQL creates tables one by one, outside of transactions."""
+    monkeypatch.setattr("dil.state.databases.server_driver.LOCK_S", 1)
+    with mysql_place(mysql_server, f"t{uuid.uuid4().hex[:12]}") as place:
+        name = place.spec.server.database
+        lock = f"dil.{hashlib.sha256(name.encode()).hexdigest()[:32]}"
+        other = MysqlDriver(place.spec.server).connect(may_idle=True)
+        assert other.rows("SELECT GET_LOCK(?, 0)", lock) == [(1,)]
+        with place.open() as store:
+            with pytest.raises(StateError, match="another process is creating") as caught:
+                store.acquire_lease("r1", lease_s=60)
+            assert "run the job again" in caught.value.fix
+            assert place.traces() == []
+            other.close()
+            assert store.acquire_lease("r1", lease_s=60).token == 1
 
 
 def test_an_empty_schema_reads_as_an_empty_store(backend: Backend) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dil.errors import LeaseHeldError, StateError
-from dil.model.dataset import Intent
+from dil.model.dataset import Intent, OperatorAct
 from dil.spi.state_store import StateStore
 from dil.state.blocks.verification import verify_chain
 from dil.state.databases import server_database, server_driver
@@ -82,6 +82,16 @@ def test_what_operators_do_leaves_the_format_as_it_is(older: OlderStore) -> None
         store.release_lease(lease)
     with older.place.open() as store:
         assert store.recorded_shape() == "2023-01-01|UTC|daily"
+    assert older.format == 1
+
+
+def test_old_runs_are_pruned_in_an_older_store_too(older: OlderStore) -> None:
+    with older.place.open("customers") as store:
+        lease = store.acquire_lease("prune-1", lease_s=60)
+        store.begin_run(lease, run_record("r2", started=LATER))
+        act = OperatorAct("prune", "", runs_before=LATER)
+        store.commit(lease, commit_of("prune-1", act=act, source_name="dil/customers"))
+        assert [run.run_id for run in store.runs()] == ["r2"]
     assert older.format == 1
 
 
@@ -285,6 +295,21 @@ def test_a_copy_may_take_longer_than_any_other_statement(
         lease = store.acquire_lease("r4", lease_s=60, upgrade=True)
         store.change_checkpoint(lease, "cursors", {"a": 1})
     assert on_server.format == 2
+
+
+def test_an_upgrade_that_was_interrupted_is_repeated(on_server: OlderStore) -> None:
+    """The new tables are there already, and the format is the old one."""
+    with on_server.place.open() as store:
+        before = seen(store)
+        store.release_lease(store.acquire_lease("r4", lease_s=60, upgrade=True))
+    database = open_database(on_server.place.spec, "orders", clock=on_server.place.clock)
+    with closing(database), database.write() as tx:
+        tx.change("UPDATE state_format SET format = 1")
+    with on_server.place.open() as store:
+        lease = store.acquire_lease("r5", lease_s=60, upgrade=True)
+        assert on_server.format == 2
+        assert {**seen(store), "holder": None} == before
+        store.change_checkpoint(lease, "cursors", {"a": 1})
 
 
 def test_a_table_of_another_program_is_not_taken_for_one_of_the_store(
