@@ -158,6 +158,14 @@ def test_a_block_file_that_differs_is_told_and_stops_no_commit(
     assert "holds another block than the journal" in caplog.text
 
 
+def test_setting_a_chain_aside_that_is_not_there_creates_no_folder(log: Log) -> None:
+    beat(log, 2)
+    before = sorted(log.folder.iterdir())
+    with closing(log.database()) as database:
+        database.set_chain_aside("before-copy")
+    assert sorted(log.folder.iterdir()) == before
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [("orders", "Orders"), ("a/b", "a_b"), ("job", "job "), ("\u00e9", "e\u0301"), ("", "."),

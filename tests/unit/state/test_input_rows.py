@@ -14,7 +14,7 @@ from dil.model.books import BOOKS
 from dil.state.blocks.events import ConfigEvent, SideFile, SideFiles, Slice, SliceFile
 from dil.state.derived import dataset_chain, inputs
 from dil.state.derived.dataset_chain import DatasetChain, Position
-from dil.state.derived.input_rows import InputReading, recorded_reading
+from dil.state.derived.input_rows import InputReading, InputRows, recorded_reading
 from dil.state.derived.inputs import require_input
 from dil.state.derived.removed_files import end_with_files
 from dil.state.runs.details import change_checkpoint
@@ -189,6 +189,11 @@ def test_rows_of_another_tool_name_no_files(data: Input) -> None:
     assert "another tool" in caught.value.fix
 
 
+def test_an_input_of_which_nothing_was_taken_yet_has_no_rows(data: Input) -> None:
+    with data.chain() as chain:
+        assert InputReading(chain.chain, Position(), -1).rows() == InputRows()
+
+
 def test_a_reader_without_limits_reads_to_the_end(data: Input) -> None:
     data.add(file_of(10))
     with data.chain() as chain:
@@ -249,6 +254,7 @@ def test_a_slice_goes_on_to_the_block_that_brings_removed_files_back(data: Input
 def test_a_slice_ends_where_it_was_cut_if_removed_files_never_return(data: Input) -> None:
     data.begin("forget")
     data.remove(file_of(0))
+    data.begin("compact")
     data.add(file_of(10, content="bb"))
     assert data.end(2, 4) == 4
 

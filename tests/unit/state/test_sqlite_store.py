@@ -250,7 +250,7 @@ def test_two_that_create_a_store_at_once_wait_for_each_other(
     monkeypatch.setattr("dil.state.databases.sqlite_database.BUSY_S", 0.2)
     folder.mkdir()
     with closing(sqlite3.connect(folder / "state.db", isolation_level=None)) as other:
-        other.execute("BEGIN EXCLUSIVE")
+        other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StateError, match="locked") as caught:
             store.acquire_lease("r1", lease_s=60)
         assert "run the job again" in caught.value.fix
@@ -479,3 +479,21 @@ def test_a_commit_during_the_check_is_no_problem(written: Path, store: StateStor
     report = verify_chain(store, size_of=size_of)
     assert report.problems == ()
     assert (report.blocks, report.files) == (7, 4)
+
+
+def test_a_check_ends_while_runs_commit_all_the_time(written: Path, store: StateStore) -> None:
+    del written
+    lease = Lease("orders", 1, None)
+    commits = 0
+
+    def size_of(uri: str) -> int:
+        """Commit once in each reading, when it comes to the first file."""
+        nonlocal commits
+        if uri == "file:///data/r0":
+            commits += 1
+            store.commit(lease, commit_of(f"more{commits}", *outcomes(8 + commits, 1)))
+        return 50
+
+    report = verify_chain(store, size_of=size_of)
+    assert report.problems == ()
+    assert report.blocks == 6 + commits - 1
