@@ -26,33 +26,9 @@ settings.register_profile(
 )
 settings.load_profile("dil")
 
-# Whole jobs, laws of many examples, crashes at every step: not for the minute of `make unit`.
-SLOW = (
-    "tests/property/", "tests/unit/operator/", "tests/unit/run/",
-    "tests/unit/publishing/test_table_destinations.py", "tests/unit/publishing/test_table_costs.py",
-    "tests/unit/cli/test_secrets_do_not_leave.py", "tests/unit/cli/test_backfill.py",
-    "tests/unit/task/test_resuming.py", "tests/unit/planning/test_attendance.py::test_a_period_is_",
-    "tests/unit/cli/test_state_acts.py", "tests/unit/cli/test_runs.py",
-    "tests/unit/cli/test_secrets.py", "tests/unit/state/test_sqlite_store.py",
-    "tests/unit/connectors/http/test_oauth.py", "tests/unit/task/test_attempts.py",
-    "tests/unit/state/test_derived_iot.py",
-    "tests/unit/state/test_filelog.py", "tests/unit/state/test_filelog_crashes.py",
-    "tests/unit/state/test_filelog_laws.py", "tests/unit/publishing/test_publisher.py",
-    "tests/unit/coordination/test_over_the_wire.py",
-    "tests/unit/extraction/test_columnar_extractors.py", "tests/unit/demo/test_server.py",
-    "tests/unit/extraction/test_json_large.py", "tests/unit/connectors/hdfs/test_decompression.py",
-    "tests/unit/conversion/test_encryption.py", "tests/unit/config/test_every_setting_is_used.py",
-    "tests/unit/cli/test_runs_finish.py", "tests/unit/extraction/test_paging_seams.py",
-    "tests/unit/extraction/test_xml_extractor.py", "tests/unit/state/test_recording_acts.py",
-    "tests/unit/extraction/preprocessing/test_compression.py",
-)  # fmt: skip
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.nodeid.startswith(SLOW):
-            item.add_marker(pytest.mark.slow)
-    # The longest first: at the end no worker waits for another's last test.
+    """Put the longest first: at the end no worker waits for another's last test."""
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,6 +31,13 @@ def all_long_but(cases: Iterable[Any], *short: Any) -> list[Any]:
     found = list(cases)
     _require(found, short)
     return [case if case in short else _marked(case) for case in found]
+
+
+def mark_slow_below(folder: Path, items: Iterable[pytest.Item]) -> None:
+    """Mark the tests of a folder as ``slow``."""
+    for item in items:
+        if item.path.is_relative_to(folder):
+            item.add_marker(pytest.mark.slow)
 
 
 def _require(cases: list[Any], named: tuple[Any, ...]) -> None:
