@@ -68,7 +68,6 @@ PATHS = {
         PATHS,
         "append, keep successes",
         "window replace, all or nothing",
-        "replace, shared files",
     ),
 )
 def test_a_run_killed_at_any_step_and_run_again_publishes_exactly_the_source(path, tmp_path, kills):

@@ -22,7 +22,7 @@ from tests.books import ClosingDays, label
 from tests.event_feed import MINUTE, Feed, beside
 from tests.integration.local_jobs import NOW
 from tests.jobs import visible_files
-from tests.marks import some_long
+from tests.marks import all_long_but, some_long
 from tests.servers.day_rows import DayRows
 from tests.table_readers import delta_table
 from tests.torture.kills import KillServer, restore, spread, steps
@@ -321,7 +321,7 @@ def late_of(days: ClosingDays, warehouse: Warehouse | None) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    "place", some_long(["files", "delta", "sqlite", "postgresql"], "delta", "sqlite"), indirect=True
+    "place", all_long_but(["files", "delta", "sqlite", "postgresql"], "files"), indirect=True
 )
 def test_late_rows_are_in_one_place_wherever_the_run_that_reads_them_again_is_killed(
     place: Place, request: pytest.FixtureRequest

@@ -345,7 +345,8 @@ def test_each_row_is_published_once_where_runs_read_again(
             _play(store, mode, folder, LocalLake(folder), kills, seed)
 
 
-@pytest.mark.parametrize("mode", some_long(["", "merge"], "merge"))
+@pytest.mark.long
+@pytest.mark.parametrize("mode", ["", "merge"])
 def test_each_row_is_published_once_with_dataset_and_state_on_s3(
     mode: str, tmp_path: Path, moto: OrderlyMoto
 ) -> None:

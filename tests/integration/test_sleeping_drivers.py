@@ -60,7 +60,7 @@ def steps_to_stop_at(kind: str, events: list[str]) -> list[int]:
     ("kind", "what"),
     some_long(
         itertools.product(["files", "delta", "iceberg"], ["undo", "run"]),
-        ("delta", "undo"), ("iceberg", "undo"), ("iceberg", "run"),
+        ("delta", "undo"), ("delta", "run"), ("iceberg", "undo"), ("iceberg", "run"),
     ),
 )  # fmt: skip
 def test_a_publish_that_was_given_up_while_its_driver_slept_stays_given_up(

@@ -32,7 +32,7 @@ IS_LONG = KILLS > 5
 SERVER_EVERY = 4
 
 
-@pytest.fixture(params=some_long(KINDS, "fs", "mysql"))
+@pytest.fixture(params=some_long(KINDS, "fs", "mysql", "postgresql"))
 def killed(request: pytest.FixtureRequest, tmp_path) -> Iterator[tuple[Place, Callable | None]]:
     """Return a store, and in the long form how to kill the server that keeps it."""
     kind = request.param

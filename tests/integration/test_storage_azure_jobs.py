@@ -6,7 +6,6 @@ import pytest
 
 from tests.integration.azure_places import Container, use
 from tests.integration.killed_jobs import check_kills, kill_server
-from tests.marks import some_long
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +14,8 @@ def kills(azurite):
         yield server
 
 
-@pytest.mark.parametrize("path", some_long(["append", "window replace"], "window replace"))
+@pytest.mark.long
+@pytest.mark.parametrize("path", ["append", "window replace"])
 def test_a_run_killed_at_any_step_and_run_again_publishes_exactly_the_source(
     path, tmp_path, azurite, kills
 ):

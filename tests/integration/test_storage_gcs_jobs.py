@@ -9,7 +9,6 @@ import pytest
 
 from tests.integration.gcs_places import Bucket, use
 from tests.integration.killed_jobs import check_kills, kill_server
-from tests.marks import some_long
 from tests.servers.gcs import GcsServer
 
 
@@ -25,7 +24,8 @@ def kills(gcs):
         yield server
 
 
-@pytest.mark.parametrize("path", some_long(["append", "window replace"], "window replace"))
+@pytest.mark.long
+@pytest.mark.parametrize("path", ["append", "window replace"])
 def test_a_run_killed_at_any_step_and_run_again_publishes_exactly_the_source(
     path, tmp_path, gcs, kills
 ):

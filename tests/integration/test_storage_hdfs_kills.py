@@ -6,7 +6,6 @@ import pytest
 
 from tests.integration.hdfs_places import Folder, use
 from tests.integration.killed_jobs import HERE, check_kills, kill_server
-from tests.marks import all_long_but
 
 
 @pytest.fixture(scope="module")
@@ -15,10 +14,8 @@ def kills():
         yield server
 
 
-@pytest.mark.parametrize(
-    "path",
-    all_long_but(["append, keep successes", f"window replace, {HERE}"], "append, keep successes"),
-)
+@pytest.mark.long
+@pytest.mark.parametrize("path", ["append, keep successes", f"window replace, {HERE}"])
 def test_a_run_killed_at_any_step_and_run_again_publishes_exactly_the_source(
     path, tmp_path, hdfs, kills
 ):

@@ -32,6 +32,7 @@ def test_a_run_killed_at_any_step_and_run_again_publishes_exactly_the_source(
     check_kills(Bucket(moto), path, tmp_path, kills)
 
 
+@pytest.mark.long
 def test_a_dump_killed_at_any_step_and_run_again_holds_exactly_the_files_of_the_source(
     tmp_path, moto, kills
 ):

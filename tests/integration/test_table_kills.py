@@ -84,7 +84,6 @@ def publishing_steps(events) -> list[int]:
         itertools.product(FORMATS, PATHS),
         ("delta", "a new table"),
         ("iceberg", "append, with a new column"),
-        ("iceberg", "window replace, in partitions"),
     ),
 )
 def test_a_publish_killed_at_any_step_is_finished_by_the_next_run(kind, path, tmp_path, kills):

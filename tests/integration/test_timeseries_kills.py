@@ -62,7 +62,7 @@ def statements(events: list[str]) -> list[int]:
     ("warehouse", "path"),
     all_long_but(
         [(kind, path) for path in PATHS for kind in KINDS],
-        ("postgresql", "tables"), ("sqlite", "tables"),
+        ("sqlite", "tables"),
     ),
     indirect=["warehouse"],
 )  # fmt: skip
