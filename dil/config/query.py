@@ -196,7 +196,7 @@ def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> Que
         )
     if windows is None:
         text, function, code = _query(section, parts, values, findings)
-        places = tuple(_places(text, section, parts))
+        places = tuple(_places(text, section, parts)) if text else ()
     else:
         places = ()
         text, function, code = windows.query(section.inputs[0].view), None, ""
@@ -300,7 +300,7 @@ def _places(text: str, section: QuerySection, parts: QueryParts) -> Iterator[tup
         path = local_path(section.file, parts.path.resolve().parent)
         starts = [0, *(found.end() for found in re.finditer("\n", text))]
         yield from ((start, f"{path}:{number}") for number, start in enumerate(starts, 1))
-    elif section.sql and parts.sql is not None:
+    elif parts.sql is not None:
         starts = [0, *parts.sql.breaks]
         yield from ((start, str(parts.sql.origin_at(start))) for start in starts)
 
@@ -355,7 +355,11 @@ def _code_of(function: ClassRef, findings: Findings) -> str:
         )
         return ""
     content = Path(found.origin).read_bytes()
-    names = list(_functions(content))
+    try:
+        names = list(_functions(ast.parse(content, found.origin)))
+    except (SyntaxError, ValueError) as error:
+        findings.problem(FUNCTION, f'is "{function}", which is no Python: {error}', "Correct it.")
+        return ""
     if function.qualname not in names:
         findings.problem(
             FUNCTION,
@@ -365,13 +369,9 @@ def _code_of(function: ClassRef, findings: Findings) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _functions(content: bytes) -> Iterator[str]:
+def _functions(module: ast.Module) -> Iterator[str]:
     """Yield the names that a module defines at its top level, as far as its text shows."""
-    try:
-        body = ast.parse(content).body
-    except (SyntaxError, ValueError):
-        return
-    for node in body:
+    for node in module.body:
         if isinstance(node, ast.FunctionDef):
             yield node.name
         elif isinstance(node, ast.Import | ast.ImportFrom):
