@@ -144,6 +144,12 @@ def test_other_catalogs_are_refused_and_not_shown(job_file, given):
     assert given not in problem.what
 
 
+def test_a_catalog_whose_variable_is_empty_is_no_other_catalog(job_file):
+    given = {**ICEBERG, "ms.iceberg.catalog.uri": "env:URI"}
+    (problem,) = job_file.problems(given, environ={"URI": ""})
+    assert (problem.key, problem.what) == ("ms.iceberg.catalog.uri", "names no catalog that lasts")
+
+
 def test_a_job_whose_state_is_on_s3_names_its_catalog(job_file):
     state = {"state.store.type": "fs", "state.store.dir": "s3://lake/state"}
     (problem,) = job_file.problems({**ICEBERG, **state})

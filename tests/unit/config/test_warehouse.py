@@ -121,6 +121,15 @@ def test_rows_go_to_one_place(tmp_path: Path) -> None:
     assert "ms.table.format=delta" in told
 
 
+def test_an_address_whose_variable_is_empty_sends_no_rows_elsewhere(tmp_path: Path) -> None:
+    job = write_job(tmp_path, "http://x", ms__warehouse__url="env:URL", writer__file__path__type="")
+    with pytest.raises(ConfigError, match=r"ms\.warehouse\.url is no URL of a database"):
+        config.load(job, environ={"URL": ""})
+    assert config.load(
+        job, environ={}, overrides={"ms.warehouse.url": ""}
+    ).job.publishing.keeps_files
+
+
 def test_rows_missing_at_the_source_are_looked_for_where_a_run_reads_all(tmp_path: Path) -> None:
     changes = {
         "ms__publish__mode": "merge",

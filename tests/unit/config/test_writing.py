@@ -121,6 +121,37 @@ def test_a_file_dump_has_no_rows(job_file):
     ]
 
 
+DUMP = {"ms.extractor.class": "filedump", "ms.extractor.target.file.name": "{{id}}.csv"}
+
+
+@pytest.mark.parametrize(
+    ("more", "key", "what"),
+    [
+        ({"ms.warehouse.url": "sqlite:///w.db"}, "ms.warehouse.url", "dumps files as they are"),
+        ({"ms.catalog.type": "hive"}, "ms.catalog.type", "dumps files as they are"),
+        (
+            {"ms.output.file.per.work.unit": "false"},
+            "ms.output.file.per.work.unit",
+            "two files cannot be combined",
+        ),
+        ({"ms.publish.mode": "merge"}, "ms.publish.mode", "only the file of the same name"),
+        ({"ms.event.column": "at"}, "ms.event.column", "the job publishes files as they are"),
+        ({"ms.stream.mode": "ingest"}, "ms.stream.mode", "copies whole files"),
+        ({"ms.egress.resume": "true"}, "ms.egress.resume", "for rows, not for a file dump"),
+        (
+            {"ms.extractor.target.file.name": None},
+            "ms.extractor.target.file.name",
+            "is required by a file dump",
+        ),
+    ],
+)
+def test_what_is_about_rows_is_refused_in_a_file_dump(job_file, more, key, what):
+    units = {"ms.watermark": '[{"name":"id","type":"unit","units":"a"}]'}
+    job_file.load({**units, **DUMP})
+    (found,) = job_file.problems({**units, **DUMP, **more})
+    assert (found.key, what in found.what) == (key, True)
+
+
 def test_files_may_be_given_to_oneself(job_file):
     own = {
         "writer.file.owner": pwd.getpwuid(os.geteuid()).pw_name,
