@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dil.config.dedupe import dedupe_spec
+from dil.config.destinations import DESTINATION
 from dil.config.egress import EgressSection, ProgressSection
 from dil.config.entry import Entry
 from dil.config.event_time import COLUMN
@@ -35,6 +36,7 @@ from dil.config.timelabels import (
 from dil.config.timelabels import COLUMN as LABEL_COLUMN
 from dil.config.watermarks import PlanningSection
 from dil.config.windows import window_spec
+from dil.config.writers import WRITER
 from dil.errors import ConfigError, Origin
 from dil.model.event_time import EventTimeSpec
 from dil.model.job import (
@@ -82,6 +84,7 @@ _LABELS_OF_UNITS = frozenset({SPLIT, CATCHUP, FIRST_RUN, CLOSE})
 _SCHEMAS = frozenset(
     {"ms.output.schema", "ms.source.schema.urn", "ms.target.schema.urn", "ms.schema.cleansing"}
 )
+_OUTPUT_CLASSES = frozenset({DESTINATION, WRITER})
 _MODE_OF_PUBLISHING = "ms.publish.mode"
 _MEANT = {
     QueryMode.APPEND: (PublishMode.APPEND, PublishMode.MERGE),
@@ -125,23 +128,28 @@ class QueryParts:
 
 
 def refuse_source_properties(entries: Mapping[str, Entry], path: str, findings: Findings) -> None:
-    """Report properties of a source in a job whose inputs are datasets.
+    """Report properties of a source, and classes of output, in a job whose inputs are datasets.
 
     A property that the job file only inherits was not meant for this job, and is ignored.
     """
     sections = (*_OF_SOURCES, *built_in_sections("source"), *built_in_sections("http"))
     names = {entry.name for section in sections for entry in properties_of(section)}
     names |= {"source.class"} | _SCHEMAS | _LABELS_OF_UNITS
-    for name in sorted(names - _KEPT):
+    for name in sorted((names - _KEPT) | _OUTPUT_CLASSES):
         entry = entries.get(name)
         if entry is not None and _is_own(entry.origin, path):
-            what = f"has no effect with {INPUTS}: the job reads datasets, and no source"
+            why = "the job reads datasets, and no source"
+            if name in _OUTPUT_CLASSES:
+                why = "built-in classes write and publish the rows of a query"
+            what = f"has no effect with {INPUTS}: {why}"
             findings.problem(name, what, _advice(name), entry.origin)
 
 
 def _advice(name: str) -> str:
     if name in _SCHEMAS:
         return "Leave it out: the query names the columns, and CAST their types."
+    if name in _OUTPUT_CLASSES:
+        return "Leave it out: publish files, a table, or rows of a database (ms.warehouse.url)."
     if name in _LABELS_OF_UNITS:
         return f"Leave it out: rows of a query have the labels of {LABEL_COLUMN}."
     return f"Leave it out, or leave {INPUTS} out to read a source."

@@ -134,6 +134,8 @@ def test_all_that_is_wrong_is_said_at_once_with_its_line(lake):
             {"ms__timelabel__schedule": "@daily"},
             "ms.timelabel.column is not set, and rows of a query have no other time",
         ),
+        ({"ms__destination__class": "own:Shelf"}, "built-in classes write and publish the rows"),
+        ({"ms__writer__class": "own:Lines"}, "built-in classes write and publish the rows"),
         ({"ms__target__schema__urn": "x"}, "the query names the columns, and CAST their types"),
         (
             {"ms__stream__mode": "stateful", "ms__query__mode": "full"},
