@@ -106,6 +106,8 @@ def test_a_job_that_no_catalog_could_show_is_refused(tmp_path, changes, key, wha
         ({"type": "hive", "hive__metastore": "thrift://hive"}, METASTORE, "no host and port"),
         ({"type": "hive", "hive__metastore": "thrift://a:x"}, METASTORE, "no host and port"),
         ({"type": "hive", "hive__metastore": "thrift://a:1, thrift://b:1"}, METASTORE, "no host"),
+        ({"type": "hive", "hive__metastore": "a;b"}, METASTORE, "no metastore can be kept"),
+        ({"type": "hive", "hive__metastore": "s3://lake/metastore"}, METASTORE, "on this machine"),
         ({"type": "glue", "glue__region": "eucentral1"}, "ms.catalog.glue.region", "no region"),
     ],
 )

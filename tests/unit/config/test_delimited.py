@@ -119,6 +119,28 @@ def test_a_projection_without_a_schema_is_noted(job_file):
     assert key == "ms.csv"
 
 
+ORDER = "converter.csv_to_json.custom_order"
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("1,x", "no whole number"),
+        ("1,2", "names the cell 2"),
+        ("0", "has 1 numbers, and ms.output.schema has 2 columns"),
+    ],
+)
+def test_an_order_of_cells_has_a_cell_for_each_column(job_file, text, what):
+    job = {"ms.extractor.class": "csv", "ms.output.schema": SCHEMA}
+    assert job_file.load({**job, ORDER: "1,-1"}).job.extraction.csv.order == (1, -1)
+    found = job_file.problems({**job, ORDER: text})
+    assert (found[0].key, what in found[0].what) == (ORDER, True)
+
+
+def test_an_order_of_cells_has_no_effect_without_a_schema(job_file):
+    assert job_file.notices({"ms.extractor.class": "csv", ORDER: "1,0"}) == [ORDER]
+
+
 def test_a_nested_column_is_an_error_for_csv_only(job_file):
     job = {
         "ms.output.schema": '[{"columnName":"a","dataType":{"type":"array","name":"a",'

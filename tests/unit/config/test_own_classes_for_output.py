@@ -154,6 +154,31 @@ def test_another_class_than_before_is_another_configuration(job_file, shelf):
             "ms.publish.mode",
             "append, merge",
         ),
+        (
+            {"ms.destination.class": "{}.Shelf", "ms.warehouse.url": "sqlite:///w.db"},
+            "ms.warehouse.url",
+            "Rows go to one place",
+        ),
+        (
+            {
+                "ms.destination.class": "{}.Shelf",
+                "ms.publish.mode": "append",
+                "ms.output.file.per.work.unit": "false",
+            },
+            "ms.output.file.per.work.unit",
+            "to a destination of the job's own",
+        ),
+        (
+            {
+                "ms.destination.class": "{}.Shelf",
+                "ms.extractor.class": "filedump",
+                "ms.extractor.target.file.name": "x",
+            },
+            "ms.destination.class",
+            "this job dumps files as they are",
+        ),
+        ({"ms.destination.class": "Delta"}, "ms.destination.class", "Set ms.table.format=delta"),
+        ({"ms.destination.class": "mysql"}, "ms.destination.class", "Set ms.warehouse.url"),
     ],
 )
 def test_what_does_not_go_together_is_refused(job_file, shelf, more, key, words):

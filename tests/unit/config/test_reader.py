@@ -227,7 +227,13 @@ task.maxretries: 3
     }
 
 
-@pytest.mark.parametrize("text", ["a: [", "- 1", "just text", "a: {b}"])
+@pytest.mark.parametrize("text", ["", "# a comment alone"])
+def test_yaml_without_a_value_has_no_properties(tmp_path, text):
+    (tmp_path / "a.yaml").write_text(text)
+    assert entries(tmp_path / "a.yaml") == {}
+
+
+@pytest.mark.parametrize("text", ["a: [", "- 1", "just text", "a: {b}", "a: \x01"])
 def test_yaml_that_is_no_job_is_told(tmp_path, text):
     (tmp_path / "a.yaml").write_text(text)
     assert problem(tmp_path / "a.yaml").origin.path.endswith("a.yaml")

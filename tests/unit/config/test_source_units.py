@@ -43,6 +43,13 @@ def test_reading_again_has_no_effect_where_each_file_is_read_once(job_file, agai
     assert "has no effect: ms.source.files.once reads each file once" in notice.what
 
 
+def test_rows_of_files_that_are_read_once_are_never_missing(job_file):
+    merge = {"ms.publish.mode": "merge", "extract.primary.key.fields": "id"}
+    (found,) = job_file.problems({**ONCE, **merge, "ms.merge.delete.missing": "true"})
+    assert found.key == "ms.merge.delete.missing"
+    assert "this job reads each file once" in found.what
+
+
 def test_a_job_that_reads_each_file_once_has_its_units_from_the_source(job_file):
     planning = job_file.load({**ONCE, "ms.watermark": RANGE.format("2024-01-01")}).job.planning
     assert (planning.units, planning.of_source, planning.once) == (None, True, "version")

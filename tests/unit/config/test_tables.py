@@ -199,6 +199,25 @@ def test_what_a_table_cannot_be_is_refused(job_file, properties, more, key):
     assert key in [problem.key for problem in found]
 
 
+def test_rows_are_merged_by_columns_that_the_files_hold(job_file):
+    merge = {
+        "ms.publish.mode": "merge",
+        "extract.primary.key.fields": "id",
+        "ms.table.partition.fields": "id",
+    }
+    (problem,) = job_file.problems({**DELTA, **merge})
+    assert problem.key == "extract.primary.key.fields"
+    assert "use ms.table.format=iceberg" in problem.fix
+    assert job_file.load({**ICEBERG, **merge}).job.publishing.merge.keys == ("id",)
+
+
+def test_soft_deletes_have_no_effect_where_no_column_marks_deletes(job_file):
+    merge = {"ms.publish.mode": "merge", "extract.primary.key.fields": "id"}
+    soft = {**DELTA, **merge, "ms.merge.deletes": "soft"}
+    assert job_file.notices(soft) == ["ms.merge.deletes"]
+    assert job_file.notices({**soft, "ms.merge.op.field": "op"}) == []
+
+
 def test_an_iceberg_table_needs_a_namespace(job_file):
     (problem,) = job_file.problems({"ms.table.format": "iceberg"})
     assert problem.key == "extract.namespace"

@@ -94,6 +94,50 @@ def test_all_that_can_be_chosen_goes_together(job_file):
             "ms.timelabel.column",
             "ms.state.cursor.commit keeps progress",
         ),
+        (
+            {**LAKE, "ms.table.format": "delta"},
+            "ms.publish.layout",
+            "a layout of plain files, and ms.table.format is set",
+        ),
+        (
+            {"ms.table.partition.fields": "day", "ms.warehouse.url": "sqlite:///w.db"},
+            "ms.table.partition.fields",
+            "rows are loaded into a database",
+        ),
+        (
+            {
+                "ms.table.partition.fields": "tags",
+                "ms.output.schema": json.dumps(
+                    [{"columnName": "tags", "dataType": {"type": "array", "items": "int"}}]
+                ),
+            },
+            "ms.table.partition.fields",
+            "cannot name folders",
+        ),
+        (
+            {"ms.output.file.per.work.unit": "false", "ms.warehouse.url": "sqlite:///w.db"},
+            "ms.output.file.per.work.unit",
+            "the rows go into a database",
+        ),
+        (
+            {
+                "ms.output.file.per.work.unit": "false",
+                "ms.publish.mode": "merge",
+                "extract.primary.key.fields": "id",
+            },
+            "ms.output.file.per.work.unit",
+            "rewrites the files whose rows it replaces",
+        ),
+        (
+            {"ms.output.file.per.work.unit": "false", "ms.backfill": "true"},
+            "ms.output.file.per.work.unit",
+            "a backfill has files of its own",
+        ),
+        (
+            {"data.publisher.job.type": "org.apache.gobblin.publisher.NoopPublisher"},
+            "data.publisher.job.type",
+            "rows that are not published are lost",
+        ),
         ({"writer.file.owner": "no-such-user"}, "writer.file.owner", "no user of this machine"),
         ({"writer.file.group": "no-such-group"}, "writer.file.group", "no group of this machine"),
     ],
@@ -150,6 +194,13 @@ def test_what_is_about_rows_is_refused_in_a_file_dump(job_file, more, key, what)
     job_file.load({**units, **DUMP})
     (found,) = job_file.problems({**units, **DUMP, **more})
     assert (found.key, what in found.what) == (key, True)
+
+
+def test_an_enum_names_folders(job_file):
+    words = {"type": "enum", "name": "size", "symbols": ["S", "M"]}
+    columns = json.dumps([{"columnName": "size", "dataType": words}])
+    given = {"ms.table.partition.fields": "size", "ms.output.schema": columns}
+    assert job_file.load(given).job.publishing.table.partition_fields == ("size",)
 
 
 def test_files_may_be_given_to_oneself(job_file):
