@@ -30,6 +30,12 @@ class Lines(FileWriter):
     def write(self, batch): pass
     def close(self): pass
 """
+DEDUPE = {
+    "ms__dedupe__keys": "id",
+    "ms__dedupe__column": "amount",
+    "ms__dedupe__within": "PT1M",
+}
+ENCRYPTED = {"ms__encryption__fields": '["id"]', "encrypt__key__loc": "key"}
 BIG = "SELECT id, amount FROM orders WHERE amount >= 50"
 
 
@@ -134,6 +140,21 @@ def test_all_that_is_wrong_is_said_at_once_with_its_line(lake):
             {"ms__timelabel__schedule": "@daily"},
             "ms.timelabel.column is not set, and rows of a query have no other time",
         ),
+        ({"ms__dedupe__column": "amount"}, "ms.dedupe.column has no effect without ms.dedupe.keys"),
+        ({"ms__dedupe__keys": "id"}, "ms.dedupe.keys is set, and ms.dedupe.column is not"),
+        (
+            {
+                **DEDUPE,
+                "ms__publish__mode": "merge",
+                "extract__primary__key__fields": "id",
+            },
+            "does not go with ms.publish.mode=merge, which has keys of its own",
+        ),
+        (
+            {**DEDUPE, "ms__warehouse__url": "sqlite:///w.db", "writer__file__path__type": ""},
+            "looks for earlier rows among published files, and ms.warehouse.url publishes",
+        ),
+        ({**DEDUPE, **ENCRYPTED}, 'names "id", which ms.encryption.fields encrypts'),
         ({"ms__destination__class": "own:Shelf"}, "built-in classes write and publish the rows"),
         ({"ms__writer__class": "own:Lines"}, "built-in classes write and publish the rows"),
         ({"ms__target__schema__urn": "x"}, "the query names the columns, and CAST their types"),
@@ -152,6 +173,7 @@ def test_all_that_is_wrong_is_said_at_once_with_its_line(lake):
     ],
 )
 def test_what_does_not_go_together_is_refused(lake, changes, what):
+    (lake.folder / "key").write_text("master\n")
     assert what in problems(lake.derive("big", BIG, **changes))
 
 

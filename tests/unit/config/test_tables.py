@@ -136,7 +136,15 @@ def test_a_catalog_is_a_database_or_a_service(job_file, given, uri):
 
 
 @pytest.mark.parametrize(
-    "given", ["sqlite://", "sqlite:///:memory:", "thrift://hive:9083", "catalog.db", "oracle://x/y"]
+    "given",
+    [
+        "sqlite://",
+        "sqlite:///:memory:",
+        "thrift://hive:9083",
+        "catalog.db",
+        "oracle://x/y",
+        "sqlite:///~/catalog.db",
+    ],
 )
 def test_other_catalogs_are_refused_and_not_shown(job_file, given):
     (problem,) = job_file.problems({**ICEBERG, "ms.iceberg.catalog.uri": given})

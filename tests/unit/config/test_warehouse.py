@@ -89,6 +89,7 @@ def test_the_operation_says_how_rows_are_published(
     [
         ("oracle://loader:s3cret@db/x", {}, "ms.warehouse.url", "no known database"),
         ("postgresql://loader:s3cret@db", {}, "ms.warehouse.url", "names no database"),
+        ("sqlite:///~/w.db", {}, "ms.warehouse.url", "write ${env:HOME}"),
         (PG, {"extract__table__name": "t" * 64}, "extract.table.name", "keeps 63 bytes"),
         (PG, {"extract__namespace": f"a.{'n' * 64}"}, "extract.namespace", "keeps 63 bytes"),
         ("mysql://db/x", {"extract__table__name": "t" * 65}, "extract.table.name", "64 characters"),

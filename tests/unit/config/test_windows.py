@@ -51,6 +51,14 @@ def test_the_windows_are_the_query(lake) -> None:
         ({"ms__query__function": "a:b"}, "the windows are the query"),
         (
             {
+                "ms__dedupe__keys": "id",
+                "ms__dedupe__column": "amount",
+                "ms__dedupe__within": "PT1M",
+            },
+            "ms.dedupe.keys does not go with ms.query.mode=windowed",
+        ),
+        (
+            {
                 "ms__query__inputs": '[{"job": "orders.conf", "as": "orders"}, {"dataset": "c",'
                 ' "as": "c", "state.store": {"type": "sqlite", "dir": "state"}}]'
             },
