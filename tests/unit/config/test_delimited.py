@@ -36,6 +36,11 @@ def test_a_character_is_trimmed_and_may_be_its_code(job_file, text, character):
     assert csv(job_file, f'{{"fieldSeparator":"{text}"}}').field_separator == character
 
 
+def test_an_old_key_alone_is_a_member(job_file):
+    job = job_file.load({"ms.csv.separator": ";"}).job
+    assert job.extraction.csv.settings.field_separator == ";"
+
+
 def test_quote_and_escape_may_be_switched_off(job_file):
     found = csv(job_file, '{"quoteCharacter":"u0000","escapeCharacter":""}')
     assert (found.quote_character, found.escape_character) == ("", "")

@@ -78,6 +78,7 @@ def test_a_destination_sees_its_own_properties_alone(job_file, shelf):
     assert own.properties.section(SourceSection).password != Secret("s3cret")
     assert job.writing.format is OutputFormat.PARQUET
     assert not job.publishing.keeps_files
+    assert job.publishing.place_key == "ms.destination.class"
 
 
 def test_tasks_get_no_secret_of_a_destination(job_file, shelf):

@@ -226,6 +226,18 @@ def test_soft_deletes_have_no_effect_where_no_column_marks_deletes(job_file):
     assert job_file.notices({**soft, "ms.merge.op.field": "op"}) == []
 
 
+def test_settings_of_merges_have_no_effect_on_rows_that_are_appended(job_file):
+    given = {"ms.merge.op.field": "op", "ms.publish.mode": "append"}
+    assert job_file.notices(given) == ["ms.merge.op.field"]
+
+
+@pytest.mark.parametrize("properties", [DELTA, ICEBERG])
+def test_a_package_that_is_not_installed_is_named(job_file, monkeypatch, properties):
+    monkeypatch.setattr("dil.config.tables.find_spec", lambda _name: None)
+    (problem,) = job_file.problems(properties)
+    assert problem.fix == f"Install it: pip install 'dil-spark[{properties['ms.table.format']}]'"
+
+
 def test_an_iceberg_table_needs_a_namespace(job_file):
     (problem,) = job_file.problems({"ms.table.format": "iceberg"})
     assert problem.key == "extract.namespace"
