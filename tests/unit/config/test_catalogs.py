@@ -117,6 +117,12 @@ def test_an_address_that_nobody_could_have_is_refused(tmp_path, changes, key, wh
     assert what in told
 
 
+def test_a_package_that_is_not_installed_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("dil.config.catalog.find_spec", lambda _name: None)
+    (found,) = problems(tmp_path, ms__catalog__type="glue")
+    assert found[2] == "Install it: pip install 'dil-spark[glue]'"
+
+
 def test_a_service_of_ones_own_may_have_any_region(tmp_path):
     endpoint = {"glue__endpoint": "http://glue.test:5000", "glue__region": "home"}
     assert job(tmp_path, type="glue", **endpoint).job.publishing.catalog.region == "home"

@@ -242,6 +242,13 @@ def test_closed_timelabels_are_not_read_of_a_dataset_whose_files_mix_them(lake):
     assert lake.job(lake.derive("big", BIG, ms__query__inputs=read)).query.inputs[0].reads_closed
 
 
+def test_inputs_that_cannot_be_read_are_not_called_missing_as_well(lake):
+    changes = {"ms__query__inputs": "[{", "ms__stream__mode": "stateful"}
+    with pytest.raises(ConfigError) as caught:
+        config.load(lake.derive("big", BIG, **changes), environ={})
+    assert {each.key for each in caught.value.problems} == {"ms.query.inputs"}
+
+
 def test_properties_of_a_query_without_inputs_have_no_effect_and_are_refused(lake):
     text = lake.orders.read_text() + "ms.query.mode=full\n"
     lake.orders.write_text(text)
