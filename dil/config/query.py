@@ -124,7 +124,7 @@ class QueryParts:
     around: JobReadContext
     load: LoadInput | None
     sql: Entry | None
-    has_events: bool = False
+    has_events: bool
 
 
 def refuse_source_properties(entries: Mapping[str, Entry], path: str, findings: Findings) -> None:

@@ -40,7 +40,7 @@ class Parts:
     planning: PlanningSpec
     publishing: PublishingSpec
     state: StateSpec
-    is_dump: bool = False
+    is_dump: bool
 
     @property
     def appends(self) -> bool:
