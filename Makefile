@@ -40,7 +40,7 @@ demo: setup java ## Run the main job on real records, twice, and prove that each
 
 .PHONY: test
 test: setup java servers ## Run all tests but the longest, which make torture runs
-	@$(BIN)/python -m pytest -q -n 3 --dist worksteal -m "not long"
+	@TMPDIR=$$(scripts/fast-folder) $(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder -m "not long"
 
 .PHONY: servers
 servers: setup ## Find or install the servers that tests start: PostgreSQL, MariaDB, some of PyPI and npm
@@ -49,7 +49,8 @@ servers: setup ## Find or install the servers that tests start: PostgreSQL, Mari
 
 .PHONY: unit
 unit: setup ## Run the fast tests: no Spark, no whole jobs, under a minute
-	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" $(FAST)
+	@TMPDIR=$$(scripts/fast-folder) $(BIN)/python -m pytest -q -n 2 --dist worksteal \
+	  -m "not slow" $(FAST)
 
 .PHONY: torture
 torture: setup java servers ## Run the longest tests, and the kill tests at every step, 40 drivers
@@ -105,7 +106,7 @@ bench: setup java ## Measure: planning, state, start-up, throughput against a pl
 .PHONY: coverage
 coverage: setup servers ## Print the branch coverage of unit, property and contract tests, per room
 	@rm -rf .coverage && mkdir .coverage
-	@$(BIN)/coverage run -m pytest -q -n 2 --dist worksteal -m "not long" \
+	@TMPDIR=$$(scripts/fast-folder) $(BIN)/coverage run -m pytest -q -n 2 --dist worksteal -m "not long" \
 	  tests/unit tests/property tests/contract
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage json --quiet -o .coverage/report.json

@@ -3,7 +3,6 @@
 import gc
 import logging
 import os
-import re
 import signal
 from collections.abc import Iterator
 
@@ -27,93 +26,9 @@ settings.register_profile(
 )
 settings.load_profile("dil")
 
-# Left to `make torture`: rules that `make test` shows on one engine or store, on further ones, and
-# kills at more places. Each publish path keeps kills in `make test`.
-LONG = re.compile(
-    r"tests/(?:unit/cli/test_secrets_do_not_leave\.py::.*\[successful"
-    r"|contract/test_state_transfer\.py::.*\[(?:(\w+) to \1|(?!sqlite)\w+ to (?!sqlite)\w+)\]"
-    r"|contract/test_state_store(?:|_races)\.py::.*(?:killed|racing|_race_|same_moment).*\[(?:mysql|fs)"
-    r"|contract/test_destinations\.py::.*kill_at_any_line.*Duckdb"
-    r"|integration/test_(?:"
-    + "|".join(
-        (
-            r"(?:backfill_s3|merge_s3|memory_json|storage_state|tables_s3_kills)\.",
-            r"storage_jobs\.py::test_(?!the_example|validate).*\[(?:Azure|Google)",
-            r"storage_jobs\.py::.*(?:every_row|goes_on|two_jobs|adopted|secondary).*\[HDFS",
-            r"storage_(?:azure_jobs|gcs_jobs|hdfs_kills)\.py::.*\[window",
-            r"storage_kills\.py::.*state on this machine",
-            r"tables_s3\.py::test_(?:small|readers|rows_(?:are|that)|two_jobs|files_that|runs_append)",
-            r"tables_s3\.py::test_every_row.*-(?:append|replace|window_replace)\]",
-            r"http_faults_matrix\.py::.*\[429, Retry-After in seconds-(?:stays-units|once-pages)",
-            r"sleeping_drivers\.py::.*\[(?:delta-undo|iceberg)",
-            r"shared_kills\.py::test_a_withdrawal.*\[(?:iceberg|delta)",
-            r"timeseries_kills\.py::.*\[(?:duckdb|native|postgresql-compacted|mysql|sqlite-compacted)",
-            r"timeseries\.py::test_a_reader_sees.*\[(?:mysql|native)",
-            r"timeseries\.py::test_the_oldest.*\[(?:mysql|native)",
-            r"random_histories\.py::.*(?:s3\[merge|happens\[postgres|merge-filelog|replace-postgres)",
-            r"spark_submit\.py::test_the_documented_connector",
-            r"storage_hdfs_catalog\.py",
-            r"kill_matrix\.py::.*\[(?:replace\]|window replace, keep)",
-            r"kill_matrix\.py::.*\[append, (?:all|shared|a folder)",
-            r"query_kills\.py::.*\[(?:full|append, )",
-            r"table_kills\.py::.*(?:-replace\]|delta-window|delta-append|iceberg-a new)",
-            r"compaction_kills\.py::.*\[(?:delta|files apart|windows)",
-            r"storage_kills\.py::.*\[window",
-            r"storage_s3_publishing\.py::test_a_publish_killed.*\[(?:copy-0|deletion-(?:12|36))",
-            r"state_kills\.py::.*\[(?:mysql|fs)",
-            r"upgrade_kills\.py::.*\[(?:mysql|postgresql)",
-            r"book_kills\.py::.*(?:reopens.*\[(?:delta|files|postgres)|postgresql-True|\[duckdb)",
-            r"abandoned_publishes\.py::.*\[(?:delta\]|duckdb)",
-            r"late_(?:tables|rows_again)\.py::.*[\[-]duckdb",
-            r"late_rows_again\.py::.*killed\[(?:sqlite|delta)",
-            r"late_(?:rows_beside|rows_of_acts)\.py::.*killed.*[\[-]delta",
-            r"closed_labels_beside\.py::.*killed.*\[delta",
-            r"catalog_glue\.py::.*killed.*\[dropped",
-            r"group_kills\.py::.*\[1",
-            r"input_bombs\.py::.*\[(?:lines|stripes|equal texts|a\.(?:avro|csv|orc))",
-            r"storage_jobs\.py::test_every_row.*\[S3-(?:append, a|window)",
-            r"tables_s3\.py::test_every_row.*\[iceberg",
-            r"backfill_tables\.py::.*(?:iceberg-(?:append|replace|window)|delta-(?:append|replace))",
-            r"timeseries\.py::test_a_label_of_each_state.*\[(?:mysql|duckdb)",
-            r"(?:timeseries|timelabels_again|rotation|grown_label_tables)\.py::.*\[duckdb",
-            r"(?:materialised_views|warehouse_missing|warehouse_owners)\.py::.*\[duckdb",
-            r"warehouse_kills\.py::.*(?:\[duckdb|-replace\]|window replace)",
-            r"warehouse_jobs\.py::test_(?:a_replace|each_label|an_upsert).*\[duckdb",
-            r"rotation\.py::test_a_rotation_cut_off.*\[mysql-new label",
-            r"spark_connect\.py::test_a_(?:client_streams|pipeline)",
-        )
-    )
-    + "))"
-)
-# Whole jobs, laws of many examples, crashes at every step: not for the minute of `make unit`.
-SLOW = (
-    "tests/property/", "tests/unit/operator/", "tests/unit/run/",
-    "tests/unit/publishing/test_table_destinations.py", "tests/unit/publishing/test_table_costs.py",
-    "tests/unit/cli/test_secrets_do_not_leave.py", "tests/unit/cli/test_backfill.py",
-    "tests/unit/task/test_resuming.py", "tests/unit/planning/test_attendance.py::test_a_period_is_",
-    "tests/unit/cli/test_state_acts.py", "tests/unit/cli/test_runs.py",
-    "tests/unit/cli/test_secrets.py", "tests/unit/state/test_sqlite_store.py",
-    "tests/unit/connectors/http/test_oauth.py", "tests/unit/task/test_attempts.py",
-    "tests/unit/state/test_derived_iot.py",
-    "tests/unit/state/test_filelog.py", "tests/unit/state/test_filelog_crashes.py",
-    "tests/unit/state/test_filelog_laws.py", "tests/unit/publishing/test_publisher.py",
-    "tests/unit/coordination/test_over_the_wire.py",
-    "tests/unit/extraction/test_columnar_extractors.py", "tests/unit/demo/test_server.py",
-    "tests/unit/extraction/test_json_large.py", "tests/unit/connectors/hdfs/test_decompression.py",
-    "tests/unit/conversion/test_encryption.py", "tests/unit/config/test_every_setting_is_used.py",
-    "tests/unit/cli/test_runs_finish.py", "tests/unit/extraction/test_paging_seams.py",
-    "tests/unit/extraction/test_xml_extractor.py", "tests/unit/state/test_recording_acts.py",
-    "tests/unit/extraction/preprocessing/test_compression.py",
-)  # fmt: skip
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.nodeid.startswith(SLOW):
-            item.add_marker(pytest.mark.slow)
-        if LONG.match(item.nodeid):
-            item.add_marker(pytest.mark.long)
-    # The longest first: at the end no worker waits for another's last test.
+    """Put the longest first: at the end no worker waits for another's last test."""
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
 
 

@@ -57,6 +57,7 @@ _QUERY = re.compile(
 )
 _USER_INFO = re.compile(r"(?P<head>://[^/\s:@\"']*:)[^/\s@\"']+(?=@)")
 _BEARER = re.compile(r"(?i)(?P<head>\bbearer\s+)(?=\S*[0-9._=])[A-Za-z0-9._~+/=-]{8,}")
+_LEAVES = (str, int, float, bytes, type(None))
 _WELL_KNOWN = (_HEADER, _KEY_HEADER, _QUERY, _USER_INFO, _BEARER)
 
 
@@ -202,7 +203,7 @@ def _walk(value: object) -> Iterator[Secret]:
     elif isinstance(value, Secret):
         if value:
             yield value
-    else:
+    elif not isinstance(value, _LEAVES):  # most values are leaves
         for item in _children(value):
             yield from _walk(item)
 

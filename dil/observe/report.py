@@ -176,7 +176,7 @@ def _lines(report: RunReport) -> Iterator[str]:
     if report.recovered:
         yield _row("recovered", f"finished first: {', '.join(report.recovered)}")
     if report.status is RunStatus.NOTHING_DUE:
-        yield _row("work units", "none is due; nothing was read, nothing has changed")
+        yield _row("work units", "none; nothing was read, nothing has changed")
     else:
         yield from _result(report)
     yield from _failures(report.failures)

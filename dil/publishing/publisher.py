@@ -207,8 +207,9 @@ def refuse_other_destination(intent: Intent, spec: PublishingSpec, filesystem: F
         raise CommitUnknownError(
             f"run {intent.commit.run_id} began to publish to {intent.destination}, but the job now"
             f" publishes to {now}",
-            "Nothing was changed. Set the destination back and run the job again, which finishes"
-            " the publish. Then change the destination.",
+            "Nothing was changed. Set the destination back (if that run had -D options, repeat"
+            " them) and run the job again, which finishes the publish. Then change the"
+            " destination.",
         )
 
 

@@ -17,6 +17,18 @@ from tests.contract.state_stores import (
 )
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as ``long`` what is ``long_where`` a parameter has one of some values.
+
+    A contract's tests cannot have ``long`` on their parameters: others import and inherit them.
+    """
+    for item in items:
+        for mark in item.iter_markers("long_where"):
+            assert isinstance(item, pytest.Function)
+            if all(item.callspec.params[name] in found for name, found in mark.kwargs.items()):
+                item.add_marker(pytest.mark.long)
+
+
 @pytest.fixture(params=KINDS)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     kind: str = request.param

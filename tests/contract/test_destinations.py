@@ -114,3 +114,12 @@ class TestDestinations(DestinationContract):
     @pytest.fixture
     def store(self, request: pytest.FixtureRequest, tmp_path: Path) -> DestinationHarness:
         return request.param(tmp_path)
+
+    @pytest.mark.long_where(store=[DuckdbHarness])
+    @pytest.mark.parametrize(
+        "mode", [PublishMode.APPEND, PublishMode.REPLACE, PublishMode.WINDOW_REPLACE]
+    )
+    def test_a_kill_at_any_line_loses_and_doubles_nothing(
+        self, store: DestinationHarness, mode: PublishMode
+    ) -> None:
+        super().test_a_kill_at_any_line_loses_and_doubles_nothing(store, mode)

@@ -144,6 +144,7 @@ def test_a_heartbeat_after_release_is_refused(store: StateStore) -> None:
         store.heartbeat(lease)
 
 
+@pytest.mark.long_where(place=["fs", "mysql"])
 def test_the_lease_of_a_killed_process_is_taken_over_at_once(
     store: StateStore, place: Place
 ) -> None:
@@ -324,6 +325,7 @@ def test_a_failure_does_not_carry_an_old_success_into_a_new_shape(store: StateSt
 # Crash safety
 
 
+@pytest.mark.long_where(place=["fs", "mysql"])
 def test_a_store_whose_writer_is_killed_again_and_again_stays_consistent(
     store: StateStore, place: Place
 ) -> None:

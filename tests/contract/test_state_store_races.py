@@ -27,6 +27,7 @@ def told(writers: list, line: str) -> list[str]:
     return found
 
 
+@pytest.mark.long_where(place=["fs", "mysql"])
 def test_of_processes_that_race_for_a_lease_one_gets_it(place: Place) -> None:
     body = """
         from dil.errors import CommitConflictError, LeaseHeldError
@@ -81,6 +82,7 @@ def test_a_process_whose_lease_was_taken_over_is_refused(place: Place) -> None:
         assert store.commit(lease, commit_of("new", outcome(0))) is not None
 
 
+@pytest.mark.long_where(place=["fs", "mysql"])
 def test_no_commit_of_racing_processes_is_lost(place: Place) -> None:
     body = f"""
         from dil.errors import CommitConflictError
@@ -113,6 +115,7 @@ def test_no_commit_of_racing_processes_is_lost(place: Place) -> None:
         assert len(parts) == len(set(parts)) == 3 * COMMITS
 
 
+@pytest.mark.long_where(place=["fs", "mysql"])
 def test_processes_may_make_an_empty_store_at_the_same_moment(place: Place) -> None:
     body = """
         store.close()

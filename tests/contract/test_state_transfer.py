@@ -25,9 +25,14 @@ from tests.contract.older_stores import KINDS, LATER, OlderStore, older_store
 from tests.contract.state_stores import Clock, commit_of, file, moves, outcome
 from tests.jobs import write_job
 from tests.killed import KilledError
+from tests.marks import some_long
 
 CLOCK = Clock(LATER)
 PAIRS = list(itertools.product(KINDS, KINDS))
+FURTHER = [(a, b) for a, b in PAIRS if a == b or "sqlite" not in (a, b)]
+COPIES = pytest.mark.parametrize(
+    ("kind", "other"), some_long(PAIRS, *FURTHER), ids=[f"{a} to {b}" for a, b in PAIRS]
+)
 
 
 @pytest.fixture
@@ -85,7 +90,7 @@ def go_on(store: StateStore, run: str = "r4") -> None:
     store.release_lease(lease)
 
 
-@pytest.mark.parametrize(("kind", "other"), PAIRS, ids=[f"{a} to {b}" for a, b in PAIRS])
+@COPIES
 def test_a_job_goes_on_in_the_store_that_it_was_copied_to(
     kind: str, other: str, older, job
 ) -> None:
@@ -116,7 +121,7 @@ def test_a_job_goes_on_in_the_store_that_it_was_copied_to(
         go_on(store)
 
 
-@pytest.mark.parametrize(("kind", "other"), PAIRS, ids=[f"{a} to {b}" for a, b in PAIRS])
+@COPIES
 def test_a_long_publish_that_was_begun_is_finished_in_any_other_store(
     kind: str, other: str, older, job, tmp_path: Path
 ) -> None:

@@ -21,6 +21,7 @@ from dil.model.report import RunStatus
 from dil.publishing import files, table_destination, withdrawal
 from tests.jobs import published_ids, visible_files
 from tests.killed import KilledError, killed
+from tests.marks import some_long
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import Dataset
 from tests.stories import ROWS_PER_DAY, STEP_MS, Story, day, ids_of
@@ -147,10 +148,16 @@ if os.environ.get("DIL_KILLS"):  # make torture
 
 @pytest.mark.parametrize(
     ("place", "edit", "has_landed"),
-    [((kind, mode), EDITS[edit], landed) for kind, mode, edit, landed in CASES],
+    [
+        pytest.param(
+            (kind, mode), EDITS[edit], landed,
+            id=f"{kind}-{mode}-{edit}-{'landed' if landed else 'decided'}",
+            marks=pytest.mark.long if kind == "duckdb" else (),
+        )
+        for kind, mode, edit, landed in CASES
+    ],
     indirect=["place"],
-    ids=[f"{k}-{m}-{e}-{'landed' if landed else 'decided'}" for k, m, e, landed in CASES],
-)
+)  # fmt: skip
 def test_a_publish_that_is_given_up_loses_and_doubles_nothing(
     place: Place,
     edit: Callable[[str], str] | None,
@@ -260,7 +267,7 @@ def test_an_undo_that_is_given_up_can_be_asked_again(
     assert main(["state", "verify", place.conf]) == 0
 
 
-@pytest.mark.parametrize("kind", ["files", "delta", "iceberg"])
+@pytest.mark.parametrize("kind", some_long(["files", "delta", "iceberg"], "delta"))
 def test_a_publish_that_is_given_up_in_part_is_not_finished_by_a_run(
     tmp_path: Path,
     source: HttpServer,
@@ -305,7 +312,7 @@ def test_after_an_undo_was_given_up_a_run_reads_the_rows_again(
     assert place.found() == ids_of("a", "b", days=range(3))
 
 
-@pytest.mark.parametrize("kind", ["files", "delta"])
+@pytest.mark.parametrize("kind", some_long(["files", "delta"], "delta"))
 def test_an_undo_given_up_and_killed_at_any_step_loses_no_copy(
     tmp_path: Path, source: HttpServer, kind: str
 ) -> None:

@@ -15,6 +15,7 @@ from dil.errors import ConfigError, LeaseHeldError
 from dil.model.report import RunStatus
 from dil.run.process import real_clock
 from dil.state import open_store
+from tests.integration.spark_sessions import quick_start
 from tests.jobs import ROOT
 
 NOW = datetime(2024, 3, 5, tzinfo=UTC)
@@ -54,7 +55,7 @@ def rows(folder: Path, name: str) -> list[str]:
 def in_a_process(code: str, *arguments: Path) -> None:
     """Run code as a user's script; an exception in it fails the test."""
     done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)],
+        [sys.executable, "-c", code, *map(str, arguments), quick_start()],
         capture_output=True, text=True, timeout=300, check=False, cwd=ROOT,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -93,7 +94,8 @@ assert dil.api.run(sys.argv[1], now=NOW).status == "nothing_due"
 second = dil.api.run(sys.argv[2])
 assert (second.status, second.rows) == ("success", 2), second
 from pyspark.sql import SparkSession
-own = SparkSession.builder.master("local[1]").appName("mine").getOrCreate()
+own = (SparkSession.builder.master("local[1]").appName("mine")
+    .config("spark.driver.extraJavaOptions", sys.argv[-1]).getOrCreate())
 assert own.range(3).count() == 3
 own.stop()
 """,
@@ -112,7 +114,8 @@ import os, sys, threading
 os.environ["PYSPARK_PYTHON"] = sys.executable
 from pyspark.sql import SparkSession
 import dil.api
-spark = SparkSession.builder.master("local[1]").appName("mine").getOrCreate()
+spark = (SparkSession.builder.master("local[1]").appName("mine")
+    .config("spark.driver.extraJavaOptions", sys.argv[-1]).getOrCreate())
 context = spark.sparkContext
 identity = context.applicationId
 

@@ -15,6 +15,8 @@ from tests.integration.s3_places import Bucket, use
 from tests.servers.s3 import MotoServer
 from tests.stories import Story, day
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def moto():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from dil.errors import ConfigError
 from dil.model.report import RunStatus
 from dil.operator.backfill.publication import RowDecision
 from tests.backfills import Backfills, correct, late_row, source_notes, take_away
+from tests.marks import all_long_but
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day
 from tests.table_readers import FORMATS, files_of, listed_files, rows_of
@@ -37,8 +39,13 @@ def rows_in(story: Story, kind: str) -> Counter[tuple[str, int, str | None]]:
     return Counter(zip(*columns, strict=True))
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize(
+    ("kind", "mode"),
+    all_long_but(
+        itertools.product(FORMATS, MODES),
+        ("delta", "window_replace"), ("delta", "merge"), ("iceberg", "merge"),
+    ),
+)  # fmt: skip
 def test_a_backfill_comes_into_a_table_and_can_be_taken_back(
     kind: str, mode: str, tmp_path: Path, source: HttpServer
 ) -> None:

@@ -16,6 +16,7 @@ import pytest
 from dil.model.destination import TableFormat
 from dil.publishing.timeseries.registry import LabelState
 from tests.books import ClosingDays, label
+from tests.marks import all_long_but, some_long
 from tests.servers.day_rows import DayRows
 from tests.servers.rows import DAY_MS, START_MS
 from tests.table_readers import delta_table
@@ -79,7 +80,9 @@ def found_in(days: ClosingDays, warehouse: Warehouse | None) -> dict[str, object
     }
 
 
-@pytest.mark.parametrize("place", ["files", "delta", "sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize(
+    "place", all_long_but(["files", "delta", "sqlite", "postgresql"], "sqlite"), indirect=True
+)
 def test_a_run_killed_while_it_closes_and_reopens_leaves_the_books_of_a_whole_one(
     place, source, kills: KillServer, tmp_path: Path, request
 ):
@@ -114,7 +117,7 @@ def test_a_run_killed_while_it_closes_and_reopens_leaves_the_books_of_a_whole_on
     kill_and_repeat(kills, days, whole, warehouse, base, put_back, expected)
 
 
-@pytest.mark.parametrize("is_alone", [False, True])
+@pytest.mark.parametrize("is_alone", some_long([False, True], True))
 @pytest.mark.parametrize("place", ["postgresql"], indirect=True)
 def test_a_run_killed_while_it_publishes_beside_a_closed_label_leaves_the_rows_of_a_whole_one(
     place, source, kills: KillServer, tmp_path: Path, request, *, is_alone: bool
@@ -174,7 +177,7 @@ def kill_and_repeat(
         assert found_in(days, warehouse) == expected, step
 
 
-@pytest.mark.parametrize("place", ENGINES, indirect=True)
+@pytest.mark.parametrize("place", some_long(ENGINES, "duckdb"), indirect=True)
 def test_the_registry_says_when_a_label_was_closed_and_which_is_open_again(
     place, source, tmp_path: Path
 ):

@@ -21,6 +21,7 @@ from dil.operator.compaction import CompactionRequest, compact
 from dil.run.catalog_sync import sync_catalog
 from tests.integration.s3_places import Bucket, use
 from tests.jobs import dataset, published_ids, visible_files
+from tests.marks import some_long
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import Dataset
 from tests.servers.s3 import MotoServer
@@ -294,7 +295,7 @@ def test_check_asks_for_the_database_and_tells_the_region(server, monkeypatch):
         ask(replace(spec, endpoint="http://127.0.0.1:1"))
 
 
-@pytest.mark.parametrize("knows", [False, True], ids=["first", "dropped by hand"])
+@pytest.mark.parametrize("knows", some_long([False, True], True), ids=["first", "dropped by hand"])
 def test_a_registration_killed_at_any_step_is_finished_by_the_next(knows, story, tmp_path):
     told = story(**LABELS, ms__table__partition__fields="unit")
     told.run_and_register(day(1))

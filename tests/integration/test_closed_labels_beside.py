@@ -17,6 +17,7 @@ from dil.run.job_run import run_job
 from dil.run.options import RunOptions
 from dil.run.plan_builder import plan_job
 from tests.books import ClosingDays, label
+from tests.marks import some_long
 from tests.servers.day_rows import DayRows
 from tests.servers.rows import DAY_MS, START_MS
 from tests.stories import executor
@@ -189,7 +190,7 @@ def test_staged_work_is_adopted_only_where_the_same_labels_are_closed(
     assert days.problems() == ()
 
 
-@pytest.mark.parametrize("table", ["files", "delta"])
+@pytest.mark.parametrize("table", some_long(["files", "delta"], "delta"))
 def test_a_run_killed_anywhere_leaves_the_rows_beside_and_the_labels_of_a_whole_one(
     source, kills: KillServer, tmp_path: Path, table: str
 ):

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.jobs import manifest_files, published_ids, visible_files, write_job
+from tests.marks import some_long
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import DAY_MS, Dataset
 from tests.table_readers import files_of, ids, rows_of
@@ -81,7 +82,7 @@ class Job:
         return [Path(str(file).replace("%3D", "=")) for file in manifest_files(self.folder)]
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", some_long(PATHS, "files apart", "windows", "delta"))
 def test_a_compaction_killed_at_any_step_keeps_every_row_once(path, tmp_path, kills):
     base, live = tmp_path / "before", tmp_path / "job"
     with HttpServer(Dataset.generate(7 * PER_DAY, units=("a", "b"), step_ms=STEP_MS)) as source:

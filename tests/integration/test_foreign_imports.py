@@ -49,7 +49,8 @@ def weather(folder: Path) -> tuple[Path, list[str]]:
 
 
 def submit(*options: str) -> list[str]:
-    return [str(SPARK_HOME / "bin/spark-submit"), "--master", "local[1]", *options]
+    return [str(SPARK_HOME / "bin/spark-submit"), "--master", "local[1]",
+            "--driver-java-options", "-XX:TieredStopAtLevel=1", *options]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import pytest
 from dil.publishing import read_results
 from dil.storage import LocalFilesystem
 from tests.jobs import write_job
+from tests.marks import some_long
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import DAY_MS, Dataset
 from tests.torture.kills import GROUP_SERVER, KillServer, spread
@@ -30,7 +31,7 @@ def ids(files: list[str]) -> list[int]:
     return [row for file in files for row in pq.read_table(file)["id"].to_pylist()]
 
 
-@pytest.mark.parametrize("lanes", [1, 3])
+@pytest.mark.parametrize("lanes", some_long([1, 3], 1))
 def test_a_task_that_is_killed_and_run_again_has_every_row_of_its_work_units_once(
     lanes: int, tmp_path: Path
 ) -> None:

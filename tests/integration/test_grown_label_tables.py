@@ -7,6 +7,7 @@ import pytest
 
 from dil.publishing.timeseries.rotation_rules import Rotation
 from tests.integration.test_rotation import LABELS, access_to
+from tests.marks import some_long
 from tests.timeseries import DAYS, KINDS, Series, label_warehouse, registry, require_whole
 from tests.warehouses import new_warehouse
 
@@ -45,7 +46,7 @@ def put_together(warehouse, folder) -> tuple[Series, str]:
     return series, shared
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", some_long(KINDS, "duckdb"))
 def test_labels_that_share_a_table_take_wider_types(kind, tmp_path, request):
     with label_warehouse(kind, tmp_path, request) as warehouse:
         series, _ = put_together(warehouse, tmp_path)

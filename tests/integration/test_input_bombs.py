@@ -16,6 +16,7 @@ from pyarrow import parquet as pq
 
 from tests.integration.dil_processes import DIL
 from tests.integration.test_memory_limit import MIB, SYNC, avro, number
+from tests.marks import all_long_but, some_long
 
 LIMIT = 512 * MIB
 # The interpreter and libraries come on top.
@@ -136,7 +137,7 @@ FILES: dict[str, tuple[str, Callable[[Path], object]]] = {
 }
 
 
-@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("kind", some_long(FILES, "equal texts", "stripes", "lines"))
 def test_an_input_that_would_exhaust_the_machine_ends_a_plan_with_its_name(tmp_path, kind) -> None:
     name, write = FILES[kind]
     write(tmp_path)
@@ -148,7 +149,7 @@ def test_an_input_that_would_exhaust_the_machine_ends_a_plan_with_its_name(tmp_p
     assert peak < MOST
 
 
-@pytest.mark.parametrize("kind", ["equal long texts", "stripes"])
+@pytest.mark.parametrize("kind", some_long(["equal long texts", "stripes"], "stripes"))
 def test_an_input_that_would_exhaust_the_machine_ends_a_query_with_its_name(tmp_path, kind) -> None:
     name, write = FILES[kind]
     write(tmp_path)
@@ -163,7 +164,10 @@ def test_an_input_that_would_exhaust_the_machine_ends_a_query_with_its_name(tmp_
     assert peak < MOST
 
 
-@pytest.mark.parametrize("name", ["a.avro", "a.parquet", "a.orc", "a.json", "a.csv"])
+@pytest.mark.parametrize(
+    "name",
+    all_long_but(["a.avro", "a.parquet", "a.orc", "a.json", "a.csv"], "a.parquet", "a.json"),
+)
 def test_a_limit_of_its_own_ends_the_reading_of_an_input_and_0_is_none(tmp_path, name) -> None:
     rows = [str(row) for row in range(2000)]
     text = number(1) + b"x"

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.jobs import manifest_files, published_ids, visible_files, write_job
+from tests.marks import all_long_but
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import DAY_MS, START_MS, Dataset, late_rows
 from tests.torture.kills import restore, spread, steps
@@ -61,7 +62,14 @@ PATHS = {
 }
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(
+    "path",
+    all_long_but(
+        PATHS,
+        "append, keep successes",
+        "window replace, all or nothing",
+    ),
+)
 def test_a_run_killed_at_any_step_and_run_again_publishes_exactly_the_source(path, tmp_path, kills):
     settings = PATHS[path]
     rereads = settings["ms__publish__mode"] != "append"

@@ -22,6 +22,7 @@ from tests.books import ClosingDays, label
 from tests.event_feed import MINUTE, Feed, beside
 from tests.integration.local_jobs import NOW
 from tests.jobs import visible_files
+from tests.marks import all_long_but, some_long
 from tests.servers.day_rows import DayRows
 from tests.table_readers import delta_table
 from tests.torture.kills import KillServer, restore, spread, steps
@@ -34,7 +35,7 @@ ROOMS = ("publishing/", "state/", "run/commit", "run/publish", "run/recover")
 SIDE = {"ms.late.action": "side_table", "ms.source.files.once": "path"}
 BESIDE = {"ms__late__after__close": "side_table"}
 REPLACING = {"ms.publish.mode": "replace", "ms.source.files.once": "", "ms.late.action": ""}
-PLACES = ["files", "delta", "postgresql", "duckdb", "sqlite"]
+PLACES = some_long(["files", "delta", "postgresql", "duckdb", "sqlite"], "duckdb")
 MODES = {
     "append": {"ms__publish__mode": "append"},
     "merge": {
@@ -152,7 +153,9 @@ def test_late_rows_of_a_job_that_appended_go_when_it_replaces_their_work_unit(
     assert (place.rows(), place.late()) == ([100, 200, 201], [])
 
 
-@pytest.mark.parametrize("place", ["postgresql", "duckdb", "sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    "place", some_long(["postgresql", "duckdb", "sqlite"], "duckdb"), indirect=True
+)
 @pytest.mark.parametrize("is_empty", [False, True])
 def test_late_rows_whose_files_somebody_deleted_leave_their_table_with_their_work_unit(
     place: Place, *, is_empty: bool
@@ -317,7 +320,9 @@ def late_of(days: ClosingDays, warehouse: Warehouse | None) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("place", ["files", "delta", "sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize(
+    "place", all_long_but(["files", "delta", "sqlite", "postgresql"], "files"), indirect=True
+)
 def test_late_rows_are_in_one_place_wherever_the_run_that_reads_them_again_is_killed(
     place: Place, request: pytest.FixtureRequest
 ) -> None:

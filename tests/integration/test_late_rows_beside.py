@@ -18,6 +18,7 @@ from dil.state import open_store
 from tests.event_feed import KILLS, MINUTE, Crash, Feed, beside, kept_watermark, minutes
 from tests.integration.local_jobs import NOW
 from tests.jobs import visible_files
+from tests.marks import some_long
 from tests.torture.kills import KillServer, restore, spread, steps
 
 
@@ -102,7 +103,7 @@ def test_a_dataset_of_the_name_of_the_side_table_is_left_alone(feed: Feed) -> No
         feed.run()
 
 
-@pytest.mark.parametrize("table", ["files", "delta"])
+@pytest.mark.parametrize("table", some_long(["files", "delta"], "delta"))
 def test_a_side_table_and_its_dataset_stay_one_wherever_a_run_is_killed(
     feed: Feed, table: str
 ) -> None:

@@ -15,6 +15,7 @@ from dil.operator.backfill.publication import RowDecision
 from dil.publishing.files import FileDestination
 from tests.backfills import Backfills
 from tests.jobs import dataset, visible_files
+from tests.marks import some_long
 from tests.servers.day_rows import DayRows
 from tests.servers.rows import DAY_MS, START_MS
 from tests.stories import Story, day
@@ -196,7 +197,7 @@ def test_an_act_that_is_given_up_leaves_late_rows_where_they_were(
     assert story.found() == (([0, 100, 101], []) if verb == "publish" else ([0, 100], [101]))
 
 
-@pytest.mark.parametrize("kind", ["files", "delta"])
+@pytest.mark.parametrize("kind", some_long(["files", "delta"], "delta"))
 @pytest.mark.parametrize("verb", ["publish", "undo"])
 def test_an_act_that_was_killed_takes_late_rows_along_when_it_is_done_again(
     source: DayRows, tmp_path: Path, verb: str, kind: str

@@ -14,6 +14,7 @@ from dil.model.report import RunStatus
 from dil.publishing.warehouse.late import LateTable
 from tests.books import ClosingDays, label
 from tests.event_feed import Feed
+from tests.marks import some_long
 from tests.servers.day_rows import DayRows
 from tests.servers.rows import DAY_MS, START_MS
 from tests.warehouses import ENGINES, Warehouse, new_warehouse
@@ -46,7 +47,7 @@ def ids(warehouse: Warehouse, table: str) -> list[int]:
     ]
 
 
-@pytest.mark.parametrize("warehouse", ENGINES, indirect=True)
+@pytest.mark.parametrize("warehouse", some_long(ENGINES, "duckdb"), indirect=True)
 @pytest.mark.parametrize("kind", ["regular", "timeseries"])
 def test_rows_for_a_closed_label_are_in_a_table_beside_that_of_the_dataset(
     source, warehouse: Warehouse, tmp_path: Path, kind: str

@@ -16,6 +16,7 @@ from dil.model.report import RunReport, RunStatus
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions
 from tests.jobs import ROOT, write_job
+from tests.marks import some_long
 from tests.servers import mariadb, postgresql
 from tests.servers.rows import DAY_MS, START_MS
 from tests.stories import executor
@@ -31,7 +32,7 @@ STATEMENT = (
 )
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=some_long(ENGINES, "duckdb"))
 def warehouse(request, tmp_path):
     with new_warehouse(request.param, tmp_path, request) as made:
         if made.prefix:

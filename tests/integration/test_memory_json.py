@@ -12,6 +12,8 @@ import pytest
 from tests.bench.bench_json import json_server, measured
 from tests.servers.json_server import PAGE_ROWS, array
 
+pytestmark = pytest.mark.long
+
 MEGABYTES = 150
 PAGES = 1_500
 LIMIT_MB = 300

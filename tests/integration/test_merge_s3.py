@@ -16,6 +16,8 @@ from tests.servers.day_rows import DayRows
 from tests.servers.s3 import MotoServer
 from tests.stories import day
 
+pytestmark = pytest.mark.long
+
 
 def test_rows_are_merged_in_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     days = {

@@ -12,6 +12,7 @@ from collections import Counter
 import pytest
 
 from tests.derived import Lake
+from tests.marks import all_long_but
 from tests.torture.kills import restore, spread, steps
 
 # The short form kills at this many steps of each path; the long form (make torture) at all.
@@ -38,7 +39,10 @@ def chosen(events: list[str]) -> list[int]:
     return spread(numbers, KILLS)
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(
+    "path",
+    all_long_but(PATHS, "stream", "merge"),
+)
 def test_a_query_killed_at_any_step_and_run_again_takes_each_row_once(path, tmp_path, kills):
     live, base = tmp_path / "lake", tmp_path / "before"
     lake = Lake(live)

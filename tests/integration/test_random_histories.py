@@ -26,6 +26,7 @@ from tests.integration.killed_jobs import kill_server
 from tests.integration.places import on_place
 from tests.integration.s3_places import Bucket, OrderlyMoto, use
 from tests.jobs import write_job
+from tests.marks import some_long
 from tests.servers.databases import new_database
 from tests.servers.http_server import HttpServer
 from tests.servers.postgresql import PASSWORD, PostgresqlServer
@@ -315,7 +316,7 @@ def kills() -> Iterator[KillServer]:
         yield server
 
 
-@pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize("kind", some_long(STORES, "postgresql"))
 def test_each_row_is_published_once_whatever_happens(
     kind: str, tmp_path: Path, kills: KillServer, request: pytest.FixtureRequest
 ) -> None:
@@ -327,7 +328,12 @@ def test_each_row_is_published_once_whatever_happens(
 
 
 @pytest.mark.parametrize(
-    ("mode", "kind"), [("merge", "sqlite"), ("merge", "filelog"), ("replace", "postgresql")]
+    ("mode", "kind"),
+    [
+        ("merge", "sqlite"),
+        pytest.param("merge", "filelog", marks=pytest.mark.long),
+        pytest.param("replace", "postgresql", marks=pytest.mark.long),
+    ],
 )
 def test_each_row_is_published_once_where_runs_read_again(
     mode: str, kind: str, tmp_path: Path, kills: KillServer, request: pytest.FixtureRequest
@@ -339,6 +345,7 @@ def test_each_row_is_published_once_where_runs_read_again(
             _play(store, mode, folder, LocalLake(folder), kills, seed)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["", "merge"])
 def test_each_row_is_published_once_with_dataset_and_state_on_s3(
     mode: str, tmp_path: Path, moto: OrderlyMoto

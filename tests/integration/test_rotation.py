@@ -22,6 +22,7 @@ from dil.publishing.timeseries.access import TimeseriesAccess, open_access
 from dil.publishing.timeseries.rotation_rules import Rotation
 from dil.publishing.warehouse import duckdb, mysql, postgresql, sqlite
 from dil.storage import LocalFilesystem
+from tests.marks import some_long
 from tests.timeseries import tables
 from tests.warehouses import ENGINES, Warehouse, new_warehouse
 
@@ -29,7 +30,7 @@ LABELS = [f"2018030508{minute:02}00" for minute in range(0, 60, 5)]
 CONNECTIONS = {"postgresql": postgresql, "mysql": mysql, "duckdb": duckdb, "sqlite": sqlite}
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=some_long(ENGINES, "duckdb"))
 def warehouse(request, tmp_path):
     with new_warehouse(request.param, tmp_path, request) as made:
         create_events(made)
@@ -319,7 +320,15 @@ def stopped_at(warehouse: Warehouse, number: int, monkeypatch) -> Iterator[None]
         yield
 
 
-@pytest.mark.parametrize("is_again", [False, True], ids=["new label", "label that is there"])
+@pytest.mark.parametrize(
+    ("warehouse", "is_again"),
+    some_long(
+        itertools.product(ENGINES, (False, True)),
+        ("mysql", False), ("duckdb", False), ("duckdb", True),
+    ),
+    indirect=["warehouse"],
+    ids={False: "new label", True: "label that is there"}.get,
+)  # fmt: skip
 def test_a_rotation_cut_off_between_any_two_statements_is_finished_by_the_next(
     warehouse, monkeypatch, is_again
 ):

@@ -16,6 +16,7 @@ import pytest
 
 import dil.submit
 from tests.integration.dil_processes import dil as run_dil
+from tests.integration.spark_sessions import quick_start
 from tests.jobs import visible_files, write_job
 from tests.servers.http_server import HttpServer, Reply
 from tests.servers.rows import DAY_MS, Dataset
@@ -110,6 +111,7 @@ def test_a_submitted_run_keeps_its_secrets_from_the_event_log_and_all_files(
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": events.as_uri(),
         "spark.eventLog.compress": "false",
+        "spark.driver.extraJavaOptions": quick_start(),
         "spark.ui.enabled": "false",
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.jobs import manifest_files, published_ids, visible_files, write_job
+from tests.marks import all_long_but
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import DAY_MS, START_MS, Dataset, late_rows
 from tests.stories import work_unit
@@ -48,7 +49,7 @@ def published(place: str, folder: Path) -> Counter:
     return published_ids(visible_files(folder))
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", all_long_but(PLACES, "files"))
 def test_a_withdrawal_killed_at_any_step_takes_all_rows_or_none(place, tmp_path, source):
     base, live = tmp_path / "before", tmp_path / "job"
     job = write_job(live, source.url, ms__output__file__per__work__unit="false", **PLACES[place])

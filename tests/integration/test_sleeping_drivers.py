@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.test_abandoned_publishes import FORGET, HISTORY_SERVER, Place, act
+from tests.marks import some_long
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import Dataset
 from tests.stories import ROWS_PER_DAY, STEP_MS, day, ids_of
@@ -54,8 +56,13 @@ def steps_to_stop_at(kind: str, events: list[str]) -> list[int]:
     return sorted({*chosen, *range(begin, end + 1, max(1, (end - begin) // STOPS))})
 
 
-@pytest.mark.parametrize("what", ["undo", "run"])
-@pytest.mark.parametrize("kind", ["files", "delta", "iceberg"])
+@pytest.mark.parametrize(
+    ("kind", "what"),
+    some_long(
+        itertools.product(["files", "delta", "iceberg"], ["undo", "run"]),
+        ("delta", "undo"), ("delta", "run"), ("iceberg", "undo"), ("iceberg", "run"),
+    ),
+)  # fmt: skip
 def test_a_publish_that_was_given_up_while_its_driver_slept_stays_given_up(
     tmp_path: Path, source: HttpServer, kind: str, what: str
 ) -> None:

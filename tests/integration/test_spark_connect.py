@@ -120,6 +120,7 @@ def copied(folder: Path) -> Counter[tuple[str, int]]:
     return Counter((row["unit"], row["id"]) for row in map(json.loads, lines))
 
 
+@pytest.mark.long
 def test_a_client_streams_a_dataset_each_row_once(client: ConnectClient, story: Story) -> None:
     options = {"dataset": str(story.folder / "orders.conf"), "maxRowsPerTrigger": "5"}
     story.run(day(1))
@@ -130,6 +131,7 @@ def test_a_client_streams_a_dataset_each_row_once(client: ConnectClient, story: 
     assert copied(story.folder) == ids_of("a", "b", days=range(2))
 
 
+@pytest.mark.long
 def test_a_client_streams_a_source(client: ConnectClient, tmp_path: Path, source: HttpServer):
     path = write_job(tmp_path, source.url)
 
@@ -199,6 +201,7 @@ answer = {{
     assert ids(found["source"]) == ids_of("a", "b", days=range(2))
 
 
+@pytest.mark.long
 def test_a_pipeline_reads_a_source_and_streams_a_dataset_each_row_once(
     server: ConnectServer, client: ConnectClient, tmp_path: Path, source: HttpServer
 ) -> None:

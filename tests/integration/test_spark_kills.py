@@ -74,6 +74,7 @@ def test_a_driver_killed_at_a_random_moment_and_run_again_publishes_exactly_the_
             assert manifest_files(tmp_path) == visible_files(tmp_path), when
 
 
+@pytest.mark.long
 def test_a_driver_killed_in_a_query_and_run_again_publishes_what_an_uninterrupted_run_does(
     tmp_path,
 ):

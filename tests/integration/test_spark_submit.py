@@ -109,6 +109,7 @@ def test_a_submitted_job_with_a_connector_of_the_users_own_publishes_each_row_on
     assert max(sent) - min(sent) > 1
 
 
+@pytest.mark.long
 def test_the_documented_connector_finds_its_file_from_the_executors(cluster, shipped, tmp_path):
     folders = [f"data.publisher.final.dir={tmp_path}/lake", f"state.store.dir={tmp_path}/state"]
     flags = [part for each in folders for part in ("-D", each)]

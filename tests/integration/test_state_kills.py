@@ -21,6 +21,7 @@ from tests.contract.state_stores import (
     mysql_place,
     postgresql_place,
 )
+from tests.marks import some_long
 from tests.servers.mariadb import MariadbServer
 from tests.servers.postgresql import PostgresqlServer
 from tests.torture.state_kills import StateKills
@@ -31,7 +32,7 @@ IS_LONG = KILLS > 5
 SERVER_EVERY = 4
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=some_long(KINDS, "fs", "mysql", "postgresql"))
 def killed(request: pytest.FixtureRequest, tmp_path) -> Iterator[tuple[Place, Callable | None]]:
     """Return a store, and in the long form how to kill the server that keeps it."""
     kind = request.param

@@ -24,6 +24,7 @@ def kills(gcs):
         yield server
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", ["append", "window replace"])
 def test_a_run_killed_at_any_step_and_run_again_publishes_exactly_the_source(
     path, tmp_path, gcs, kills

@@ -20,7 +20,11 @@ from tests.servers.http_server import HttpServer
 from tests.servers.rows import Dataset
 from tests.stories import STEP_MS, Story, day
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::ResourceWarning")]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
 
 
 @pytest.fixture

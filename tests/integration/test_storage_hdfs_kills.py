@@ -14,6 +14,7 @@ def kills():
         yield server
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", ["append, keep successes", f"window replace, {HERE}"])
 def test_a_run_killed_at_any_step_and_run_again_publishes_exactly_the_source(
     path, tmp_path, hdfs, kills

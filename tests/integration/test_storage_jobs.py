@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -18,17 +19,22 @@ from dil.run.options import RunOptions
 from tests.integration.places import MODES, PLACES, ids, listed, on_place, open_place, visible
 from tests.integration.s3_places import Bucket, use
 from tests.jobs import ROOT, run
+from tests.marks import all_long_but, some_long
 from tests.servers.s3 import RcloneServer
 from tests.stories import Story, day, executor, failing, ids_of, work_unit
 from tests.unit.run.test_page_commit import PAGED, SECOND_PAGE
 
 
-@pytest.fixture(params=PLACES)
+@pytest.fixture(params=all_long_but(PLACES, "S3"))
 def place(request, monkeypatch):
     return open_place(request.param, request, monkeypatch)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("place", "mode"),
+    all_long_but(itertools.product(PLACES, MODES), ("S3", "append")),
+    indirect=["place"],
+)
 def test_every_row_is_there_once_after_each_run(mode, place, source, tmp_path):
     story = Story(tmp_path, source, **on_place(place, **MODES[mode]))
     for number in (2, 4):
@@ -75,6 +81,7 @@ def test_a_run_goes_on_inside_a_work_unit_from_pages_in_the_store(place, source,
     assert place.keys("lake/_staging/") == []
 
 
+@pytest.mark.parametrize("place", some_long(PLACES, "Azure", "Google"), indirect=True)
 def test_an_operator_takes_files_out_and_brings_them_back(place, source, tmp_path):
     story = Story(tmp_path, source, **on_place(place))
     story.run(day(2))
@@ -137,7 +144,9 @@ def test_two_jobs_that_do_not_both_append_are_kept_apart(place, source, tmp_path
         Story(tmp_path / "other", source, **changes).run(day(1))
 
 
-@pytest.mark.parametrize("place", ["S3", "Azure", "HDFS"], indirect=True)
+@pytest.mark.parametrize(
+    "place", some_long(["S3", "Azure", "HDFS"], "Azure", "HDFS"), indirect=True
+)
 def test_tasks_of_spark_reach_the_store(place, source, tmp_path):
     Story(tmp_path, source, **on_place(place)).job()
     done = run(tmp_path / "orders.conf", "2020-01-03T00:00:00Z")

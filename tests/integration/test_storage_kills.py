@@ -8,6 +8,7 @@ from tests.dumps import dump_story, give
 from tests.integration.killed_jobs import HERE, check_kills, chosen, kill_server
 from tests.integration.places import visible
 from tests.integration.s3_places import Bucket, use
+from tests.marks import all_long_but
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import Dataset
 from tests.stories import day
@@ -24,13 +25,14 @@ def kills(moto):
         yield server
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", all_long_but(PATHS, "append"))
 def test_a_run_killed_at_any_step_and_run_again_publishes_exactly_the_source(
     path, tmp_path, moto, kills
 ):
     check_kills(Bucket(moto), path, tmp_path, kills)
 
 
+@pytest.mark.long
 def test_a_dump_killed_at_any_step_and_run_again_holds_exactly_the_files_of_the_source(
     tmp_path, moto, kills
 ):

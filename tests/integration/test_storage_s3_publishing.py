@@ -143,11 +143,11 @@ def die(spec: PublishingSpec, done: Intent, step: str, number: int) -> None:
 @pytest.mark.parametrize(
     ("step", "number"),
     [
-        ("copy", 0),
+        pytest.param("copy", 0, marks=pytest.mark.long),
         ("copy", FILES // 2),
-        ("deletion", FILES // 2),
+        pytest.param("deletion", FILES // 2, marks=pytest.mark.long),
         ("deletion", FILES - 1),
-        ("deletion", FILES + FILES // 2),
+        pytest.param("deletion", FILES + FILES // 2, marks=pytest.mark.long),
     ],
 )
 def test_a_publish_killed_between_moves_is_finished(bucket: Bucket, step: str, number: int) -> None:

@@ -13,6 +13,8 @@ from tests.contract.test_state_store_races import (  # noqa: F401 - these very t
 )
 from tests.integration.places import PLACES, open_place
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(params=PLACES)
 def place(request, monkeypatch):

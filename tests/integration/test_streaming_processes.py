@@ -124,6 +124,7 @@ def test_a_service_that_is_killed_and_loses_its_checkpoint_has_each_row_once(tmp
     assert len(epochs) == 1 + len(losses)
 
 
+@pytest.mark.long
 def test_a_stream_of_a_query_that_is_killed_and_loses_its_checkpoint_has_each_row_once(
     tmp_path,
 ) -> None:

@@ -6,6 +6,7 @@ publishing, because all others are the same for plain files.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.jobs import SCHEMA, write_job
+from tests.marks import all_long_but
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import DAY_MS, START_MS, Dataset, late_rows
 from tests.table_readers import FORMATS, files_of, ids, listed_files, rows_of
@@ -76,8 +78,14 @@ def publishing_steps(events) -> list[int]:
     return sorted(chosen)
 
 
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    all_long_but(
+        itertools.product(FORMATS, PATHS),
+        ("delta", "a new table"),
+        ("iceberg", "append, with a new column"),
+    ),
+)
 def test_a_publish_killed_at_any_step_is_finished_by_the_next_run(kind, path, tmp_path, kills):
     chosen = PATHS[path]
     settings = {"ms__table__format": kind, **chosen.settings}

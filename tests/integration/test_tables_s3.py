@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from dil.storage import filesystem_for
 from tests.integration.s3_places import Bucket, OrderlyMoto, use
 from tests.integration.s3_tables import BucketTable
 from tests.jobs import ROOT, properties
+from tests.marks import all_long_but
 from tests.servers.http_server import HttpServer
 from tests.servers.meddling_proxy import MeddlingProxy
 from tests.servers.programs import free_port
@@ -86,6 +88,7 @@ def story_of(tmp_path, source, kind, bucket, moto):
 # Runs
 
 
+@pytest.mark.long
 def test_runs_append_to_a_table_that_another_engine_reads(story_of):
     story = story_of()
     for number in (1, 2, 3):
@@ -114,7 +117,11 @@ MODES = {
 }
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("kind", "mode"),
+    all_long_but(itertools.product(FORMATS, MODES), ("delta", PublishMode.MERGE)),
+    indirect=["kind"],
+)
 def test_every_row_is_there_once_after_each_run(mode, story_of):
     story = story_of(**MODES[mode])
     assert story.job().publishing.mode is mode
@@ -125,6 +132,7 @@ def test_every_row_is_there_once_after_each_run(mode, story_of):
         assert set(before) < set(story.table.stored())  # for readers of earlier versions
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("units", [("a/b", "x=y%"), ("a c", "ü+")])
 def test_rows_are_kept_apart_by_values_that_need_escapes(units, tmp_path, kind, bucket, moto):
     rows = Dataset.generate(2 * ROWS_PER_DAY, units=units, step_ms=STEP_MS)
@@ -143,6 +151,7 @@ def test_rows_are_kept_apart_by_values_that_need_escapes(units, tmp_path, kind, 
     assert set(story.table.files()) <= set(story.table.stored())
 
 
+@pytest.mark.long
 def test_readers_beside_runs_see_whole_publishes_only(story_of):
     story = story_of(ms__publish__mode="replace")
     story.run(day(1))
@@ -168,6 +177,7 @@ def test_readers_beside_runs_see_whole_publishes_only(story_of):
     assert sizes == sorted(sizes)
 
 
+@pytest.mark.long
 def test_two_jobs_append_to_one_table_at_a_time(tmp_path, source, kind, bucket, moto):
     names = ("one", "two", "three")
     changes = {"ms__publish__mode": "append", "state__store__dir": str(tmp_path / "state")}
@@ -199,6 +209,7 @@ def real_clock():
     return time.time_ns() // 1_000_000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fields", ["", "unit"])
 def test_small_files_are_put_together_and_a_vacuum_deletes_the_old_ones(fields, story_of):
     story = story_of(ms__publish__mode="append", ms__table__partition__fields=fields)
@@ -240,6 +251,7 @@ def act(story, verb):
         amendments.apply(session, preview)
 
 
+@pytest.mark.long
 def test_files_that_an_operator_withdraws_leave_the_table_and_come_back_by_undo(story_of):
     story = story_of()
     story.run(day(3))
@@ -253,6 +265,7 @@ def test_files_that_an_operator_withdraws_leave_the_table_and_come_back_by_undo(
 # Other writers, and what does not work
 
 
+@pytest.mark.long
 def test_rows_that_another_program_adds_meanwhile_stay(story_of, kind, bucket, moto, monkeypatch):
     story = story_of()
     story.run(day(1))

@@ -23,6 +23,8 @@ from tests.stories import STEP_MS, day, ids_of
 from tests.table_readers import FORMATS
 from tests.torture.kills import KillServer, restore, steps
 
+pytestmark = pytest.mark.long
+
 SERVER = Path(__file__).parents[1] / "torture" / "compact_kill_server.py"
 # The short form kills at this many steps of each path; the long form (make torture) at all.
 KILLS = int(os.environ.get("DIL_KILLS", "2"))

@@ -19,6 +19,7 @@ from dil.run.options import RunOptions
 from dil.state import open_store
 from dil.storage import LocalFilesystem
 from tests.jobs import write_job
+from tests.marks import some_long
 from tests.servers.day_rows import DayRows
 from tests.servers.rows import DAY_MS, START_MS
 from tests.stories import executor
@@ -93,7 +94,7 @@ def source() -> Iterator[DayRows]:
         yield made
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=some_long(KINDS, "duckdb"))
 def warehouse(request, tmp_path):
     with label_warehouse(request.param, tmp_path, request) as made:
         yield made
@@ -123,7 +124,7 @@ def test_a_label_that_is_read_again_with_equal_rows_is_left_as_it_is(
     require_whole(warehouse)
 
 
-@pytest.mark.parametrize("warehouse", ENGINES, indirect=True)
+@pytest.mark.parametrize("warehouse", some_long(ENGINES, "duckdb"), indirect=True)
 def test_a_label_with_one_changed_work_unit_keeps_the_rows_of_the_others(
     warehouse: Warehouse, source: DayRows, tmp_path: Path
 ) -> None:
@@ -146,7 +147,7 @@ def test_a_label_with_one_changed_work_unit_keeps_the_rows_of_the_others(
     require_whole(warehouse)
 
 
-@pytest.mark.parametrize("warehouse", ENGINES, indirect=True)
+@pytest.mark.parametrize("warehouse", some_long(ENGINES, "duckdb"), indirect=True)
 def test_labels_that_no_run_was_there_for_are_listed_as_skipped(
     warehouse: Warehouse, source: DayRows, tmp_path: Path
 ) -> None:

@@ -21,6 +21,7 @@ from dil.publishing.timeseries.registry import LabelState
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions
 from dil.testing.in_process import InProcessExecutor
+from tests.marks import all_long_but, some_long
 from tests.servers.rows import DAY_MS, START_MS
 from tests.timeseries import (
     DAYS,
@@ -39,7 +40,7 @@ from tests.warehouses import ENGINES, Warehouse, new_warehouse
 EXAMPLES = Path(__file__).parents[2] / "conf/examples"
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=some_long(KINDS, "duckdb"))
 def warehouse(request, tmp_path):
     with label_warehouse(request.param, tmp_path, request) as made:
         yield made
@@ -103,7 +104,7 @@ def test_labels_past_their_time_go_with_the_next_commit_and_stay_away(warehouse,
     require_whole(warehouse)
 
 
-@pytest.mark.parametrize("warehouse", ENGINES, indirect=True)
+@pytest.mark.parametrize("warehouse", some_long(ENGINES, "duckdb"), indirect=True)
 def test_a_label_that_was_reopened_is_kept_as_long_again_from_when_it_was_loaded(
     warehouse, tmp_path
 ):
@@ -136,7 +137,7 @@ def test_labels_without_rows_are_dropped_without_a_commit(warehouse, tmp_path):
 
 
 @pytest.mark.parametrize("state", list(LabelState))
-@pytest.mark.parametrize("warehouse", ENGINES, indirect=True)
+@pytest.mark.parametrize("warehouse", some_long(ENGINES, "mysql", "duckdb"), indirect=True)
 def test_a_label_of_each_state_is_loaded_again_unless_it_is_shut(warehouse, tmp_path, state):
     series, access = Series(warehouse, tmp_path), None
     series.publish((DAYS[0], "a", table(1)))
@@ -153,6 +154,7 @@ def test_a_label_of_each_state_is_loaded_again_unless_it_is_shut(warehouse, tmp_
     require_whole(warehouse)
 
 
+@pytest.mark.parametrize("warehouse", all_long_but(KINDS, "postgresql", "sqlite"), indirect=True)
 def test_the_oldest_labels_share_a_table_where_there_are_too_many(warehouse, tmp_path):
     series = Series(warehouse, tmp_path, max_partitions=3)
     for number in range(5):
@@ -228,7 +230,7 @@ def test_more_labels_than_sqlite_reads_in_one_view_can_come_in_one_commit(tmp_pa
         assert len(tables(warehouse)) < 400
 
 
-@pytest.mark.parametrize("warehouse", ENGINES, indirect=True)
+@pytest.mark.parametrize("warehouse", some_long(ENGINES, "duckdb"), indirect=True)
 def test_a_table_with_rows_of_its_own_is_no_timeseries(warehouse, tmp_path):
     series = Series(warehouse, tmp_path)
     series.publish((DAYS[0], "a", table(1)))
@@ -315,7 +317,7 @@ def test_labels_keep_columns_that_the_database_computes(engine, tmp_path, reques
         assert series.rows("id, twice", "_timelabel, id") == [(2, 4), (3, 6), (4, 8), (4, 8)]
 
 
-@pytest.mark.parametrize("kind", ["postgresql", "mysql", "native"])
+@pytest.mark.parametrize("kind", some_long(["postgresql", "mysql", "native"], "mysql", "native"))
 def test_a_reader_sees_all_labels_of_a_commit_or_none(kind, tmp_path, request):
     with label_warehouse(kind, tmp_path, request) as warehouse:
         series = Series(warehouse, tmp_path)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.jobs import write_job
+from tests.marks import all_long_but
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import DAY_MS, START_MS, Dataset, late_rows
 from tests.timeseries import (
@@ -57,17 +58,14 @@ def statements(events: list[str]) -> list[int]:
     ]
 
 
-def _case(kind: str, path: str):
-    # Which others are long, tests/conftest.py tells.
-    marks = [pytest.mark.long] if (kind, path) == ("native", "compacted") else []
-    return pytest.param(kind, path, id=f"{kind}-{path}", marks=marks)
-
-
 @pytest.mark.parametrize(
     ("warehouse", "path"),
-    [_case(kind, path) for path in PATHS for kind in KINDS],
+    all_long_but(
+        [(kind, path) for path in PATHS for kind in KINDS],
+        ("sqlite", "tables"),
+    ),
     indirect=["warehouse"],
-)
+)  # fmt: skip
 def test_a_run_killed_at_any_statement_and_run_again_has_the_labels_of_the_source(
     path: str, warehouse: LabelWarehouse, kills: KillServer, tmp_path: Path, request
 ) -> None:

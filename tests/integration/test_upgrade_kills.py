@@ -15,6 +15,7 @@ from dil.spi.state_store import StateStore
 from dil.state.blocks.verification import verify_chain
 from tests.contract.older_stores import KINDS, LATER, OlderStore, older_store
 from tests.contract.state_stores import child
+from tests.marks import some_long
 from tests.torture.kills import steps
 
 # The short form kills at this many steps of each upgrade; the long form (make torture) at all.
@@ -50,7 +51,7 @@ def chain_and_units(store: StateStore) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", some_long(KINDS, "postgresql", "mysql"))
 def test_a_killed_upgrade_leaves_the_old_store_or_the_new_one(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

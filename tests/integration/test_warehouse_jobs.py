@@ -17,6 +17,7 @@ from dil.run.options import RunOptions
 from dil.text.warehouse_url import read_warehouse_url
 from tests.integration.dil_processes import dil
 from tests.jobs import DAY_MS, ROOT, write_job
+from tests.marks import some_long
 from tests.servers.day_rows import DayRows
 from tests.servers.rows import START_MS
 from tests.stories import executor
@@ -89,6 +90,7 @@ def test_rows_that_an_operator_lets_be_read_again_are_decided_about(
         assert ids(warehouse) == [1]
 
 
+@pytest.mark.parametrize("warehouse", some_long(ENGINES, "duckdb"), indirect=True)
 def test_a_replace_whose_reading_fails_leaves_the_table_as_it_was(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:
@@ -106,6 +108,7 @@ def test_a_replace_whose_reading_fails_leaves_the_table_as_it_was(
         assert ids(warehouse) == []
 
 
+@pytest.mark.parametrize("warehouse", some_long(ENGINES, "duckdb"), indirect=True)
 def test_an_upsert_tells_how_many_rows_it_inserted_updated_and_deleted(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:
@@ -138,6 +141,7 @@ def test_an_upsert_tells_how_many_rows_it_inserted_updated_and_deleted(
     assert "password" not in second.database
 
 
+@pytest.mark.parametrize("warehouse", some_long(ENGINES, "duckdb"), indirect=True)
 def test_an_upsert_counts_the_rows_that_the_source_has_no_more(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:
@@ -221,6 +225,7 @@ def test_checking_and_planning_load_no_driver_and_no_arrow(tmp_path: Path) -> No
     subprocess.run(done, check=True, cwd=ROOT, stdout=subprocess.PIPE)
 
 
+@pytest.mark.parametrize("warehouse", some_long(ENGINES, "duckdb"), indirect=True)
 def test_each_label_keeps_the_newest_reading_of_a_source_without_times(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:

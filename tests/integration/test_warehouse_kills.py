@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.jobs import write_job
+from tests.marks import all_long_but
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import DAY_MS, START_MS, Dataset, late_rows
 from tests.torture.kills import KillServer, restore, spread, steps
@@ -54,7 +55,11 @@ def loaded_ids(warehouse: Warehouse) -> Counter:
     return Counter(warehouse.rows(f"SELECT unit, id FROM {warehouse.prefix}orders"))
 
 
-@pytest.mark.parametrize(("warehouse", "path"), CASES, indirect=["warehouse"])
+@pytest.mark.parametrize(
+    ("warehouse", "path"),
+    all_long_but(CASES, ("postgresql", "insert"), ("mysql", "upsert"), ("sqlite", "upsert")),
+    indirect=["warehouse"],
+)
 def test_a_run_killed_at_any_step_and_run_again_loads_exactly_the_source(
     path: str, warehouse: Warehouse, kills: KillServer, tmp_path: Path, request
 ) -> None:

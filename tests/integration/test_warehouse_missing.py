@@ -13,6 +13,7 @@ from dil.model.report import RunReport, RunStatus
 from dil.state import open_store
 from dil.state.blocks.verification import verify_chain
 from tests.integration.merge_jobs import SNAPSHOT, STRICT, Shop
+from tests.marks import some_long
 from tests.servers.day_rows import DayRows
 from tests.warehouses import ENGINES, Warehouse, new_warehouse
 
@@ -33,7 +34,7 @@ def source() -> Iterator[DayRows]:
         yield server
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=some_long(ENGINES, "duckdb"))
 def warehouse(request, tmp_path):
     with new_warehouse(request.param, tmp_path, request) as made:
         yield made

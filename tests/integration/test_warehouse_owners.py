@@ -15,6 +15,7 @@ from dil.model.job import PublishMode
 from dil.model.report import RunStatus
 from tests.integration.test_warehouse_jobs import ids, job_of_days, row, run
 from tests.jobs import DAY_MS
+from tests.marks import some_long
 from tests.servers.day_rows import DayRows
 from tests.servers.rows import START_MS
 from tests.warehouses import ENGINES, Loads, Warehouse, new_warehouse
@@ -25,7 +26,7 @@ KEYS = {"extract__primary__key__fields": "id"}
 MISSING = MergeSpec(("id",), deletes_missing=True)
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=some_long(ENGINES, "duckdb"))
 def warehouse(request, tmp_path):
     with new_warehouse(request.param, tmp_path, request) as made:
         yield made
@@ -151,7 +152,7 @@ def test_of_jobs_that_come_at_the_same_moment_one_gets_the_table(
 @pytest.mark.parametrize(
     ("warehouse", "changes"),
     [
-        *((engine, {}) for engine in ENGINES),
+        *some_long([(engine, {}) for engine in ENGINES], ("duckdb", {})),
         ("sqlite", {"ms__publish__mode": "replace"}),
         ("sqlite", {"ms__publish__mode": "merge", **KEYS}),
     ],

@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -139,10 +140,12 @@ class Hdfs:
         place = CACHE / "hdfs" / "formatted"
         if not place.exists():
             self._run(NAME_NODE, "-format", "-nonInteractive")
+            beside = place.with_name(f"{place.name}-{uuid.uuid4().hex}")
+            shutil.move(self.folder / "name", beside)  # maybe from another file system
             try:
-                (self.folder / "name").rename(place)
+                beside.rename(place)
             except OSError:  # another worker came first
-                shutil.rmtree(self.folder / "name")
+                shutil.rmtree(beside)
         return place
 
     def _run(self, *words: str) -> None:

@@ -116,6 +116,7 @@ def session() -> SparkSession:
     """Start a Spark for queries of a few rows."""
     settings = {
         "spark.ui.enabled": "false",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
         "spark.log.level": "ERROR",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",

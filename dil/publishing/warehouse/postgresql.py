@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -80,6 +80,12 @@ WHERE n.nspname = {MARK} AND c.relname = {MARK} AND i.indisunique AND i.indisval
   AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL"""  # noqa: S608 - no value is in it
 
 
+@lru_cache(maxsize=8)
+def _opened(conninfo: str) -> postgresql.AdbcDatabase:
+    """Return the database, one for all steps of a process: they read only built-in types."""
+    return postgresql.AdbcDatabase(conninfo)
+
+
 class PostgresqlDialect(Dialect):
     """Loads by binary COPY, in the transaction of all other statements."""
 
@@ -109,7 +115,7 @@ class PostgresqlDialect(Dialect):
             raise TypeError("the address is the address of a file")
         # Table names include their schemas, so the schema in the address is not searched.
         given = postgresql.arguments(replace(server, schema=""), connect_s=CONNECT_S)
-        return postgresql.AdbcDatabase(postgresql.conninfo(given))
+        return _opened(postgresql.conninfo(given))
 
     def errors(self) -> tuple[type[Exception], ...]:
         """Return the driver manager's root error."""

@@ -12,6 +12,8 @@ from tests.backfills import Backfills, correct, notes_of, source_notes
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day, snapshot, work_unit
 
+pytestmark = pytest.mark.slow
+
 FOUR = "2020-01-05T00:00:00Z"
 DAYS = ("--from", "2020-01-02", "--to", "2020-01-04")
 

@@ -15,6 +15,8 @@ from dil.storage.local import LocalFilesystem
 from tests.servers.http_server import HttpServer
 from tests.stories import ROWS_PER_DAY, Story, day, failing, ids_of, work_unit
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def story(tmp_path: Path, source: HttpServer) -> Story:

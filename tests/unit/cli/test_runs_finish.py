@@ -18,6 +18,8 @@ from tests.killed import KilledError, killed
 from tests.servers.http_server import HttpServer, Reply
 from tests.stories import Story, day, ids_of, work_unit
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def story(tmp_path: Path, source: HttpServer) -> Story:

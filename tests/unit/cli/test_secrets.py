@@ -14,6 +14,8 @@ from dil.config.table import ALIASES
 from dil.errors import ConfigError
 from dil.secrets.authenticated import purpose_of
 
+pytestmark = pytest.mark.slow
+
 LEGACY = "ENC(M6nV+j0lhqZ36RgvuF5TQMyNvBtXmkPl)"
 
 

@@ -19,8 +19,11 @@ from dil.observe import logs
 from dil.observe.report import redacted, report_json, report_text
 from dil.secrets.authenticated import Cost, Encryptor
 from tests.jobs import write_job
+from tests.marks import some_long
 from tests.servers.http_server import HttpServer, Reply
 from tests.stories import Story, day
+
+pytestmark = pytest.mark.slow
 
 CANARIES = [f'c4n/{number:02d}&q"Zk+{number:02d}=<x>' for number in range(30)]
 PARAMETERS, HEADERS, FIELDS = CANARIES[:12], CANARIES[12:18], CANARIES[18:26]
@@ -159,7 +162,7 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("policy", ["full", "successful"])
+@pytest.mark.parametrize("policy", some_long(["full", "successful"], "successful"))
 def test_no_canary_is_in_any_sink(
     tmp_path: Path,
     source: HttpServer,

@@ -29,6 +29,8 @@ from tests.stories import (
     work_unit,
 )
 
+pytestmark = pytest.mark.slow
+
 WINDOWS = {"ms__publish__mode": "window_replace"}
 
 

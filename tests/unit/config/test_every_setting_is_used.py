@@ -15,6 +15,8 @@ from dil.config.table import TABLE
 from dil.model import job as sections
 from dil.model.section import Support, property_name
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 # These only list names, or tell about them.
 TABLES = {ROOT / "dil/config" / name for name in ("table.py", "deprecated.py", "docs.py")}

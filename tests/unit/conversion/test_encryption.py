@@ -12,6 +12,8 @@ from dil.model.settings import SchemaCleansing
 from dil.secrets.authenticated import Encryptor, decrypt
 from tests.unit.conversion.conversion_jobs import convert, derived
 
+pytestmark = pytest.mark.slow
+
 PASSWORDS = ("first", "second")
 
 

@@ -35,6 +35,8 @@ from dil.model.task import CoordinatorAddress
 from dil.secrets import learned
 from dil.spi.coordination import Credential, CredentialSource
 
+pytestmark = pytest.mark.slow
+
 HOST = "127.0.0.1"
 
 

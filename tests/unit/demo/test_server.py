@@ -9,6 +9,8 @@ from feed import epoch_ms, load_flights, visible
 from server import BadRequestError, Query
 from server import Service as Flights
 
+pytestmark = pytest.mark.slow
+
 NOW = "2013-01-12T09:00:00-05:00"
 LATER = "2013-01-15T09:00:00-05:00"
 WINDOW = {"since": "2013-01-10T00:00:00-05:00", "until": "2013-01-11T00:00:00-05:00"}

@@ -19,6 +19,8 @@ from dil.model.schema import ArrayType, Column, MapType, Primitive, RecordType
 from dil.model.settings import SchemaCleansing
 from dil.spi.connector import Response
 
+pytestmark = pytest.mark.slow
+
 REF = ClassRef("m", "c")
 FORMATS = {"parquet": (ParquetExtractor, pq.write_table), "orc": (OrcExtractor, orc.write_table)}
 

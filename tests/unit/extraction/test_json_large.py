@@ -17,6 +17,8 @@ from dil.extraction.json.spool import Span, Spool, SpoolLimits
 from dil.extraction.json.windows import RowWindows
 from dil.model.path import MISSING
 
+pytestmark = pytest.mark.slow
+
 TRAPS = ["},", "{", "],", "[", ",", '\\"', '{"a":', "\\"]
 scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=6) | st.sampled_from(TRAPS)
 values = st.recursive(

@@ -17,6 +17,8 @@ from dil.model.settings import Pagination, Parameter, SessionKeyField
 from dil.spi.connector import ByteSession, Response
 from tests.unit.extraction.clocks import Instant
 
+pytestmark = pytest.mark.slow
+
 OFFSETS = {
     "pagination": Pagination(initial_values=(0, 2)),
     "parameters": (

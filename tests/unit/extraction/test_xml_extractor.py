@@ -14,6 +14,8 @@ from dil.model.schema import ArrayType, Column, MapType, Primitive, RecordType
 from dil.model.settings import SchemaCleansing
 from dil.spi.connector import Response
 
+pytestmark = pytest.mark.slow
+
 REF = ClassRef("m", "c")
 FEED = """<?xml version="1.0"?>
 <feed xmlns="http://a" xmlns:x="http://b">

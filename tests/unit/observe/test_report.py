@@ -149,7 +149,7 @@ def test_nothing_due_says_that_nothing_has_changed() -> None:
     text = report_text(run(RunStatus.NOTHING_DUE, units=UnitCounts()))
 
     assert "NOTHING DUE" in text
-    assert "none is due" in text
+    assert "none; nothing was read, nothing has changed" in text
     assert "ZERO ROWS" not in text
 
 

@@ -32,6 +32,8 @@ from dil.storage import LocalFilesystem
 from tests.servers.rows import DAY_MS, START_MS
 from tests.unit.publishing.published import decided, job, report, staged_file, unit
 
+pytestmark = pytest.mark.slow
+
 NOW = START_MS + 100 * DAY_MS
 files = LocalFilesystem()
 STEPS = ("make_folder", "move", "sync_folders", "put_if_absent", "put", "delete_file")

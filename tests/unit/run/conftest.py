@@ -4,8 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.marks import mark_slow_below
 from tests.servers.http_server import HttpServer
 from tests.stories import Story
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark_slow_below(Path(__file__).parent, items)
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ from dil.state.derived.planning import SliceLimits, plan_query
 from tests.unit.state.derived_store import Store, append_query, counting
 from tests.unit.state.long_chains import JANUARY, ROWS, write_long_chains
 
+pytestmark = pytest.mark.slow
+
 COMMITS = 200_000
 INPUT_BLOCKS = 20_000
 JOINED = COMMITS // INPUT_BLOCKS * ROWS

@@ -31,6 +31,8 @@ from tests.unit.state.file_logs import (
     quick_folder,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:

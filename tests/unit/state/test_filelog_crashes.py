@@ -26,6 +26,8 @@ from tests.unit.state.file_logs import (
     quick_folder,
 )
 
+pytestmark = pytest.mark.slow
+
 COMMITS = 3
 
 

@@ -5,6 +5,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,8 @@ from dil.errors import CommitConflictError
 from dil.state.databases import sql
 from dil.state.filelog.file_log import FileLogDatabase
 from tests.unit.state.file_logs import JOB, InterruptedFilesystem, Log, quick_folder
+
+pytestmark = pytest.mark.slow
 
 WRITERS = 3
 COUNT = "SELECT count(*) FROM committed_run"

@@ -22,6 +22,8 @@ from dil.state.amendments.operations import Selection, forget, import_highs, rew
 from dil.state.blocks.verification import verify_chain
 from dil.state.work_units.signatures import ImportedHigh, parts_of_signature
 
+pytestmark = pytest.mark.slow
+
 NOW = 1_735_689_600_000
 HOUR = 3_600_000
 GRID = {hour * HOUR: (hour + 1) * HOUR for hour in range(100)}

@@ -20,6 +20,8 @@ from dil.state.databases.sqlite_database import SqliteDatabase
 from dil.state.runs.intent_codec import encode_intent
 from dil.state.store.sql_store import SqlStateStore
 
+pytestmark = pytest.mark.slow
+
 GOLDEN = Path(__file__).parents[2] / "golden/state/store-v1.sql"
 NOW = 1_735_689_600_000
 HOUR = 3_600_000

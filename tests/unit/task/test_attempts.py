@@ -28,6 +28,8 @@ from dil.publishing import read_results
 from dil.storage import LocalFilesystem
 from tests.unit.task.scripted import NOW, Desk, Page, Waits, rows, work_unit
 
+pytestmark = pytest.mark.slow
+
 DOWN = TransientSourceError("the source is down")
 GOOD = [Page(rows(1, 2))]
 

@@ -30,6 +30,8 @@ from dil.task.work_unit import run_work_unit
 from tests.unit.task.paged_source import SOURCES, Pages
 from tests.unit.task.scripted import NOW, Desk, rows, work_unit
 
+pytestmark = pytest.mark.slow
+
 DOWN = TransientSourceError("the source is down")
 FILES = LocalFilesystem()
 

@@ -17,6 +17,8 @@ from connectors.hdfs.decompression import decompressed, plain_name
 from dil.errors import SourceContractError
 from dil.model.job import ExpansionSpec
 
+pytestmark = pytest.mark.slow
+
 TEXT = b"".join(b"line %d of some text\n" % number for number in range(40_000))
 
 

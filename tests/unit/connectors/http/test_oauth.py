@@ -27,6 +27,8 @@ from tests.servers.token_server import (
     TokenServer,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def server() -> Iterator[TokenServer]:

@@ -16,6 +16,8 @@ from dil.extraction.preprocessing.compression import Bzip2, Deflate, GunzipProce
 from dil.spi.preprocessor import Preprocessor, PreprocessorContext
 from tests.preprocessing import Dribble, through
 
+pytestmark = pytest.mark.slow
+
 ALL = [GunzipProcessor, Bzip2, Xz, Zstd, Deflate]
 
 
