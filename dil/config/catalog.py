@@ -23,7 +23,7 @@ from dil.model.section import ONE_OF, Scope, Section, Text, prop
 from dil.model.suggestions import quote
 from dil.sections.extraction import ExtractionSection
 from dil.sections.schema import SchemaSection
-from dil.storage.locations import PathError, is_local, local_path
+from dil.storage.locations import PathError, local_path
 
 TYPE = "ms.catalog.type"
 DATABASE, TABLE = "ms.catalog.database", "ms.catalog.table"
@@ -234,7 +234,7 @@ def _metastore(text: str, folder: Path, findings: Findings) -> str:
     except PathError as error:
         findings.problem(METASTORE, f"is {quote(text)}, which {error}", fix)
         return ""
-    if ";" in path or not is_local(path):
+    if ";" in path:
         findings.problem(METASTORE, f"is {quote(text)}, in which no metastore can be kept", fix)
     return path
 

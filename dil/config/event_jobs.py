@@ -34,7 +34,7 @@ class EventParts:
     converters: tuple[ClassRef, ...]
     is_dump: bool
     commits_pages: bool
-    has_folder: bool = True
+    has_folder: bool
 
 
 def job_events(parts: EventParts, values: Properties, findings: Findings) -> EventTimeSpec | None:

@@ -235,7 +235,7 @@ def _check_files(values: Properties, start: str, findings: Findings, *, is_repla
         )
     for other in _REREAD:
         if other in values.explicit:
-            findings.notice(other, f"has no effect: {name} reads each file once")
+            findings.notice(other, f"has no effect: {name} reads each file once", "Leave it out.")
     if is_replaced:
         findings.problem(
             name,

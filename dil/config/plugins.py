@@ -15,7 +15,7 @@ from dil.config.preprocessing import PreprocessingSection, find_preprocessors
 from dil.config.property import properties_of
 from dil.config.read_context import JobReadContext
 from dil.config.sections import at_entry, read_section
-from dil.config.table import PLUGIN_PREFIX
+from dil.config.table import PLUGIN_PREFIX, TABLE
 from dil.config.writers import WRITER, WriterSection, refuse_format
 from dil.errors import PluginError, Problem
 from dil.model.job import ClassRef, Plugins
@@ -129,11 +129,12 @@ def read_plugin_properties(
         if key.startswith(PLUGIN_PREFIX) and key not in known:
             fix = suggestion(key, known) or "No class that this job names declares it."
             findings.problem(key, "is no known property", fix, entry.origin)
-    for name, declared in in_sections.items():
+    for name in (*in_sections, *(name for name in single if name not in TABLE)):
         if not name.startswith(PLUGIN_PREFIX):
-            fix = f"In its section, let it begin with {PLUGIN_PREFIX}"
+            fix = f"Let the class declare it under a name that begins with {PLUGIN_PREFIX}"
             findings.problem(name, "is declared by a class of the job's own", fix)
-        elif declared.required and name not in entries:
+    for name, declared in in_sections.items():
+        if declared.required and name not in entries:
             findings.problem(name, "is required and not set", declared.meaning)
     values = {
         name: _plugin_value(declaration, entries.get(name), around, findings)

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dil.config.dedupe import dedupe_spec
+from dil.config.destinations import DESTINATION
 from dil.config.egress import EgressSection, ProgressSection
 from dil.config.entry import Entry
 from dil.config.event_time import COLUMN
@@ -35,6 +36,7 @@ from dil.config.timelabels import (
 from dil.config.timelabels import COLUMN as LABEL_COLUMN
 from dil.config.watermarks import PlanningSection
 from dil.config.windows import window_spec
+from dil.config.writers import WRITER
 from dil.errors import ConfigError, Origin
 from dil.model.event_time import EventTimeSpec
 from dil.model.job import (
@@ -82,6 +84,7 @@ _LABELS_OF_UNITS = frozenset({SPLIT, CATCHUP, FIRST_RUN, CLOSE})
 _SCHEMAS = frozenset(
     {"ms.output.schema", "ms.source.schema.urn", "ms.target.schema.urn", "ms.schema.cleansing"}
 )
+_OUTPUT_CLASSES = frozenset({DESTINATION, WRITER})
 _MODE_OF_PUBLISHING = "ms.publish.mode"
 _MEANT = {
     QueryMode.APPEND: (PublishMode.APPEND, PublishMode.MERGE),
@@ -121,27 +124,32 @@ class QueryParts:
     around: JobReadContext
     load: LoadInput | None
     sql: Entry | None
-    has_events: bool = False
+    has_events: bool
 
 
 def refuse_source_properties(entries: Mapping[str, Entry], path: str, findings: Findings) -> None:
-    """Report properties of a source in a job whose inputs are datasets.
+    """Report properties of a source, and classes of output, in a job whose inputs are datasets.
 
     A property that the job file only inherits was not meant for this job, and is ignored.
     """
     sections = (*_OF_SOURCES, *built_in_sections("source"), *built_in_sections("http"))
     names = {entry.name for section in sections for entry in properties_of(section)}
     names |= {"source.class"} | _SCHEMAS | _LABELS_OF_UNITS
-    for name in sorted(names - _KEPT):
+    for name in sorted((names - _KEPT) | _OUTPUT_CLASSES):
         entry = entries.get(name)
         if entry is not None and _is_own(entry.origin, path):
-            what = f"has no effect with {INPUTS}: the job reads datasets, and no source"
+            why = "the job reads datasets, and no source"
+            if name in _OUTPUT_CLASSES:
+                why = "built-in classes write and publish the rows of a query"
+            what = f"has no effect with {INPUTS}: {why}"
             findings.problem(name, what, _advice(name), entry.origin)
 
 
 def _advice(name: str) -> str:
     if name in _SCHEMAS:
         return "Leave it out: the query names the columns, and CAST their types."
+    if name in _OUTPUT_CLASSES:
+        return "Leave it out: publish files, a table, or rows of a database (ms.warehouse.url)."
     if name in _LABELS_OF_UNITS:
         return f"Leave it out: rows of a query have the labels of {LABEL_COLUMN}."
     return f"Leave it out, or leave {INPUTS} out to read a source."
@@ -196,7 +204,7 @@ def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> Que
         )
     if windows is None:
         text, function, code = _query(section, parts, values, findings)
-        places = tuple(_places(text, section, parts))
+        places = tuple(_places(text, section, parts)) if text else ()
     else:
         places = ()
         text, function, code = windows.query(section.inputs[0].view), None, ""
@@ -300,7 +308,7 @@ def _places(text: str, section: QuerySection, parts: QueryParts) -> Iterator[tup
         path = local_path(section.file, parts.path.resolve().parent)
         starts = [0, *(found.end() for found in re.finditer("\n", text))]
         yield from ((start, f"{path}:{number}") for number, start in enumerate(starts, 1))
-    elif section.sql and parts.sql is not None:
+    elif parts.sql is not None:
         starts = [0, *parts.sql.breaks]
         yield from ((start, str(parts.sql.origin_at(start))) for start in starts)
 
@@ -355,7 +363,11 @@ def _code_of(function: ClassRef, findings: Findings) -> str:
         )
         return ""
     content = Path(found.origin).read_bytes()
-    names = list(_functions(content))
+    try:
+        names = list(_functions(ast.parse(content, found.origin)))
+    except (SyntaxError, ValueError) as error:
+        findings.problem(FUNCTION, f'is "{function}", which is no Python: {error}', "Correct it.")
+        return ""
     if function.qualname not in names:
         findings.problem(
             FUNCTION,
@@ -365,13 +377,9 @@ def _code_of(function: ClassRef, findings: Findings) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _functions(content: bytes) -> Iterator[str]:
+def _functions(module: ast.Module) -> Iterator[str]:
     """Yield the names that a module defines at its top level, as far as its text shows."""
-    try:
-        body = ast.parse(content).body
-    except (SyntaxError, ValueError):
-        return
-    for node in body:
+    for node in module.body:
         if isinstance(node, ast.FunctionDef):
             yield node.name
         elif isinstance(node, ast.Import | ast.ImportFrom):

@@ -303,11 +303,12 @@ def check_paging(values: Properties, plugins: Plugins, findings: Findings) -> No
     if not findings.is_sound(PAGES, PARAMETERS, SESSION, SECONDARY):
         return
     paging = values.section(PagingSection)
-    _check_values(values, paging.pagination, findings)
-    _check_session(values, paging, findings)
-    _check_ends(paging, findings)
     if values.section(SecondarySection).has_payload:
         _check_payload(paging.pagination, findings)
+    else:
+        _check_values(values, paging.pagination, findings)
+    _check_session(values, paging, findings)
+    _check_ends(paging, findings)
     if progress_key(values):
         _check_progress(values, paging, plugins, findings)
 

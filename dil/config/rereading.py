@@ -40,7 +40,7 @@ class Parts:
     planning: PlanningSpec
     publishing: PublishingSpec
     state: StateSpec
-    is_dump: bool = False
+    is_dump: bool
 
     @property
     def appends(self) -> bool:
@@ -54,7 +54,7 @@ def check_rereading(parts: Parts, values: Properties, findings: Findings) -> Non
         return
     _check_missing(parts.planning, values, findings)
     _check_versions(parts, findings)
-    if parts.planning.grace_range_ms[1] > 0 and parts.appends:
+    if parts.planning.grace_range_ms[1] > 0 and parts.appends and not parts.planning.once:
         is_fixed = parts.planning.grace.mode is GraceMode.FIXED
         findings.notice(
             _period_key(values, "ms.grace.period") if is_fixed else "ms.grace.mode",

@@ -10,6 +10,7 @@ from annotated_types import Ge
 
 from dil.config.findings import Findings
 from dil.config.identity import JobSection
+from dil.config.merging import MISSING
 from dil.config.read_context import path_of
 from dil.config.values import ValueProblem, duration_ms
 from dil.model.job import PlanningSpec, PublishingSpec, PublishMode, QueryMode, StateSpec
@@ -169,9 +170,8 @@ def stream_spec(
          "each micro-batch would replace the dataset, which only a run of all work units can",
          f"Set ms.publish.mode=append, merge or window_replace, or {MODE}=none."),
         (publishing.merge is not None and publishing.merge.deletes_missing,
-         "ms.merge.deletes deletes rows that a run does not find, and a micro-batch finds only a "
-         "part",
-         f"Leave ms.merge.deletes out, or set {MODE}=none."),
+         f"{MISSING} deletes rows that a run does not find, and a micro-batch finds only a part",
+         f"Leave {MISSING} out, or set {MODE}=none."),
         (parts.query is not None and section.mode == "ingest",
          f"the job has {INPUTS}, and no source to ingest",
          f"Set {MODE}=stateful: its micro-batches take the new rows of the inputs."),

@@ -115,14 +115,18 @@ def table_spec(values: Properties, folder: Path, place: str, findings: Findings)
 
 
 def refuse_table_of_dumps(values: Properties, findings: Findings) -> None:
-    """Refuse a table for files that are dumped as they are."""
+    """Refuse a table of files or of a database for files that are dumped as they are."""
     word = values.section(TablesSection).format
-    if word is not TableFormat.FILES:
-        findings.problem(
-            FORMAT,
-            f'is "{word}", and this job dumps files as they are',
-            "Leave it out, or read the files with another ms.extractor.class.",
-        )
+    for key, what, is_set in (
+        (FORMAT, f'is "{word}"', word is not TableFormat.FILES),
+        (URL, "is set", values.section(WarehouseSection).url is not None),
+    ):
+        if is_set:
+            findings.problem(
+                key,
+                f"{what}, and this job dumps files as they are",
+                "Leave it out, or read the files with another ms.extractor.class.",
+            )
 
 
 def _check(word: TableFormat, values: Properties, findings: Findings) -> None:
@@ -155,7 +159,7 @@ def _check_namespace(values: Properties, findings: Findings) -> None:
 def _catalog(values: Properties, folder: Path, findings: Findings) -> SecretUrl | None:
     """Return the catalog's URI; no finding shows it, because it may hold a password."""
     given = values.section(TablesSection).catalog_uri
-    if not given:
+    if given is None:
         return _default_catalog(values, folder, findings)
     uri = given.reveal().strip()
     if _SERVERS.fullmatch(uri):

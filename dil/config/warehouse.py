@@ -94,7 +94,7 @@ def warehouse_section(values: Properties, folder: Path, findings: Findings) -> W
     No finding shows the URL: it may hold a password.
     """
     section = values.section(WarehouseSection)
-    if not section.url:
+    if section.url is None:
         _note_unused(values, findings)
         return None
     address = _address(section, folder, findings)
@@ -127,7 +127,7 @@ def _address(
 
     url, user, password = section.url, section.user, section.password
     try:
-        found = read_warehouse_url(url.reveal() if url else "")
+        found = read_warehouse_url("" if url is None else url.reveal())
     except DatabaseUrlError as error:
         findings.problem(URL, error.what, error.fix)
         return None
@@ -171,8 +171,6 @@ def _check_names(engine: str, schema: str, table: str, findings: Findings) -> No
 def _note_unused(values: Properties, findings: Findings) -> None:
     """Note the properties that have no effect without a database."""
     section = values.section(WarehouseSection)
-    if section.url is not None:
-        return
     given = {USER: section.user, PASSWORD: section.password, OPERATION: section.operation}
     for name, value in given.items():
         if name in values.explicit and value is not None:

@@ -176,8 +176,6 @@ def _late_of_groups(
     known: pa.Table, fresh: pa.Table, identity: Identity, largest_before: int
 ) -> Histogram:
     """Return the histogram of new rows, found by the number of equal rows on both sides."""
-    if not fresh.num_rows:
-        return Histogram()
     columns = _identifying(fresh)
     times = pa.nulls(known.num_rows, pa.int64())
     table = pa.concat_tables(

@@ -157,7 +157,7 @@ def labels_of(spec: PlanningSpec, now_ms: int) -> Callable[[Interval], str] | No
 def partition_from(spec: PlanningSpec, start: int, limit: int, *, now_ms: int) -> int | None:
     """Return the end of the partition that starts at ``start``, at most ``limit`` (epoch ms UTC).
 
-    The result is None if the job has no partitions there. ``start`` is assumed to be a boundary of
+    The result is None if no sub-range has time there. ``start`` is assumed to be a boundary of
     the job's grid, unless a part that timelabels split off begins there.
     """
     zone = _instant(spec.start, WATERMARK_KEY, spec.zone, now_ms=now_ms, end=False).zone
@@ -175,8 +175,6 @@ def partition_from(spec: PlanningSpec, start: int, limit: int, *, now_ms: int) -
         if not found:
             return None
         word, last = found[0][0], min(limit, found[0][2])
-    if word == "none" and windows is None:
-        return None
     ends = _cut(word, Instant(start, zone), last, partial=True)[1]
     return ends[0] if ends else None
 

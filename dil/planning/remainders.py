@@ -24,6 +24,7 @@ _WIDEST_MS = {
     "yearly": 367 * DAY_MS,
     "composite": 367 * DAY_MS,
 }
+_ANY_MS = 10_000 * 367 * DAY_MS
 
 
 def remainders_past_backfill(
@@ -46,16 +47,18 @@ def remainders_past_backfill(
     return tuple(
         remainder
         for key, top in tops.items()
-        for record in _newest(history, key, top.high, _widest(spec.partition, windows))
+        for record in _newest(history, key, top.high, _widest(spec, windows))
         if record.signature not in planned
         for remainder in _remainder(spec, plan.now, record, top)
     )
 
 
-def _widest(word: str, windows: Windows | None) -> Callable[[int], int]:
+def _widest(spec: PlanningSpec, windows: Windows | None) -> Callable[[int], int]:
     """Return a function: given a partition's end, it returns the greatest possible length in ms."""
     if windows is None:
-        return lambda _: _WIDEST_MS[word]
+        is_any = any(word.lower() == "none" for word, _, _ in spec.composite)
+        longest = _ANY_MS if is_any else _WIDEST_MS[spec.partition]
+        return lambda _: longest
     return lambda end: end - windows.at(end - 1).low
 
 

@@ -106,6 +106,8 @@ def test_a_job_that_no_catalog_could_show_is_refused(tmp_path, changes, key, wha
         ({"type": "hive", "hive__metastore": "thrift://hive"}, METASTORE, "no host and port"),
         ({"type": "hive", "hive__metastore": "thrift://a:x"}, METASTORE, "no host and port"),
         ({"type": "hive", "hive__metastore": "thrift://a:1, thrift://b:1"}, METASTORE, "no host"),
+        ({"type": "hive", "hive__metastore": "a;b"}, METASTORE, "no metastore can be kept"),
+        ({"type": "hive", "hive__metastore": "s3://lake/metastore"}, METASTORE, "on this machine"),
         ({"type": "glue", "glue__region": "eucentral1"}, "ms.catalog.glue.region", "no region"),
     ],
 )
@@ -113,6 +115,12 @@ def test_an_address_that_nobody_could_have_is_refused(tmp_path, changes, key, wh
     ((found, told, _),) = problems(tmp_path, **{f"ms__catalog__{k}": v for k, v in changes.items()})
     assert found == key
     assert what in told
+
+
+def test_a_package_that_is_not_installed_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("dil.config.catalog.find_spec", lambda _name: None)
+    (found,) = problems(tmp_path, ms__catalog__type="glue")
+    assert found[2] == "Install it: pip install 'dil-spark[glue]'"
 
 
 def test_a_service_of_ones_own_may_have_any_region(tmp_path):

@@ -119,6 +119,11 @@ def test_a_new_column_that_cannot_hold_rows_is_refused(job_file, kind):
     assert '"X"' in found.what
 
 
+def test_a_target_that_cannot_be_read_is_not_called_missing_as_well(job_file):
+    (found,) = job_file.problems(normaliser("[{", "a", "b"))
+    assert (found.key, found.what) == (TARGET, "has brackets that never balance")
+
+
 def test_without_a_schema_of_the_rows_the_run_checks_the_target(job_file):
     job_file.load(normaliser(schema("a", "b")))
 
@@ -187,6 +192,14 @@ def test_an_error_column_that_no_row_can_have_is_refused(job_file, given):
     assert found.fix == 'Did you mean "eror"?'
 
 
+@pytest.mark.parametrize("counted", ["error", "error.code"])
+def test_an_error_column_of_the_schema_is_counted(job_file, counted):
+    attributes = json.dumps({"threshold": 5, "errorColumn": counted})
+    job = {CLASSES: VALIDATION, "ms.validation.attributes": attributes}
+    loaded = job_file.load({**job, "ms.output.schema": schema("id", "error")}).job
+    assert loaded.properties["ms.validation.attributes"].error_column == counted
+
+
 TOKEN = column("token", isNullable=False)
 
 
@@ -225,6 +238,9 @@ def test_what_cannot_be_encrypted_is_told_before_the_run(job_file, path, given, 
 def test_paths_are_looked_up_by_their_cleansed_names(job_file):
     given = schema(column("_token", isNullable=False))
     job_file.load(encrypting(job_file, "$token", given=given))
+    uncleansed = {"ms.schema.cleansing": '{"enabled": "false"}'}
+    (found,) = job_file.problems(encrypting(job_file, "$token", given=given, **uncleansed))
+    assert "is not in ms.output.schema" in found.what
 
 
 @pytest.mark.parametrize("paths", [[""], [5], ["a..b"], ["a", "a.b"]])

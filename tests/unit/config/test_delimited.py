@@ -36,6 +36,11 @@ def test_a_character_is_trimmed_and_may_be_its_code(job_file, text, character):
     assert csv(job_file, f'{{"fieldSeparator":"{text}"}}').field_separator == character
 
 
+def test_an_old_key_alone_is_a_member(job_file):
+    job = job_file.load({"ms.csv.separator": ";"}).job
+    assert job.extraction.csv.settings.field_separator == ";"
+
+
 def test_quote_and_escape_may_be_switched_off(job_file):
     found = csv(job_file, '{"quoteCharacter":"u0000","escapeCharacter":""}')
     assert (found.quote_character, found.escape_character) == ("", "")
@@ -117,6 +122,28 @@ def test_a_projection_needs_one_cell_for_each_column_of_the_schema(job_file):
 def test_a_projection_without_a_schema_is_noted(job_file):
     ((key, _),) = checked(job_file, {"ms.csv": '{"columnProjection":"0,1"}'})
     assert key == "ms.csv"
+
+
+ORDER = "converter.csv_to_json.custom_order"
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("1,x", "no whole number"),
+        ("1,2", "names the cell 2"),
+        ("0", "has 1 numbers, and ms.output.schema has 2 columns"),
+    ],
+)
+def test_an_order_of_cells_has_a_cell_for_each_column(job_file, text, what):
+    job = {"ms.extractor.class": "csv", "ms.output.schema": SCHEMA}
+    assert job_file.load({**job, ORDER: "1,-1"}).job.extraction.csv.order == (1, -1)
+    found = job_file.problems({**job, ORDER: text})
+    assert (found[0].key, what in found[0].what) == (ORDER, True)
+
+
+def test_an_order_of_cells_has_no_effect_without_a_schema(job_file):
+    assert job_file.notices({"ms.extractor.class": "csv", ORDER: "1,0"}) == [ORDER]
 
 
 def test_a_nested_column_is_an_error_for_csv_only(job_file):

@@ -52,6 +52,14 @@ def test_resume_keeps_progress_after_every_row(job_file: JobFile) -> None:
     assert job_file.load({**SENDING, "ms.egress.resume": "true"}).job.running.page_commit_s == 0
 
 
+def test_paging_of_rows_to_send_is_to_be_left_out(job_file: JobFile) -> None:
+    paging = '{"initialvalues":[0,100],"stopOnShortPage":true}'
+    loaded = job_file.load({**SENDING, "ms.pagination": paging})
+    told = [(each.what, each.fix) for each in loaded.notices if each.key == "ms.pagination"]
+    one_each = "ms.secondary.input has rows to send, one in each request"
+    assert told == [(f"has no effect: {one_each}", "Remove it.")]
+
+
 def test_a_batch_needs_a_member_of_the_body(job_file: JobFile) -> None:
     (found,) = job_file.problems({**SENDING, "ms.egress.batch.rows": "2"})
     assert found.key == "ms.egress.batch.rows"

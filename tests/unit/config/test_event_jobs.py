@@ -59,6 +59,30 @@ def test_what_is_not_there_yet_is_refused_with_what_to_use(job_file, more, key, 
     assert any(said in fix for fix in fixes)
 
 
+def test_late_rows_go_beside_a_dataset_that_has_a_folder_of_its_own(job_file):
+    beside = {**BOUNDED, "ms.late.action": "side_table"}
+    assert job_file.load(beside).job.events.late_action == "side_table"
+    shared = {**beside, "data.publisher.appendExtractToFinalDir": "false"}
+    (found,) = job_file.problems(shared)
+    assert found.key == "ms.late.action"
+    assert "Set writer.file.path.type=namespace_table" in found.fix
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("ms.event.delay", '{"eu": true}'),
+        ("ms.event.delay", '{"eu": null}'),
+        ("ms.event.adaptive", '{"quantile": "most"}'),
+        ("ms.event.adaptive", '{"window": true}'),
+    ],
+)
+def test_a_member_that_is_no_number_is_named_with_what_to_write(job_file, key, text):
+    (found,) = job_file.problems({**BOUNDED, key: text})
+    assert found.key == key
+    assert found.fix.startswith("Write ")
+
+
 def test_defaults_of_event_time_change_no_digest_and_the_column_does(job_file):
     plain = job_file.load().job
     defaults = {"ms.event.watermark": "none", "ms.event.null": "keep", "ms.late.lag": "0"}

@@ -139,5 +139,6 @@ def test_properties_of_a_jobs_own_classes_are_explained_and_found():
     assert "test_explaining:Bills" in str(found)
     assert "1234" not in str(elsewhere("ms.x.bills.pin", [Bills]))
     assert [each.name for each in search("bills kept", [Bills])] == ["ms.x.bills.region"]
+    assert elsewhere("job.name", [Bills]) is None
     with pytest.raises(ConfigError, match="--job JOB"):
         elsewhere("ms.x.bills.region")

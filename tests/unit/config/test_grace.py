@@ -81,6 +81,13 @@ def test_a_measured_grace_period_needs_an_event_column_and_state(job_file):
     assert job_file.load(AUTO).job.planning.grace.mode is GraceMode.AUTO
 
 
+def test_rows_of_a_database_are_not_compared_so_the_configured_period_is_used(job_file):
+    loads = {"ms.warehouse.url": "sqlite:///w.db", "ms.publish.mode": "window_replace"}
+    (notice,) = (each for each in job_file.load({**AUTO, **loads}).notices if "auto" in each.what)
+    assert notice.key == "ms.grace.mode"
+    assert "the configured grace period is used" in notice.what
+
+
 def test_rows_that_are_read_again_and_kept_twice_are_a_notice_in_every_mode(job_file):
     append = {**AUTO, "ms.publish.mode": "append", "ms.grace.max": "P3D"}
     assert "ms.grace.mode" in [each.key for each in job_file.load(append).notices]

@@ -78,6 +78,7 @@ def test_a_destination_sees_its_own_properties_alone(job_file, shelf):
     assert own.properties.section(SourceSection).password != Secret("s3cret")
     assert job.writing.format is OutputFormat.PARQUET
     assert not job.publishing.keeps_files
+    assert job.publishing.place_key == "ms.destination.class"
 
 
 def test_tasks_get_no_secret_of_a_destination(job_file, shelf):
@@ -154,6 +155,31 @@ def test_another_class_than_before_is_another_configuration(job_file, shelf):
             "ms.publish.mode",
             "append, merge",
         ),
+        (
+            {"ms.destination.class": "{}.Shelf", "ms.warehouse.url": "sqlite:///w.db"},
+            "ms.warehouse.url",
+            "Rows go to one place",
+        ),
+        (
+            {
+                "ms.destination.class": "{}.Shelf",
+                "ms.publish.mode": "append",
+                "ms.output.file.per.work.unit": "false",
+            },
+            "ms.output.file.per.work.unit",
+            "to a destination of the job's own",
+        ),
+        (
+            {
+                "ms.destination.class": "{}.Shelf",
+                "ms.extractor.class": "filedump",
+                "ms.extractor.target.file.name": "x",
+            },
+            "ms.destination.class",
+            "this job dumps files as they are",
+        ),
+        ({"ms.destination.class": "Delta"}, "ms.destination.class", "Set ms.table.format=delta"),
+        ({"ms.destination.class": "mysql"}, "ms.destination.class", "Set ms.warehouse.url"),
     ],
 )
 def test_what_does_not_go_together_is_refused(job_file, shelf, more, key, words):

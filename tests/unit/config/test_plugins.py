@@ -36,6 +36,42 @@ class NoConnector:
 """
 
 
+UNPREFIXED = """
+from dataclasses import dataclass
+from dil.model.section import Section as Base, Text, prop
+from dil.spi.connector import Connector, PluginProperty
+
+@dataclass(frozen=True, slots=True)
+class Pages(Base):
+    size: Text = prop("shop.size", "Page size.", default="10")
+
+class Section(Connector):
+    sections = (Pages,)
+
+    def open(self, context):
+        raise NotImplementedError
+
+class Single(Section):
+    sections = ()
+    properties = (PluginProperty("shop.size", "Page size."),)
+"""
+
+PREPROCESSOR = """
+from dil.spi.preprocessor import Preprocessor
+
+class Shift(Preprocessor):
+    parameters = {"by": "Steps to shift."}
+
+    @classmethod
+    def check(cls, parameters):
+        if "by" not in parameters:
+            yield "by is missing"
+
+    def process(self, stream):
+        return stream
+"""
+
+
 @pytest.fixture
 def shop(job_file, monkeypatch):
     """A module of the user's beside the job file."""
@@ -101,6 +137,28 @@ def test_a_class_in_the_plugin_path_is_found(job_file, shop):
 def test_the_properties_of_a_class_are_checked_like_our_own(job_file, shop, properties, key):
     found = job_file.problems({"source.class": f"{shop}:Shop", **properties})
     assert [problem.key for problem in found] == [key]
+
+
+@pytest.mark.parametrize("declared", ["Section", "Single"])
+def test_a_name_under_which_no_job_can_set_a_property_is_refused(job_file, monkeypatch, declared):
+    name = "unprefixed_of_test_plugins"
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    (job_file.folder / f"{name}.py").write_text(UNPREFIXED)
+    (found,) = job_file.problems({"source.class": f"{name}:{declared}"})
+    assert (found.key, "ms.x." in found.fix) == ("shop.size", True)
+
+
+def test_a_preprocessor_of_the_users_checks_its_parameters(job_file, monkeypatch):
+    name = "preprocessor_of_test_plugins"
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    (job_file.folder / f"{name}.py").write_text(PREPROCESSOR)
+    given = {"ms.extract.preprocessors": f"{name}:Shift"}
+    (found,) = job_file.problems(given)
+    assert found.key == "ms.extract.preprocessor.parameters"
+    assert (found.what, found.fix) == (f'"{name}:Shift": by is missing', "by: Steps to shift.")
+    parameters = {"ms.extract.preprocessor.parameters": f'{{"{name}:Shift": {{"by": 3}}}}'}
+    (spec,) = job_file.load({**given, **parameters}).job.extraction.preprocessors
+    assert (spec.filter, spec.parameters) == (ClassRef(name, "Shift"), {"by": "3"})
 
 
 def test_properties_of_no_class_are_unknown(job_file):

@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
+import json
+import sys
+
 import pytest
 
 from dil import config
 from dil.errors import ConfigError
 from dil.model.job import PublishMode, QueryMode
-from tests.derived import Lake
+from tests.derived import SCHEMA, Lake
 
+OWN = """
+from dil.model.job import PublishMode
+from dil.spi.destination import Destination
+from dil.spi.writer import FileWriter
+
+class Shelf(Destination):
+    modes = frozenset({PublishMode.APPEND})
+
+    def uri(self, path): return "shelf:" + path
+    def has_landed(self, intent): return False
+    def carry_out(self, intent): pass
+
+class Lines(FileWriter):
+    extension = "lines"
+
+    def write(self, batch): pass
+    def close(self): pass
+"""
+DEDUPE = {
+    "ms__dedupe__keys": "id",
+    "ms__dedupe__column": "amount",
+    "ms__dedupe__within": "PT1M",
+}
+ENCRYPTED = {"ms__encryption__fields": '["id"]', "encrypt__key__loc": "key"}
 BIG = "SELECT id, amount FROM orders WHERE amount >= 50"
 
 
@@ -97,10 +124,129 @@ def test_all_that_is_wrong_is_said_at_once_with_its_line(lake):
             },
             'names the view "a" more than once',
         ),
+        (
+            {"ms__query__inputs": '[{"job": "s3://a/b.conf", "as": "a"}]'},
+            "[0].job is on s3:, but must be on this machine",
+        ),
+        (
+            {"ms__query__inputs": '[{"job": "orders.conf", "as": "a", "closed": true}]'},
+            "which closes no timelabels",
+        ),
+        (
+            {"ms__timelabel__close": "auto"},
+            "rows of a query have the labels of ms.timelabel.column",
+        ),
+        (
+            {"ms__timelabel__schedule": "@daily"},
+            "ms.timelabel.column is not set, and rows of a query have no other time",
+        ),
+        ({"ms__dedupe__column": "amount"}, "ms.dedupe.column has no effect without ms.dedupe.keys"),
+        ({"ms__dedupe__keys": "id"}, "ms.dedupe.keys is set, and ms.dedupe.column is not"),
+        (
+            {
+                **DEDUPE,
+                "ms__publish__mode": "merge",
+                "extract__primary__key__fields": "id",
+            },
+            "does not go with ms.publish.mode=merge, which has keys of its own",
+        ),
+        (
+            {**DEDUPE, "ms__warehouse__url": "sqlite:///w.db", "writer__file__path__type": ""},
+            "looks for earlier rows among published files, and ms.warehouse.url publishes",
+        ),
+        ({**DEDUPE, **ENCRYPTED}, 'names "id", which ms.encryption.fields encrypts'),
+        ({"ms__destination__class": "own:Shelf"}, "built-in classes write and publish the rows"),
+        ({"ms__writer__class": "own:Lines"}, "built-in classes write and publish the rows"),
+        ({"ms__target__schema__urn": "x"}, "the query names the columns, and CAST their types"),
+        (
+            {"ms__stream__mode": "stateful", "ms__query__mode": "full"},
+            "ms.query.mode=full: each micro-batch would rebuild the dataset",
+        ),
+        (
+            {"ms__stream__mode": "stateful", "ms__query__wait": "PT1M"},
+            "ms.query.wait has no effect in a stream",
+        ),
+        (
+            {"ms__stream__mode": "stateful", "ms__stream__max__rows": "3"},
+            "Set ms.query.input.max.blocks or ms.query.input.max.rows",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_refused(lake, changes, what):
+    (lake.folder / "key").write_text("master\n")
     assert what in problems(lake.derive("big", BIG, **changes))
+
+
+@pytest.mark.parametrize(
+    ("store", "what"),
+    [
+        ({"type": "sqlite"}, "[0].state.store has no dir"),
+        ({"type": "sqlite", "dir": "s3://x/y"}, "state.store.type=sqlite needs a folder of this"),
+        ({"type": "postgresql"}, "[0]: state.store.db.url is needed"),
+        (
+            {"type": "postgresql", "url": "env:NONE"},
+            "[0].state.store.url names the environment variable NONE, which is not set",
+        ),
+    ],
+)
+def test_an_input_of_a_state_store_that_cannot_be_opened_is_refused(lake, store, what):
+    read = [{"dataset": "orders", "as": "orders", "state.store": store}]
+    assert what in problems(lake.derive("big", BIG, ms__query__inputs=json.dumps(read)))
+
+
+@pytest.mark.parametrize(
+    ("of_input", "what"),
+    [
+        (
+            {"ms.extractor.class": "filedump", "ms.extractor.target.file.name": "{{name}}"},
+            "which publishes files as they are, and not rows",
+        ),
+        ({"state.store.enabled": "false"}, "keeps no state, so no query knows which rows are new"),
+        (
+            {
+                "ms.destination.class": "own:Shelf",
+                "ms.publish.mode": "append",
+                "writer.output.format": "",
+                "writer.file.path.type": "",
+            },
+            "publishes by own:Shelf, and not into files",
+        ),
+        (
+            {"ms.writer.class": "own:Lines", "writer.output.format": ""},
+            "writes files by own:Lines, which are not read here",
+        ),
+    ],
+)
+def test_an_input_without_rows_that_a_query_can_read_is_refused(lake, monkeypatch, of_input, what):
+    monkeypatch.delitem(sys.modules, "own", raising=False)
+    (lake.folder / "own.py").write_text(OWN)
+    lake.of_files("orders", SCHEMA, of_input)
+    assert what in problems(lake.derive("big", BIG))
+
+
+def test_closed_timelabels_are_not_read_of_a_dataset_whose_files_mix_them(lake):
+    labels = {
+        "ms.source.files.once": "",
+        "ms.watermark": '[{"name":"t","type":"datetime","range":{"from":"2020-01-01","to":"-"}}]',
+        "ms.work.unit.partition": "daily",
+        "ms.timelabel.schedule": "@daily",
+        "ms.timelabel.close": "auto",
+        "ms.publish.mode": "merge",
+        "extract.primary.key.fields": "id",
+    }
+    lake.of_files("orders", SCHEMA, labels)
+    read = '[{"job": "orders.conf", "as": "orders", "closed": true}]'
+    text = problems(lake.derive("big", BIG, ms__query__inputs=read))
+    assert "its files have rows of several timelabels" in text
+    lake.of_files("orders", SCHEMA, {**labels, "ms.publish.mode": "window_replace"})
+    assert lake.job(lake.derive("big", BIG, ms__query__inputs=read)).query.inputs[0].reads_closed
+
+
+def test_inputs_that_cannot_be_read_are_not_called_missing_as_well(lake):
+    changes = {"ms__query__inputs": "[{", "ms__stream__mode": "stateful"}
+    with pytest.raises(ConfigError) as caught:
+        config.load(lake.derive("big", BIG, **changes), environ={})
+    assert {each.key for each in caught.value.problems} == {"ms.query.inputs"}
 
 
 def test_properties_of_a_query_without_inputs_have_no_effect_and_are_refused(lake):
@@ -139,6 +285,19 @@ def test_a_file_of_sql_is_read_and_one_that_others_may_change_is_refused(lake):
     assert "which cannot be read" in problems(path)
 
 
+@pytest.mark.parametrize(
+    ("file", "content", "what"),
+    [
+        ("big.sql", b"", "big.sql, which is empty"),
+        ("big.sql", b"\xff", "big.sql, which cannot be read: it is not UTF-8"),
+        ("s3://lake/big.sql", b"", "ms.query.file is on s3:, but must be on this machine"),
+    ],
+)
+def test_a_file_without_a_query_in_it_is_refused(lake, file, content, what):
+    (lake.folder / "big.sql").write_bytes(content)
+    assert what in problems(lake.derive("big", "", ms__query__file=file))
+
+
 def test_a_function_is_found_without_being_imported(lake):
     (lake.folder / "lake_queries.py").write_text(
         "raise RuntimeError\ndef big(inputs):\n    return inputs['orders']\n"
@@ -154,6 +313,19 @@ def test_a_function_is_found_without_being_imported(lake):
     assert "there is no module lake_query" in problems(path)
     lake.derive("big", "", ms__query__function="big")
     assert "not of the form module:function" in problems(path)
+
+
+@pytest.mark.parametrize("text", ["from m import big", "import m as big", "big = len"])
+def test_a_function_may_come_from_another_module(lake, text):
+    (lake.folder / "lake_imports.py").write_text(text)
+    path = lake.derive("big", "", ms__query__function="lake_imports:big")
+    assert str(lake.job(path).query.function) == "lake_imports:big"
+
+
+def test_a_module_that_is_no_python_is_named_with_its_line(lake):
+    (lake.folder / "lake_broken.py").write_text("x = 1\ndef big(\n")
+    text = problems(lake.derive("big", "", ms__query__function="lake_broken:big"))
+    assert "which is no Python: '(' was never closed (lake_broken.py, line 2)" in text
 
 
 def test_what_a_job_inherits_of_sources_is_passed_over(lake):

@@ -9,7 +9,7 @@ import pytest
 
 from dil.config import load, peek_name
 from dil.config.findings import Findings
-from dil.config.reader import read_job
+from dil.config.reader import read_job, written_values
 from dil.errors import ConfigError
 
 
@@ -227,7 +227,13 @@ task.maxretries: 3
     }
 
 
-@pytest.mark.parametrize("text", ["a: [", "- 1", "just text", "a: {b}"])
+@pytest.mark.parametrize("text", ["", "# a comment alone"])
+def test_yaml_without_a_value_has_no_properties(tmp_path, text):
+    (tmp_path / "a.yaml").write_text(text)
+    assert entries(tmp_path / "a.yaml") == {}
+
+
+@pytest.mark.parametrize("text", ["a: [", "- 1", "just text", "a: {b}", "a: \x01"])
 def test_yaml_that_is_no_job_is_told(tmp_path, text):
     (tmp_path / "a.yaml").write_text(text)
     assert problem(tmp_path / "a.yaml").origin.path.endswith("a.yaml")
@@ -277,6 +283,27 @@ def test_origins_name_the_path_as_it_was_given(tmp_path, monkeypatch):
     with pytest.raises(ConfigError) as caught:
         load("a.conf", environ={})
     assert "a.conf:2" in {str(found.origin) for found in caught.value.problems}
+
+
+def test_values_are_shown_as_they_were_written_unless_they_may_be_secret(tmp_path):
+    lines = [
+        "job.name=a-${b}",
+        "writer.file.pathType=tablename",
+        "source.conn.password=s3cret",
+        "ms.sorce.uri=https://u:s3cret@h",
+        f"job.description={'x' * 600}",
+    ]
+    (tmp_path / "a.conf").write_text("\n".join(lines))
+    found = written_values(tmp_path / "a.conf", {"job.name": "d"})
+    assert found == {
+        "job.name": "d",
+        "writer.file.pathType": "tablename",
+        "writer.file.path.type": "tablename",
+        "source.conn.password": "***",
+        "ms.sorce.uri": "***",
+        "job.description": f"{'x' * 500}...",
+    }
+    assert written_values(tmp_path / "none.conf", {"job.name": "d"}) == {"job.name": "d"}
 
 
 def test_the_name_of_a_job_is_known_although_its_file_is_wrong(tmp_path):

@@ -167,9 +167,11 @@ def test_another_schema_in_the_file_is_another_configuration(job_file):
         ("urn:li:registeredSchema:(PEGASUS,draft/com.acme.Order)", "registry"),
         ("none.avsc", "cannot be read"),
         ("https://registry.test/orders", "not a file system"),
+        ("latin.avsc", "is no text in UTF-8"),
     ],
 )
 def test_a_name_that_is_no_file_is_a_problem(job_file, text, what):
+    (job_file.folder / "latin.avsc").write_bytes(b'{"name": "caf\xe9"}')
     assert what in job_file.problem(SOURCE, text).what
 
 

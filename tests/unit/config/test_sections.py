@@ -119,6 +119,12 @@ def test_running_has_the_documented_defaults(job_file):
     assert (running.lease_s, running.disabled) == (60, False)
 
 
+def test_a_limit_below_the_memory_of_an_idle_worker_is_refused(job_file):
+    assert "or 0 for no limit" in job_file.problem("ms.task.memory.max.bytes", "1000").fix
+    for no_limit_or_enough in ("0", "268435456"):
+        assert job_file.notices({"ms.task.memory.max.bytes": no_limit_or_enough}) == []
+
+
 def test_partial_means_successful_with_a_notice(job_file):
     loaded = job_file.load({"job.commit.policy": "partial"})
     assert loaded.job.running.commit_policy is CommitPolicy.SUCCESSFUL

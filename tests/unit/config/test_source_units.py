@@ -7,6 +7,7 @@ import pytest
 from dil.errors import ConfigError
 
 ONCE = {"source.class": "hdfs", "ms.source.uri": "/data/in", "ms.source.files.once": "version"}
+COLUMNS = '[{"columnName":"id","dataType":{"type":"string"}}]'
 RANGE = '[{{"name":"t","type":"datetime","range":{{"from":"{}","to":"-"}}}}]'
 
 
@@ -33,6 +34,20 @@ def test_what_contradicts_reading_each_file_once_is_refused(job_file, changes, k
         job_file.load({**ONCE, **changes})
     found = [problem for problem in caught.value.problems if problem.key == key]
     assert any(what in problem.what for problem in found)
+
+
+@pytest.mark.parametrize("again", [{"ms.grace.period.days": "1"}, {"ms.abstinent.period": "PT1H"}])
+def test_reading_again_has_no_effect_where_each_file_is_read_once(job_file, again):
+    (notice,) = job_file.load({**ONCE, "ms.output.schema": COLUMNS, **again}).notices
+    assert [notice.key] == [*again]
+    assert "has no effect: ms.source.files.once reads each file once" in notice.what
+
+
+def test_rows_of_files_that_are_read_once_are_never_missing(job_file):
+    merge = {"ms.publish.mode": "merge", "extract.primary.key.fields": "id"}
+    (found,) = job_file.problems({**ONCE, **merge, "ms.merge.delete.missing": "true"})
+    assert found.key == "ms.merge.delete.missing"
+    assert "this job reads each file once" in found.what
 
 
 def test_a_job_that_reads_each_file_once_has_its_units_from_the_source(job_file):

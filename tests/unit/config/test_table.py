@@ -266,6 +266,25 @@ def test_old_csv_keys_become_members_of_the_new_one():
     assert len(findings.notices) == 2
 
 
+@pytest.mark.parametrize(
+    ("now", "key", "what"),
+    [
+        ('{"fieldSeparator":";"}', "ms.csv.separator", "contradicts fieldSeparator of ms.csv"),
+        ("{", "ms.csv", "has brackets that never balance"),
+        ("[1]", "ms.csv", "is no JSON object"),
+    ],
+)
+def test_an_old_csv_key_beside_a_wrong_new_one_is_one_problem(job_file, now, key, what):
+    (found,) = job_file.problems({"ms.csv": now, "ms.csv.separator": ","})
+    assert (found.key, found.what) == (key, what)
+
+
+@pytest.mark.parametrize("key", ["ms.watermark.type", "ms.http.client.factory"])
+def test_an_old_key_that_does_nothing_here_is_a_notice(job_file, key):
+    (notice,) = job_file.load({key: "org.acme.Own"}).notices
+    assert (notice.key, notice.fix) == (key, "Remove it.")
+
+
 def test_a_property_is_explained_by_name_alias_and_old_name():
     assert "Did you" not in explain("ms.http.conn.max")
     assert "0 means 50" in explain("ms.http.conn.max")

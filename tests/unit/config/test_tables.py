@@ -136,12 +136,26 @@ def test_a_catalog_is_a_database_or_a_service(job_file, given, uri):
 
 
 @pytest.mark.parametrize(
-    "given", ["sqlite://", "sqlite:///:memory:", "thrift://hive:9083", "catalog.db", "oracle://x/y"]
+    "given",
+    [
+        "sqlite://",
+        "sqlite:///:memory:",
+        "thrift://hive:9083",
+        "catalog.db",
+        "oracle://x/y",
+        "sqlite:///~/catalog.db",
+    ],
 )
 def test_other_catalogs_are_refused_and_not_shown(job_file, given):
     (problem,) = job_file.problems({**ICEBERG, "ms.iceberg.catalog.uri": given})
     assert problem.key == "ms.iceberg.catalog.uri"
     assert given not in problem.what
+
+
+def test_a_catalog_whose_variable_is_empty_is_no_other_catalog(job_file):
+    given = {**ICEBERG, "ms.iceberg.catalog.uri": "env:URI"}
+    (problem,) = job_file.problems(given, environ={"URI": ""})
+    assert (problem.key, problem.what) == ("ms.iceberg.catalog.uri", "names no catalog that lasts")
 
 
 def test_a_job_whose_state_is_on_s3_names_its_catalog(job_file):
@@ -191,6 +205,37 @@ def test_a_catalog_of_another_format_has_no_effect_and_that_is_said(job_file):
 def test_what_a_table_cannot_be_is_refused(job_file, properties, more, key):
     found = job_file.problems({**properties, **more})
     assert key in [problem.key for problem in found]
+
+
+def test_rows_are_merged_by_columns_that_the_files_hold(job_file):
+    merge = {
+        "ms.publish.mode": "merge",
+        "extract.primary.key.fields": "id",
+        "ms.table.partition.fields": "id",
+    }
+    (problem,) = job_file.problems({**DELTA, **merge})
+    assert problem.key == "extract.primary.key.fields"
+    assert "use ms.table.format=iceberg" in problem.fix
+    assert job_file.load({**ICEBERG, **merge}).job.publishing.merge.keys == ("id",)
+
+
+def test_soft_deletes_have_no_effect_where_no_column_marks_deletes(job_file):
+    merge = {"ms.publish.mode": "merge", "extract.primary.key.fields": "id"}
+    soft = {**DELTA, **merge, "ms.merge.deletes": "soft"}
+    assert job_file.notices(soft) == ["ms.merge.deletes"]
+    assert job_file.notices({**soft, "ms.merge.op.field": "op"}) == []
+
+
+def test_settings_of_merges_have_no_effect_on_rows_that_are_appended(job_file):
+    given = {"ms.merge.op.field": "op", "ms.publish.mode": "append"}
+    assert job_file.notices(given) == ["ms.merge.op.field"]
+
+
+@pytest.mark.parametrize("properties", [DELTA, ICEBERG])
+def test_a_package_that_is_not_installed_is_named(job_file, monkeypatch, properties):
+    monkeypatch.setattr("dil.config.tables.find_spec", lambda _name: None)
+    (problem,) = job_file.problems(properties)
+    assert problem.fix == f"Install it: pip install 'dil-spark[{properties['ms.table.format']}]'"
 
 
 def test_an_iceberg_table_needs_a_namespace(job_file):

@@ -376,6 +376,14 @@ def test_a_job_that_cannot_close_labels_is_told_why(
     assert fix in problem.fix
 
 
+def test_a_misspelt_word_is_not_taken_for_the_default_of_later_rows(tmp_path: Path) -> None:
+    changes = {**CLOSING, "ms__late__after__close": "rejct", "ms__state__cursor__commit": "page"}
+    with pytest.raises(ConfigError) as caught:
+        load(write_job(tmp_path, "http://h", **changes), environ={})
+    [problem] = caught.value.problems
+    assert 'Did you mean "reject"?' in problem.fix
+
+
 def test_what_to_do_after_closing_has_no_effect_where_nothing_is_closed(tmp_path: Path) -> None:
     path = write_job(tmp_path, "http://h", ms__late__after__close="reject")
     notices = load(path, environ={}).notices

@@ -79,6 +79,25 @@ def test_partitions_of_a_regular_table_have_no_effect(tmp_path: Path) -> None:
     assert "has no effect" in notice.what
 
 
+def test_a_kind_of_table_has_no_effect_without_a_database(tmp_path: Path) -> None:
+    path = write_job(tmp_path, "http://host", ms__warehouse__table__kind="timeseries")
+    assert [each.key for each in load(path, environ={}).notices] == ["ms.warehouse.table.kind"]
+
+
+def test_a_second_run_in_a_period_adds_its_rows_again_and_that_is_said(tmp_path: Path) -> None:
+    timeless = {
+        "ms__warehouse__url": "sqlite:///w.db",
+        "ms__timelabel__schedule": "@daily",
+        "ms__watermark": "",
+        "ms__work__unit__partition": "none",
+        "ms__parameters": "",
+    }
+    notices = load(write_job(tmp_path, "http://host", **timeless), environ={}).notices
+    assert ["a second run in one period" in each.what for each in notices] == [True]
+    asked = write_job(tmp_path, "http://host", **timeless, ms__publish__mode="append")
+    assert load(asked, environ={}).notices == ()
+
+
 def test_sqlite_reads_fewer_tables_in_a_view(tmp_path: Path) -> None:
     url = "sqlite:///w.db"
     assert loaded(tmp_path, ms__warehouse__url=url).publishing.warehouse.max_partitions == 400

@@ -89,6 +89,7 @@ def test_the_operation_says_how_rows_are_published(
     [
         ("oracle://loader:s3cret@db/x", {}, "ms.warehouse.url", "no known database"),
         ("postgresql://loader:s3cret@db", {}, "ms.warehouse.url", "names no database"),
+        ("sqlite:///~/w.db", {}, "ms.warehouse.url", "write ${env:HOME}"),
         (PG, {"extract__table__name": "t" * 64}, "extract.table.name", "keeps 63 bytes"),
         (PG, {"extract__namespace": f"a.{'n' * 64}"}, "extract.namespace", "keeps 63 bytes"),
         ("mysql://db/x", {"extract__table__name": "t" * 65}, "extract.table.name", "64 characters"),
@@ -119,6 +120,15 @@ def test_rows_go_to_one_place(tmp_path: Path) -> None:
     found, told = problem(tmp_path, PG, ms__table__format="delta")
     assert found == "ms.warehouse.url"
     assert "ms.table.format=delta" in told
+
+
+def test_an_address_whose_variable_is_empty_sends_no_rows_elsewhere(tmp_path: Path) -> None:
+    job = write_job(tmp_path, "http://x", ms__warehouse__url="env:URL", writer__file__path__type="")
+    with pytest.raises(ConfigError, match=r"ms\.warehouse\.url is no URL of a database"):
+        config.load(job, environ={"URL": ""})
+    assert config.load(
+        job, environ={}, overrides={"ms.warehouse.url": ""}
+    ).job.publishing.keeps_files
 
 
 def test_rows_missing_at_the_source_are_looked_for_where_a_run_reads_all(tmp_path: Path) -> None:

@@ -49,6 +49,25 @@ def test_the_windows_are_the_query(lake) -> None:
         ({"ms__window__keys": "window_end"}, "which is the end of the window"),
         ({"ms__publish__mode": "replace"}, "ms.query.mode is windowed, and rows would be"),
         ({"ms__query__function": "a:b"}, "the windows are the query"),
+        (
+            {
+                "ms__dedupe__keys": "id",
+                "ms__dedupe__column": "amount",
+                "ms__dedupe__within": "PT1M",
+            },
+            "ms.dedupe.keys does not go with ms.query.mode=windowed",
+        ),
+        (
+            {
+                "ms__query__inputs": '[{"job": "orders.conf", "as": "orders"}, {"dataset": "c",'
+                ' "as": "c", "state.store": {"type": "sqlite", "dir": "state"}}]'
+            },
+            "ms.query.mode is windowed, and there are 2 inputs",
+        ),
+        (
+            {"ms__query__inputs": '[{"job": "orders.conf", "as": "orders", "closed": true}]'},
+            "[0].closed is true, and ms.query.mode=windowed waits for the watermark",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_refused(lake, changes, what) -> None:

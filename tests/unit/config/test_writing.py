@@ -94,6 +94,50 @@ def test_all_that_can_be_chosen_goes_together(job_file):
             "ms.timelabel.column",
             "ms.state.cursor.commit keeps progress",
         ),
+        (
+            {**LAKE, "ms.table.format": "delta"},
+            "ms.publish.layout",
+            "a layout of plain files, and ms.table.format is set",
+        ),
+        (
+            {"ms.table.partition.fields": "day", "ms.warehouse.url": "sqlite:///w.db"},
+            "ms.table.partition.fields",
+            "rows are loaded into a database",
+        ),
+        (
+            {
+                "ms.table.partition.fields": "tags",
+                "ms.output.schema": json.dumps(
+                    [{"columnName": "tags", "dataType": {"type": "array", "items": "int"}}]
+                ),
+            },
+            "ms.table.partition.fields",
+            "cannot name folders",
+        ),
+        (
+            {"ms.output.file.per.work.unit": "false", "ms.warehouse.url": "sqlite:///w.db"},
+            "ms.output.file.per.work.unit",
+            "the rows go into a database",
+        ),
+        (
+            {
+                "ms.output.file.per.work.unit": "false",
+                "ms.publish.mode": "merge",
+                "extract.primary.key.fields": "id",
+            },
+            "ms.output.file.per.work.unit",
+            "rewrites the files whose rows it replaces",
+        ),
+        (
+            {"ms.output.file.per.work.unit": "false", "ms.backfill": "true"},
+            "ms.output.file.per.work.unit",
+            "a backfill has files of its own",
+        ),
+        (
+            {"data.publisher.job.type": "org.apache.gobblin.publisher.NoopPublisher"},
+            "data.publisher.job.type",
+            "rows that are not published are lost",
+        ),
         ({"writer.file.owner": "no-such-user"}, "writer.file.owner", "no user of this machine"),
         ({"writer.file.group": "no-such-group"}, "writer.file.group", "no group of this machine"),
     ],
@@ -119,6 +163,44 @@ def test_a_file_dump_has_no_rows(job_file):
         "ms.output.system.columns",
         "ms.table.partition.fields",
     ]
+
+
+DUMP = {"ms.extractor.class": "filedump", "ms.extractor.target.file.name": "{{id}}.csv"}
+
+
+@pytest.mark.parametrize(
+    ("more", "key", "what"),
+    [
+        ({"ms.warehouse.url": "sqlite:///w.db"}, "ms.warehouse.url", "dumps files as they are"),
+        ({"ms.catalog.type": "hive"}, "ms.catalog.type", "dumps files as they are"),
+        (
+            {"ms.output.file.per.work.unit": "false"},
+            "ms.output.file.per.work.unit",
+            "two files cannot be combined",
+        ),
+        ({"ms.publish.mode": "merge"}, "ms.publish.mode", "only the file of the same name"),
+        ({"ms.event.column": "at"}, "ms.event.column", "the job publishes files as they are"),
+        ({"ms.stream.mode": "ingest"}, "ms.stream.mode", "copies whole files"),
+        ({"ms.egress.resume": "true"}, "ms.egress.resume", "for rows, not for a file dump"),
+        (
+            {"ms.extractor.target.file.name": None},
+            "ms.extractor.target.file.name",
+            "is required by a file dump",
+        ),
+    ],
+)
+def test_what_is_about_rows_is_refused_in_a_file_dump(job_file, more, key, what):
+    units = {"ms.watermark": '[{"name":"id","type":"unit","units":"a"}]'}
+    job_file.load({**units, **DUMP})
+    (found,) = job_file.problems({**units, **DUMP, **more})
+    assert (found.key, what in found.what) == (key, True)
+
+
+def test_an_enum_names_folders(job_file):
+    words = {"type": "enum", "name": "size", "symbols": ["S", "M"]}
+    columns = json.dumps([{"columnName": "size", "dataType": words}])
+    given = {"ms.table.partition.fields": "size", "ms.output.schema": columns}
+    assert job_file.load(given).job.publishing.table.partition_fields == ("size",)
 
 
 def test_files_may_be_given_to_oneself(job_file):

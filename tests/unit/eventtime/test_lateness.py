@@ -108,6 +108,11 @@ def test_a_recommended_grace_misses_no_larger_share_than_the_quantile_leaves(
     assert shorter is None or shorter > (1 - quantile) * meter.histogram.rows
 
 
+def test_no_rows_have_no_quantile() -> None:
+    with pytest.raises(ValueError, match="no rows were measured"):
+        Histogram({}).quantile_edge(GraceSpec())
+
+
 @pytest.mark.parametrize(("quantile", "days"), [("0.999", 1), ("0.9995", 2), ("1", 3)])
 def test_the_example_of_coarse_buckets(quantile: str, days: int) -> None:
     rows = {0: 9900, HOUR: 60, DAY: 30, 2 * DAY: 9, 70 * HOUR: 1}

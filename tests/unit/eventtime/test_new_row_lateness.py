@@ -43,6 +43,15 @@ def found(known: list[list[Row]], fresh: list[list[Row]], identity: Identity, si
     return lateness_of_new(lambda: before, lambda: read, size, identity, H)
 
 
+def found_by_both(known: list[list[Row]], fresh: list[list[Row]], size: int):
+    before = [table(each) for each in known]
+    read = [
+        table(each).append_column(AT, pa.array(list(map(at_of, each)), pa.int64()))
+        for each in fresh
+    ]
+    return lateness_of_new(lambda: before, lambda: read, size, Identity(TWO, is_key=True), H)
+
+
 def by_hand(rows: list[Row]) -> Histogram:
     return histogram_of(pa.array(list(map(at_of, rows)), pa.int64()), H)
 
@@ -61,6 +70,13 @@ def test_with_a_key_a_row_is_new_whose_key_is_not_known(known, fresh, size):
     new = [row for rows in fresh for row in rows if row[0] not in before]
     identity = Identity(pa.schema([TWO.field("a")]), is_key=True)
     assert found(known, fresh, identity, size) == by_hand(new)
+
+
+@given(st.lists(ROWS, max_size=3), st.lists(ROWS, max_size=3), st.sampled_from([1, 2**29]))
+def test_with_a_key_of_two_columns_a_row_is_new_whose_pair_is_not_known(known, fresh, size):
+    before = {row for rows in known for row in rows}
+    new = [row for rows in fresh for row in rows if row not in before]
+    assert found_by_both(known, fresh, size) == by_hand(new)
 
 
 @given(ROWS, ROWS, st.randoms(use_true_random=False))
@@ -87,6 +103,14 @@ def test_a_second_reading_in_the_same_order_is_paired_without_a_look_at_each_row
     rest, left = unpaired(table(rows), table(late), ["c0", "c1"])
     assert rest["c0"].to_pylist() == [3000]
     assert left["c0"].to_pylist() == [-1, -2, -3]
+
+
+def test_many_new_rows_between_known_ones_are_all_found():
+    rows: list[Row] = [(n, "x") for n in range(1000)]
+    read: list[Row] = [each for n, row in enumerate(rows) for each in (row, (-n - 1, "y"))]
+    new = by_hand(read[1::2])
+    assert found([rows], [read], Identity(TWO, is_key=False)) == new
+    assert found_by_both([rows], [read], 1) == new
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,11 @@ from dil.errors import ConfigError
 from dil.eventtime.kept import open_kept
 from dil.eventtime.stored import StoredWatermark, decoded, encoded
 from dil.eventtime.streams import EventStream
+from dil.model.event_report import EventCounts
 from dil.model.event_time import MAX_BOUND_MS, Strategy
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+MS = round(NOW.timestamp() * 1000)
 FIXED = {"ms.event.watermark": "fixed_delay", "ms.event.delay": "PT2S"}
 BOUNDED = {"ms.event.watermark": "bounded", "ms.event.delay": "PT2S"}
 PER_DEVICE = {"ms.event.partition.column": "device"}
@@ -178,6 +180,53 @@ def test_the_checkpoint_of_a_job_lets_its_watermark_move_on() -> None:
     opened = open_kept(later, kept.members())
     assert (opened.watermark.watermark, opened.watermark.partitions) == (8000, {})
     assert opened.watermark.commit([30_000], ["a"], now=NOW).watermark == 28_000
+
+
+@pytest.mark.parametrize("state", ["no base64!", base64.b64encode(b"no watermark").decode(), None])
+def test_a_watermark_whose_state_is_damaged_starts_over_where_it_was(state: str | None) -> None:
+    spec = event_time_spec({**BOUNDED, "ms.event.column": "at"})
+    kept = open_kept(spec, {})
+    kept.watermark.commit([10_000], now=NOW)
+    damaged = {**kept.members(), "state": state}
+    opened = open_kept(spec, damaged)
+    assert opened.watermark.watermark == 8000
+    assert open_kept(spec, damaged, floor=9000).watermark.watermark == 9000
+    assert opened.watermark.commit([5000], now=NOW).late == [True]
+
+
+WARM = {"ms.event.watermark": "adaptive", "ms.event.adaptive": '{"min": 1000}'}
+
+
+@pytest.mark.parametrize(
+    ("settings", "rows", "bound", "phase"),
+    [
+        ({"ms.event.watermark": "none"}, 1, None, ""),
+        ({"ms.event.watermark": "system_time", "ms.event.delay": "PT5S"}, 1, 5000, ""),
+        ({"ms.event.watermark": "source_180ms"}, 1, 180, ""),
+        (FIXED, 1, 2000, ""),
+        (BOUNDED, 0, None, ""),
+        (BOUNDED, 1, 2000, ""),
+        (WARM, 1, MAX_BOUND_MS, "warm-up, 1 of 251 rows"),
+        (WARM, 501, 10_000, "measured, with a margin of 10,000 ms"),
+    ],
+)
+def test_people_see_how_far_the_watermark_stays_behind_and_why(
+    settings: dict[str, str], rows: int, bound: int | None, phase: str
+) -> None:
+    kept = open_kept(event_time_spec({**settings, "ms.event.column": "at"}), {})
+    kept.watermark.commit([1_000_000] * rows, now=NOW)
+    summary = kept.summary(None, EventCounts(), MS)
+    assert (summary.bound_ms, summary.phase) == (bound, phase)
+
+
+def test_a_bound_is_that_of_the_partition_which_holds_the_watermark_back() -> None:
+    delays = {"ms.event.delay": '{"a": "PT1S", "b": "PT9S"}'}
+    settings = {**BOUNDED, **PER_DEVICE, **delays, "ms.event.column": "at"}
+    kept = open_kept(event_time_spec(settings), {})
+    kept.watermark.commit([100_000, 100_000], ["a", "b"], now=NOW)
+    assert kept.summary(None, EventCounts(), MS).bound_ms == 9000
+    later = kept.summary(None, EventCounts(), MS + 1)
+    assert (later.idle, later.bound_ms) == (("a", "b"), 9000)
 
 
 @pytest.mark.parametrize(

@@ -39,3 +39,17 @@ def test_closing_and_reopening_are_those_of_a_set_of_windows(sizes, acts):
         assert all(one < other for one, other in gaps), books
         assert not set(books.reopened) & {each.label for each in closed}
         assert books_of(members_of(books)).closed == tuple(books.closed)
+
+
+def test_checking_begins_with_the_first_closed_window_where_its_start_was_not_kept():
+    assert Books().begins is None
+    assert Books(next_low=9, first_low=3).begins == 3
+    assert Books(next_low=9).begins == 9
+    assert Books(closed=(Interval(2, 9),), next_low=9).begins == 2
+
+
+def test_the_digest_changes_with_the_closed_stretches_alone():
+    assert Books().digest == ""
+    one, two = Books(closed=(Interval(0, 9),)), Books(closed=(Interval(0, 8),))
+    assert len({one.digest, two.digest, ""}) == 3
+    assert Books(closed=(Interval(0, 9),), reopened={"x": 3}, next_low=9).digest == one.digest

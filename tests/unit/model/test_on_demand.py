@@ -39,6 +39,7 @@ def test_it_equals_tuples_and_its_like_with_equal_items() -> None:
     assert items != same[:3]
     assert items != ("", "xx", "xxxx", "y")
     assert items == list(same)
+    assert items != "xx"
 
 
 def test_it_survives_pickling() -> None:

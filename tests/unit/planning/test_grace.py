@@ -50,6 +50,11 @@ def days_back(found: Plan) -> int:
     [
         (None, 2, "as configured, because too few rows are measured yet"),
         (GraceMeasure(None, 5), 2, "as configured"),
+        (
+            GraceMeasure(None, 5, rows=7, commits=2, least_rows=10_000, least_commits=7),
+            2,
+            "too few rows are measured yet: 7 of 10,000 new rows, in 2 of 7 commits",
+        ),
         (GraceMeasure(0, 5), 0, "grace period P0D: measured, 99.9 % of new rows"),
         (GraceMeasure(5 * DAY_MS, 12), 5, "grace period P5D: measured"),
         (GraceMeasure(5 * DAY_MS, 13), 31, "a probe, one run in 14"),

@@ -151,6 +151,19 @@ def test_a_range_out_of_the_watermarks_is_refused(first: int, end: int) -> None:
         of_days(first, end, read(1), read(29))
 
 
+def test_a_watermark_without_time_has_nothing_to_read_again() -> None:
+    empty = PlanningSpec(start="2020-01-31", end="2020-01-01", zone="UTC")
+    with pytest.raises(ConfigError, match="has an empty range, so no rows can be read again"):
+        of_days(1, 2, spec=empty)
+
+
+def test_a_range_between_two_sub_ranges_is_refused() -> None:
+    parts = (("daily", "2020-01-01", "2020-01-05"), ("daily", "2020-01-20", "2020-01-31"))
+    spec = PlanningSpec(start="2020-01-01", end="2020-01-31", zone="UTC", composite=parts)
+    with pytest.raises(ConfigError, match="name a range that contains no partition"):
+        of_days(6, 8, read(1), spec=spec)
+
+
 def test_a_range_that_no_run_has_reached_is_refused() -> None:
     with pytest.raises(ConfigError, match="no run has read anything yet"):
         of_days(10, 12, read(1))

@@ -1,0 +1,57 @@
+"""What a run plans of partitions whose timelabels are closed (rule T32)."""
+
+from __future__ import annotations
+
+import pytest
+
+from dil.model.books import Books
+from dil.model.interval import Interval
+from dil.model.job import PlanningSpec
+from dil.model.timelabels import AfterClose, LabelClosing, TimelabelSpec
+from dil.model.work_unit import PlannedBooks
+from dil.planning import BareHistory, plan
+from tests.stories import day
+
+CLOSED = Books(closed=(Interval(day(0), day(2)),))
+FIRST, SECOND = "20200101000000", "20200102000000"
+
+
+def planned(
+    after: AfterClose, *, partition: str = "daily", column: str = "", books: Books = CLOSED
+):
+    labels = TimelabelSpec(
+        schedule="@daily", closing=LabelClosing.AUTO, after_close=after, column=column
+    )
+    spec = PlanningSpec(
+        start="2020-01-01", end="2020-01-05", partition=partition, zone="UTC", timelabel=labels
+    )
+    made = plan(spec, now_ms=day(10), history=BareHistory({}), books=books)
+    return [unit.low for unit in made.work_units], made.books
+
+
+@pytest.mark.parametrize("column", ["", "at"])
+@pytest.mark.parametrize(
+    ("after", "days", "books"),
+    [
+        (AfterClose.REJECT, [2, 3], PlannedBooks(2, (FIRST, SECOND))),
+        (AfterClose.REOPEN, [0, 1, 2, 3], PlannedBooks(0, (), reopens=(FIRST, SECOND))),
+        (AfterClose.SIDE_TABLE, [0, 1, 2, 3], PlannedBooks(0, (), beside=(FIRST, SECOND))),
+    ],
+)
+def test_closed_days_are_left_out_reopened_or_read_beside(after, days, books, column):
+    assert planned(after, column=column) == ([day(each) for each in days], books)
+
+
+def test_a_partition_with_an_open_label_is_read_where_a_column_gives_the_labels():
+    """One partition of four days: two of them are closed, and rows of the others may come."""
+    low, books = planned(AfterClose.REJECT, partition="none", column="at")
+    assert low == [day(0)]
+    assert not books
+    low, books = planned(AfterClose.REOPEN, partition="none", column="at")
+    assert (low, books.reopens) == ([day(0)], (FIRST, SECOND))
+
+
+def test_a_plan_without_closed_labels_says_nothing_of_books():
+    later = Books(closed=(Interval(day(20), day(21)),))
+    _, books = planned(AfterClose.REJECT, books=later)
+    assert not books
