@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Protocol
 
 from dil.errors import PlanningError
@@ -187,7 +187,7 @@ class CronWindows:
     def __init__(self, cron: Cron, zone: tzinfo) -> None:
         self._cron, self._zone = cron, zone
         self._size, self._lag = _CHUNKS[cron.level], _LAGS[cron.level]
-        self._chunk = lru_cache(maxsize=64)(self._computed)
+        self._chunk = partial(_chunk, cron, zone)
         self._latest = Interval(0, 0)
 
     def __reduce__(self) -> tuple[type[CronWindows], tuple[Cron, tzinfo]]:
@@ -229,30 +229,29 @@ class CronWindows:
             tops = self._chunk(number).tops
         return tops[count]
 
-    def _computed(self, number: int) -> _Chunk:
-        low, high = number * self._size, (number + 1) * self._size
-        if high <= _FIRST_MS or low >= _LAST_MS:
-            raise _NoFiresError
-        return self._fires(max(low, _FIRST_MS), min(high, _LAST_MS))
-
-    def _fires(self, low: int, high: int) -> _Chunk:
-        """Return the fires in [low, high), each with the start of its period, its top (2.3).
-
-        For several fires a day the instant is cut to its hour or minute, so that an hour that
-        occurs twice makes two periods. Else the local date is reset to the start of its day, month
-        or year.
-        """
-        cron, zone = self._cron, self._zone
-        if cron.level < Level.DAY:
-            fires = cron.by_clock(zone, low, high)
-            delay = cron.minutes[0] * MINUTE_MS if cron.level is Level.HOUR else 0
-            return _Chunk(fires, [at - delay for at in fires] if delay else fires)
-        dated = cron.by_date(zone, low, high)
-        return _Chunk([at for at, _ in dated], [_start(day, cron.level, zone) for _, day in dated])
-
-
 class _NoFiresError(Exception):
     """Fires are not computed so far from now."""
+
+
+# The steps of a run have windows of one schedule each; all of them use the same chunks.
+@lru_cache(maxsize=256)
+def _chunk(cron: Cron, zone: tzinfo, number: int) -> _Chunk:
+    """Return the fires of a chunk of time, each with the start of its period, its top (2.3).
+
+    For several fires a day the instant is cut to its hour or minute, so that an hour that occurs
+    twice makes two periods. Else the local date is reset to the start of its day, month or year.
+    """
+    size = _CHUNKS[cron.level]
+    low, high = number * size, (number + 1) * size
+    if high <= _FIRST_MS or low >= _LAST_MS:
+        raise _NoFiresError
+    low, high = max(low, _FIRST_MS), min(high, _LAST_MS)
+    if cron.level < Level.DAY:
+        fires = cron.by_clock(zone, low, high)
+        delay = cron.minutes[0] * MINUTE_MS if cron.level is Level.HOUR else 0
+        return _Chunk(fires, [at - delay for at in fires] if delay else fires)
+    dated = cron.by_date(zone, low, high)
+    return _Chunk([at for at, _ in dated], [_start(day, cron.level, zone) for _, day in dated])
 
 
 def _unlabelled(ms: int, zone: tzinfo, years: str) -> PlanningError:
