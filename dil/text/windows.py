@@ -229,6 +229,7 @@ class CronWindows:
             tops = self._chunk(number).tops
         return tops[count]
 
+
 class _NoFiresError(Exception):
     """Fires are not computed so far from now."""
 

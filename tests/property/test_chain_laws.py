@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dil.model.dataset import Commit, Move, PublishedFile, RunWork, WorkUnitOutcome
+from dil.model.file_rows import FileRows
 from dil.state.blocks.block import Block, ChainHead, advance, carried, next_block, parse_block
 from dil.state.blocks.canonical import canonical, content_hash, watermark_text
 from dil.state.blocks.events import (
@@ -36,6 +37,7 @@ from dil.state.blocks.verification import verify_chain
 from dil.state.chain.as_of import units_as_of
 from dil.state.databases.database import Transaction
 from dil.state.databases.sqlite_database import SqliteDatabase
+from dil.state.derived.dataset_chain import DatasetChain
 from dil.state.derived.planning import SliceLimits
 from dil.state.store.sql_store import SqlStateStore
 from tests.unit.state.derived_store import NOW, Store, schema, transform
@@ -358,13 +360,26 @@ def test_slices_tile_their_input_whatever_comes_between(
                 one.last_block, one.last_offset
             )  # fmt: skip
         assert sum(item.rows for item in taken) == total
-        files = [part for item in taken for part in store.files(item).added]
-        assert sum(part.rows for part in files) == total
-        assert [part.start for part in files] == sorted(part.start for part in files)
+        parts = [part for item in taken for part in parts_of(store, item)]
+        assert sum(part.count for part in parts) == total
+        assert [part.offset for part in parts] == sorted(part.offset for part in parts)
         for dataset in ("in", "out"):
             verified = verify_chain(SqlStateStore(store.database, dataset, clock=lambda: NOW))
             assert verified.is_sound
         store.database.close()
+
+
+def parts_of(store: Store, item: InputSlice) -> Sequence[FileRows]:
+    """Return the files' rows that readers find between the ends of a slice."""
+    with store.database.read() as tx:
+        chain = DatasetChain.of(tx, item.dataset_id)
+        first, last = (
+            0 if end is None else chain.chain.sequence_of(end)
+            for end in (item.prev_block_hash, item.last_block)
+        )
+        assert first is not None
+        assert last is not None
+        return chain.parts_between(chain.at(first), chain.at(last))
 
 
 def run(store: Store, limits: SliceLimits) -> list[InputSlice]:
