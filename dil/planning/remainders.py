@@ -24,6 +24,7 @@ _WIDEST_MS = {
     "yearly": 367 * DAY_MS,
     "composite": 367 * DAY_MS,
 }
+# A sub-range with the partition `none` may have any length.
 _ANY_MS = 10_000 * 367 * DAY_MS
 
 

@@ -18,7 +18,7 @@ from tests.contract.state_stores import (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as ``long`` what is ``long_where`` a parameter has one of some values.
+    """Mark a test as ``long`` if its parameters have the values that ``long_where`` lists.
 
     A contract's tests cannot have ``long`` on their parameters: others import and inherit them.
     """

@@ -1,4 +1,4 @@
-"""``ms.extract.preprocessors`` and their parameters: what is read, and what is wrong."""
+"""``ms.extract.preprocessors``: how their parameters are read, and which are refused."""
 
 from __future__ import annotations
 

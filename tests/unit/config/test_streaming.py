@@ -1,4 +1,4 @@
-"""Jobs that run as a stream: what is read of them, and what a stream cannot do."""
+"""Jobs that run as a stream: how they are read, and which properties are refused."""
 
 from __future__ import annotations
 
