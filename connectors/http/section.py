@@ -13,16 +13,7 @@ from connectors.http.authentication_section import authentication
 from dil.model.authentication import Authentication
 from dil.model.json import JsonValue, as_text
 from dil.model.secret import Secret
-from dil.model.section import (
-    Int,
-    Scope,
-    Section,
-    StandsFor,
-    Support,
-    ValueType,
-    Written,
-    prop,
-)
+from dil.model.section import Int, Scope, Section, StandsFor, ValueType, Written, no_effect, prop
 from dil.model.settings import HttpStatuses, HttpStatusReasons
 from dil.sections.reading import ReadContext, ShapeError, as_object, is_scalar
 
@@ -109,23 +100,17 @@ class HttpSection(Section):
         scope=Scope.TASK,
         identity=False,
     )
-    pool_size_per_host: Annotated[Int, StandsFor({0: 20}), Ge(0), Le(200)] = prop(
+    pool_size_per_host: Annotated[Int, StandsFor({0: 20}), Ge(0), Le(200)] = no_effect(
         "ms.http.conn.per.route.max",
         "Connections of DIL's pool to one host. `taskexecutor.threadpool.size` sets how many work"
         " units query a source at once.",
         default=20,
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
-    connection_age_s: Annotated[Int, Ge(0)] = prop(
+    connection_age_s: Annotated[Int, Ge(0)] = no_effect(
         "ms.http.conn.ttl.seconds",
         "Age at which DIL's pool closes a connection. Here a connection lasts as long as the "
         "Spark task that opened it, or until the server closes it.",
         default=10,
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
     retries: Annotated[Int, Ge(0)] = prop(
         "ms.http.retry.max",

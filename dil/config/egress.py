@@ -15,7 +15,18 @@ from dil.config.findings import Findings
 from dil.config.read_context import path_of
 from dil.model.egress import AuditSpec, EgressSpec
 from dil.model.properties import Properties
-from dil.model.section import ONE_OF, Bool, Int, Long, PathText, Scope, Section, Support, Text, prop
+from dil.model.section import (
+    ONE_OF,
+    Bool,
+    Int,
+    Long,
+    PathText,
+    Scope,
+    Section,
+    Text,
+    no_effect,
+    prop,
+)
 from dil.sections.http import IDEMPOTENCY_HEADER, METHOD, SendingSection
 from dil.sections.secondary import KEY as SECONDARY
 from dil.sections.secondary import SecondarySection
@@ -121,37 +132,21 @@ class EgressSection(Section):
         scope=Scope.TASK,
         identity=False,
     )
-    audit_topic: Text = prop(
+    audit_topic: Text = no_effect(
         "ms.kafka.audit.topic.name",
         "Topic of the audit in DIL's documents. The audit goes to files, see `ms.audit.dir`.",
-        default="",
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
-    kafka_brokers: Text = prop(
+    kafka_brokers: Text = no_effect(
         "ms.kafka.brokers",
         "Brokers of the audit producer. The audit goes to files, see `ms.audit.dir`.",
-        default="",
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
-    kafka_client_id: Text = prop(
+    kafka_client_id: Text = no_effect(
         "ms.kafka.clientId",
         "Client id of the audit producer. The audit goes to files, see `ms.audit.dir`.",
-        default="",
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
-    kafka_schema_registry_url: Text = prop(
+    kafka_schema_registry_url: Text = no_effect(
         "ms.kafka.schema.registry.url",
         "Schema registry of the audit producer. The audit goes to files, see `ms.audit.dir`.",
-        default="",
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
 
 

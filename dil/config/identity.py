@@ -16,10 +16,11 @@ from dil.model.section import (
     PathText,
     Scope,
     Section,
-    Support,
     Text,
     Texts,
     Zone,
+    internal,
+    no_effect,
     prop,
 )
 
@@ -49,45 +50,15 @@ class JobSection(Section):
         scope=Scope.JOB,
         identity=False,
     )
-    group: Text = prop(
-        "job.group",
-        "Label for people.",
-        default="",
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
-    )
-    description: Text = prop(
-        "job.description",
-        "Free text for people.",
-        default="",
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
-    )
-    folder: Text = prop(
-        "job.dir",
-        "A folder to be used as `${job.dir}` in other properties.",
-        default="",
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
-    )
-    schedule: Text = prop(
+    group: Text = no_effect("job.group", "Label for people.")
+    description: Text = no_effect("job.description", "Free text for people.")
+    folder: Text = no_effect("job.dir", "A folder to be used as `${job.dir}` in other properties.")
+    schedule: Text = no_effect(
         "job.schedule",
         "Cron text of Gobblin's scheduler; start the job from cron or a workflow tool.",
-        default="",
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
-    runs_once: Bool = prop(
-        "job.runonce",
-        "Belongs to Gobblin's scheduler; here each run happens once.",
-        default=False,
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
+    runs_once: Bool = no_effect(
+        "job.runonce", "Belongs to Gobblin's scheduler; here each run happens once.", default=False
     )
     is_disabled: Bool = prop(
         "job.disabled",
@@ -96,14 +67,11 @@ class JobSection(Section):
         scope=Scope.JOB,
         identity=False,
     )
-    locks: Bool = prop(
+    locks: Bool = no_effect(
         "job.lock.enabled",
         "Gobblin's switch. One run of the job is active at a time, always: the lease cannot be "
         "switched off.",
         default=True,
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
     lease_s: Annotated[Int, Ge(1)] = prop(
         "ms.lease.seconds",
@@ -188,11 +156,4 @@ class DatasetSection(Section):
         default="UTC",
         scope=Scope.JOB,
     )
-    urn: Text = prop(
-        "dataset.urn",
-        "The work unit's signature as stored.",
-        default="",
-        scope=Scope.TASK,
-        support=Support.INTERNAL,
-        identity=False,
-    )
+    urn: Text = internal("dataset.urn", "The work unit's signature as stored.", default="")

@@ -40,8 +40,8 @@ from dil.model.section import (
     PathText,
     Scope,
     Section,
-    Support,
     Text,
+    no_effect,
     prop,
 )
 from dil.model.suggestions import quote
@@ -146,30 +146,21 @@ class PublishingSection(Section):
         default=None,
         scope=Scope.JOB,
     )
-    publisher: Annotated[_Publisher, ONE_OF] = prop(
+    publisher: Annotated[_Publisher, ONE_OF] = no_effect(
         "data.publisher.type",
         "Gobblin's publisher; NoopPublisher for file dumps only.",
         default="org.apache.gobblin.publisher.BaseDataPublisher",
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
-    job_publisher: Annotated[_Publisher, ONE_OF] | None = prop(
+    job_publisher: Annotated[_Publisher, ONE_OF] | None = no_effect(
         "data.publisher.job.type",
         "Gobblin's publisher at the end of a run; NoopPublisher for file dumps only.",
         default=None,
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
-    task_publisher: Annotated[_Publisher, ONE_OF] | None = prop(
+    task_publisher: Annotated[_Publisher, ONE_OF] | None = no_effect(
         "data.publisher.task.type",
         "Gobblin's publisher at the end of a task; NoopPublisher for file dumps only. Rows are "
         "published at the end of a run, see `publish.data.at.job.level`.",
         default=None,
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
     group: Text = prop(
         "data.publisher.final.dir.group",

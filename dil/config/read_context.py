@@ -15,16 +15,7 @@ from dil.config.inheritance import TrustedUsers
 from dil.config.resolvers import RESOLVERS, plugged_references
 from dil.errors import WriteError
 from dil.model.secret import Secret
-from dil.model.section import (
-    ONE_OF,
-    Bool,
-    Int,
-    PathText,
-    Section,
-    Support,
-    Texts,
-    prop,
-)
+from dil.model.section import ONE_OF, Bool, Int, PathText, Section, Texts, no_effect, prop
 from dil.secrets import (
     SecretError,
     SecretResolver,
@@ -153,12 +144,10 @@ def _is_written_out(key: str, text: str) -> bool:
 class SecretsSection(Section):
     """How the secrets of a job file are decrypted; this section is read before all others."""
 
-    manager_class: _Manager = prop(
+    manager_class: _Manager = no_effect(
         "ms.secret.manager.class",
         "DIL's class that decrypts `ENC(...)`. No class is needed here.",
         default="com.linkedin.cdi.util.GobblinSecretManager",
-        support=Support.NO_EFFECT,
-        identity=False,
     )
     key_file: PathText = prop(
         "encrypt.key.loc",

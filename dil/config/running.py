@@ -20,12 +20,13 @@ from dil.model.section import (
     Long,
     Scope,
     Section,
-    Support,
     Text,
     Texts,
     ValueType,
     Written,
+    no_effect,
     prop,
+    refused,
 )
 
 _LEAST_MEMORY = 256 * 1024 * 1024
@@ -76,68 +77,46 @@ class ExecutionSection(Section):
         scope=Scope.JOB,
         identity=False,
     )
-    workunit_retry_enabled: Bool = prop(
+    workunit_retry_enabled: Bool = no_effect(
         "workunit.retry.enabled",
         "Gobblin's switch; failed work units are always due again.",
         default=True,
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
     workunit_retry_policy: Annotated[Literal["always", "onfull", "onpartial", "never"], ONE_OF] = (
-        prop(
+        no_effect(
             "workunit.retry.policy",
             "Gobblin's policy for `workunit.retry.enabled`.",
             default="always",
-            scope=Scope.JOB,
-            support=Support.NO_EFFECT,
-            identity=False,
         )
     )
-    qualitychecker_task_policies: Texts = prop(
+    qualitychecker_task_policies: Texts = refused(
         "qualitychecker.task.policies",
         "Gobblin's Java classes that check a task's totals, which do not run here. Use "
         "`ms.work.unit.min.records`, `ms.validation.attributes`, or a converter of your own.",
         default=(),
-        scope=Scope.JOB,
-        support=Support.REFUSED,
-        identity=False,
     )
-    qualitychecker_task_policy_types: Texts = prop(
+    qualitychecker_task_policy_types: Texts = no_effect(
         "qualitychecker.task.policy.types",
         "Gobblin's word for each class of `qualitychecker.task.policies`; has no effect without "
         "them.",
         default=(),
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
-    qualitychecker_row_policies: Texts = prop(
+    qualitychecker_row_policies: Texts = refused(
         "qualitychecker.row.policies",
         "Gobblin's Java classes that check rows, which do not run here. Use `isNullable` in "
         "`ms.output.schema`, `ms.schema.contract`, or a converter of your own.",
         default=(),
-        scope=Scope.JOB,
-        support=Support.REFUSED,
-        identity=False,
     )
-    qualitychecker_row_policy_types: Texts = prop(
+    qualitychecker_row_policy_types: Texts = no_effect(
         "qualitychecker.row.policy.types",
         "Gobblin's word for each class of `qualitychecker.row.policies`; has no effect without "
         "them.",
         default=(),
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
-    qualitychecker_row_err_file: Text = prop(
+    qualitychecker_row_err_file: Text = no_effect(
         "qualitychecker.row.err.file",
         "Gobblin's file of rejected rows. Here rows that do not fit go to quarantine, see "
         "`ms.quarantine.enabled`.",
-        default="",
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
 
 
@@ -145,39 +124,22 @@ class ExecutionSection(Section):
 class EventsSection(Section):
     """Events that LinkedIn's DIL sends to Kafka; here plans and reports have what events say."""
 
-    metrics_enabled: Bool = prop(
+    metrics_enabled: Bool = no_effect(
         "ms.metrics.enabled",
         "DIL's planning events. Here `dil plan --json` prints the plan, and a report has its "
         "outcome.",
         default=False,
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
-    reporter_class: Text = prop(
+    reporter_class: Text = no_effect(
         "ms.reporter.class",
         "DIL's class that sends events.",
         default="com.linkedin.cdi.factory.producer.KafkaEventReporter",
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
-    kafka: Annotated[object, Written(ValueType.JSON_OBJECT)] = prop(
-        "ms.kafka",
-        "DIL's Kafka producer of events.",
-        default=None,
-        scope=Scope.JOB,
-        hidden_members="the passwords",
-        support=Support.NO_EFFECT,
-        identity=False,
+    kafka: Annotated[object, Written(ValueType.JSON_OBJECT)] = no_effect(
+        "ms.kafka", "DIL's Kafka producer of events.", default=None, hidden_members="the passwords"
     )
-    kafka_events_topic_name: Text = prop(
-        "ms.kafka.events.topic.name",
-        "DIL's topic of planning events.",
-        default="",
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
+    kafka_events_topic_name: Text = no_effect(
+        "ms.kafka.events.topic.name", "DIL's topic of planning events."
     )
 
 

@@ -23,10 +23,10 @@ from dil.model.section import (
     Scope,
     SecretText,
     Section,
-    Support,
     Text,
     ValueType,
     Written,
+    no_effect,
     prop,
 )
 from dil.model.suggestions import suggestion
@@ -142,13 +142,8 @@ class StateSection(Section):
         scope=Scope.JOB,
         identity=False,
     )
-    state_store_compressed_values: Bool = prop(
-        "state.store.compressedValues",
-        "Gobblin's compression of stored values.",
-        default=True,
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
+    state_store_compressed_values: Bool = no_effect(
+        "state.store.compressedValues", "Gobblin's compression of stored values.", default=True
     )
     url: SecretText | None = prop(
         "state.store.db.url",
@@ -173,22 +168,16 @@ class StateSection(Section):
         scope=Scope.JOB,
         identity=False,
     )
-    state_store_db_table: Text = prop(
+    state_store_db_table: Text = no_effect(
         "state.store.db.table",
         "Gobblin's one table; the store here has several, whose names are fixed. Give it a "
         "database or a schema of its own.",
         default="gobblin_job_state",
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
-    state_store_db_jdbc_driver: Text = prop(
+    state_store_db_jdbc_driver: Text = no_effect(
         "state.store.db.jdbc.driver",
         "Java driver; not needed outside a JVM.",
         default="com.mysql.cj.jdbc.Driver",
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
     retention: _Retention = prop(
         RETENTION,

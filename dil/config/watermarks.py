@@ -23,10 +23,11 @@ from dil.model.section import (
     Scope,
     Section,
     StandsFor,
-    Support,
     ValueType,
     Written,
     Zone,
+    internal,
+    no_effect,
     prop,
 )
 from dil.model.suggestions import known_words, suggestion
@@ -400,44 +401,22 @@ class PlanningSection(Section):
         default=0,
         identity=False,
     )
-    scheduling_starttime: Long = prop(
+    scheduling_starttime: Long = internal(
         "ms.work.unit.scheduling.starttime",
         "The earliest start of a paced work unit, in epoch milliseconds.",
         default=0,
-        scope=Scope.TASK,
-        support=Support.INTERNAL,
-        identity=False,
     )
-    watermark_groups: Annotated[object, Written(ValueType.JSON_ARRAY)] = prop(
-        "ms.watermark.groups",
-        "The names of both watermarks of a work unit.",
-        default=None,
-        scope=Scope.TASK,
-        support=Support.INTERNAL,
-        identity=False,
+    watermark_groups: Annotated[object, Written(ValueType.JSON_ARRAY)] = internal(
+        "ms.watermark.groups", "The names of both watermarks of a work unit."
     )
-    activation_property: Annotated[object, Written(ValueType.JSON_OBJECT)] = prop(
-        "ms.activation.property",
-        "The work unit's unit together with its authentication fields.",
-        default=None,
-        scope=Scope.TASK,
-        support=Support.INTERNAL,
-        identity=False,
+    activation_property: Annotated[object, Written(ValueType.JSON_OBJECT)] = internal(
+        "ms.activation.property", "The work unit's unit together with its authentication fields."
     )
-    payload_property: Annotated[object, Written(ValueType.JSON_ARRAY)] = prop(
-        "ms.payload.property",
-        "The payload entries of a work unit.",
-        default=None,
-        scope=Scope.TASK,
-        variables=True,
-        support=Support.INTERNAL,
-        identity=False,
+    payload_property: Annotated[object, Written(ValueType.JSON_ARRAY)] = internal(
+        "ms.payload.property", "The payload entries of a work unit.", variables=True
     )
-    aux_keys: Annotated[object, Written(ValueType.JSON_OBJECT)] = prop(
+    aux_keys: Annotated[object, Written(ValueType.JSON_OBJECT)] = no_effect(
         "ms.aux.keys",
         "Rare switches of DIL's; work units without a range do not occur here.",
         default=None,
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
     )

@@ -27,12 +27,13 @@ from dil.model.section import (
     ModeBits,
     Scope,
     Section,
-    Support,
     Text,
     Texts,
     ValueType,
     Written,
+    no_effect,
     prop,
+    refused,
 )
 from dil.model.suggestions import known_words, quote
 from dil.sections.conversion import ConversionSection
@@ -165,61 +166,32 @@ class WritingSection(Section):
         default=None,
         scope=Scope.TASK,
     )
-    writer_partitioner_class: Text = prop(
+    writer_partitioner_class: Text = refused(
         "writer.partitioner.class",
         "Gobblin's Java class that spreads rows over folders, which does not run here. Use "
         "`ms.publish.layout=timelabel`, or `ms.table.partition.fields` of Delta and Iceberg "
         "tables.",
-        default="",
-        scope=Scope.TASK,
-        support=Support.REFUSED,
+        identity=True,
     )
-    writer_destination_type: Annotated[Literal["HDFS"], ONE_OF] = prop(
-        "writer.destination.type",
-        "Gobblin's kind of destination.",
-        default="HDFS",
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
+    writer_destination_type: Annotated[Literal["HDFS"], ONE_OF] = no_effect(
+        "writer.destination.type", "Gobblin's kind of destination.", default="HDFS"
     )
-    writer_builder_class: Text = prop(
+    writer_builder_class: Text = no_effect(
         "writer.builder.class",
         "Gobblin's writer; `writer.output.format` decides here.",
         default="org.apache.gobblin.writer.AvroDataWriterBuilder",
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
-    writer_staging_dir: Text = prop(
-        "writer.staging.dir",
-        "Unfinished files are in a hidden folder of the final directory here.",
-        default="",
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
+    writer_staging_dir: Text = no_effect(
+        "writer.staging.dir", "Unfinished files are in a hidden folder of the final directory here."
     )
-    writer_output_dir: Text = prop(
-        "writer.output.dir",
-        "Finished files are in a hidden folder of the final directory here.",
-        default="",
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
+    writer_output_dir: Text = no_effect(
+        "writer.output.dir", "Finished files are in a hidden folder of the final directory here."
     )
-    task_data_root_dir: Text = prop(
-        "task.data.root.dir",
-        "Gobblin's root of the two folders above.",
-        default="",
-        support=Support.NO_EFFECT,
-        identity=False,
+    task_data_root_dir: Text = no_effect(
+        "task.data.root.dir", "Gobblin's root of the two folders above."
     )
-    writer_buffer_size: Annotated[Int, Ge(1)] = prop(
-        "writer.buffer.size",
-        "Gobblin's stream buffer.",
-        default=4_096,
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
+    writer_buffer_size: Annotated[Int, Ge(1)] = no_effect(
+        "writer.buffer.size", "Gobblin's stream buffer.", default=4_096
     )
 
     @property

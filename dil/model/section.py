@@ -234,6 +234,35 @@ def prop(  # noqa: PLR0913 - all that there is to say of a property, by name
     )
 
 
+def no_effect(name: str, meaning: str, *, default: Any = "", hidden_members: str = "") -> Any:
+    """Declare a property that is accepted and changes nothing, so that no digest contains it."""
+    return prop(
+        name,
+        meaning,
+        default=default,
+        hidden_members=hidden_members,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+
+
+def refused(name: str, meaning: str, *, default: Any = "", identity: bool = False) -> Any:
+    """Declare a property of which only the default is accepted; the meaning says what to use."""
+    return prop(name, meaning, default=default, support=Support.REFUSED, identity=identity)
+
+
+def internal(name: str, meaning: str, *, default: Any = None, variables: bool = False) -> Any:
+    """Declare a property that only planning sets."""
+    return prop(
+        name,
+        meaning,
+        default=default,
+        variables=variables,
+        support=Support.INTERNAL,
+        identity=False,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """Base of all sections."""

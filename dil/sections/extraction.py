@@ -22,11 +22,11 @@ from dil.model.section import (
     ModeBits,
     Scope,
     Section,
-    Support,
     Text,
     UriTemplate,
     ValueType,
     Written,
+    no_effect,
     prop,
 )
 from dil.sections.grammars import DocumentPath
@@ -77,13 +77,8 @@ class ExtractionSection(Section):
         required=True,
         scope=Scope.TASK,
     )
-    old_extractor: Text = prop(
-        "extractor.class",
-        "Never read; `ms.extractor.class` is the key.",
-        default="",
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
+    old_extractor: Text = no_effect(
+        "extractor.class", "Never read; `ms.extractor.class` is the key."
     )
     data_field: DocumentPath = prop(
         DATA_FIELD,
@@ -108,14 +103,11 @@ class ExtractionSection(Section):
         scope=Scope.TASK,
         identity=False,
     )
-    explicit_eof: Bool = prop(
+    explicit_eof: Bool = no_effect(
         "ms.data.explicit.eof",
         "End marker for converters that group rows; here each converter gets a call after the last "
         "row.",
         default=False,
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
     charset: Charset = prop(
         "ms.source.data.character.set",

@@ -21,12 +21,12 @@ from dil.model.section import (
     Scope,
     SecretText,
     Section,
-    Support,
     Text,
     Texts,
     UriTemplate,
     ValueType,
     Written,
+    no_effect,
     prop,
 )
 from dil.model.settings import TlsSettings
@@ -142,14 +142,11 @@ class SourceSection(Section):
         scope=Scope.TASK,
         identity=False,
     )
-    client_factory: _Factory = prop(
+    client_factory: _Factory = no_effect(
         "ms.connection.client.factory",
         "DIL's class that makes clients. Both of DIL's classes are accepted; only `ms.ssl` decides "
         "whether there is a client certificate.",
         default=_DEFAULT_FACTORY,
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
     username: SecretText | None = prop(
         "source.conn.username",
