@@ -53,7 +53,7 @@ class HttpSection(Section):
     """The properties of HTTP in a job."""
 
     headers: _Headers = prop(
-        "ms.http.request.headers",
+        HEADERS,
         "Headers of every request, name to text. A value may be a secret.",
         default_factory=dict,
         variables=True,
@@ -63,7 +63,7 @@ class HttpSection(Section):
         scope=Scope.TASK,
     )
     authentication: _Authentication | None = prop(
-        "ms.authentication",
+        AUTHENTICATION,
         "How the job identifies itself. `method` basic, bearer, oauth or custom: one header with"
         " the `token`, or with user name and password. `apikey`: a header or a member of the"
         " query. `oauth2`: a token that DIL fetches inside the job and renews before it expires,"

@@ -129,7 +129,7 @@ class S3Section(Section):
     """The properties of S3 in a job."""
 
     parameters: Annotated[S3Settings, Written(ValueType.JSON_OBJECT, read=_s3)] = prop(
-        "ms.source.s3.parameters",
+        PARAMETERS,
         "Region, bucket, endpoint, kind of credentials and time-outs of an S3 source.",
         default_factory=S3Settings,
         example='{"region": "eu-central-1", "read_timeout_seconds": 120}',

@@ -22,7 +22,7 @@ from dil.model.schema import Primitive
 from dil.model.section import ONE_OF, Scope, Section, Text, prop
 from dil.model.suggestions import quote
 from dil.sections.extraction import ExtractionSection
-from dil.sections.schema import SchemaSection
+from dil.sections.schema import SCHEMA, SchemaSection
 from dil.storage.locations import PathError, local_path
 
 TYPE = "ms.catalog.type"
@@ -45,7 +45,7 @@ class CatalogSection(Section):
     """The catalog, and the table under which it registers the dataset."""
 
     type: Annotated[Literal["none", "hive", "glue"], ONE_OF] = prop(
-        "ms.catalog.type",
+        TYPE,
         "Where the dataset's table and partitions are registered after each publish: a Hive "
         "metastore or AWS Glue.",
         default="none",
@@ -53,21 +53,21 @@ class CatalogSection(Section):
         identity=False,
     )
     database: Text = prop(
-        "ms.catalog.database",
+        DATABASE,
         "The catalog's database. Unset: the last part of `extract.namespace`.",
         default="",
         scope=Scope.JOB,
         identity=False,
     )
     table: Text = prop(
-        "ms.catalog.table",
+        TABLE,
         "The catalog's table. Unset: `extract.table.name`.",
         default="",
         scope=Scope.JOB,
         identity=False,
     )
     metastore: Text = prop(
-        "ms.catalog.hive.metastore",
+        METASTORE,
         "The Hive metastore, such as `thrift://host:9083`; or a folder for an embedded metastore, "
         "which one process at a time can use. Unset: the metastore of Spark's own configuration, "
         "`hive-site.xml`.",
@@ -76,14 +76,14 @@ class CatalogSection(Section):
         identity=False,
     )
     region: Text = prop(
-        "ms.catalog.glue.region",
+        REGION,
         "The region of AWS Glue. Unset: the region of the environment.",
         default="",
         scope=Scope.JOB,
         identity=False,
     )
     endpoint: Text = prop(
-        "ms.catalog.glue.endpoint",
+        ENDPOINT,
         "The address of a service with the API of AWS Glue. Unset: `AWS_ENDPOINT_URL_GLUE`, "
         "`AWS_ENDPOINT_URL`, else AWS.",
         default="",
@@ -195,7 +195,7 @@ def _check_columns(values: Properties, findings: Findings) -> None:
     for column in columns:
         if is_parquet and isinstance(column.type, Primitive) and column.type.word == "time":
             findings.problem(
-                "ms.output.schema",
+                SCHEMA,
                 f'has the column "{column.name}" of type time, which Hive and Glue do not have',
                 f"Declare it as string, or leave {TYPE} out.",
             )

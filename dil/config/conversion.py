@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dil.config.egress import progress_key
+from dil.config.egress import COMMIT, progress_key
 from dil.config.findings import Findings
 from dil.config.writing import WritingSection
 from dil.model.contract import ContractMode, QuarantineSpec
@@ -39,7 +39,6 @@ from dil.sections.source import SourceSection
 from dil.spi.registry import PluginKind, short_name
 from dil.text.paths import compile_path
 
-_COMMIT = "ms.state.cursor.commit"
 _JSON_NORMALIZER = "json-normalizer"
 _AVRO_NORMALIZER = "avro-normalizer"
 _VALIDATION = "in-flow-validation"
@@ -76,7 +75,7 @@ def conversion_spec(values: Properties, converters: tuple[ClassRef, ...]) -> Con
 
 def check_contract(values: Properties, state: StateSpec, findings: Findings) -> None:
     """Check that a contract has a schema to compare rows with, and a way to put rows aside."""
-    if not findings.is_sound(CONTRACT, _COMMIT, SCHEMA):
+    if not findings.is_sound(CONTRACT, COMMIT, SCHEMA):
         return
     schema = values.section(SchemaSection)
     mode = schema.contract

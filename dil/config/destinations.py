@@ -25,7 +25,7 @@ class DestinationSection(Section):
     """A destination of the job's own."""
 
     name: ClassName = prop(
-        "ms.destination.class",
+        DESTINATION,
         "Class that publishes the rows, in place of files, tables and warehouses: the name that an"
         " installed package offers, or the Python path of a class of the job's own.",
         default="",

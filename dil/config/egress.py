@@ -34,9 +34,9 @@ from dil.sections.secondary import SecondarySection
 _FAILED = "ms.egress.failed.rows"
 _ROWS = "ms.egress.batch.rows"
 _FIELD = "ms.egress.batch.field"
-_RESUME = "ms.egress.resume"
 _TOPIC = "ms.kafka.audit.topic.name"
-COMMIT = "ms.state.cursor.commit"
+_AUDIT_DIR = "ms.audit.dir"
+COMMIT, RESUME = "ms.state.cursor.commit", "ms.egress.resume"
 _ONCE = frozenset({"POST", "PATCH"})
 
 
@@ -66,7 +66,7 @@ class EgressSection(Section):
     """The settings by which rows are sent and requests are recorded."""
 
     failed_rows: Annotated[Literal["fail", "keep"], ONE_OF] = prop(
-        "ms.egress.failed.rows",
+        _FAILED,
         "What happens to a payload row that the receiver refuses for good, by a status that is "
         "neither success nor warning and is not about credentials, quota or a temporary failure. "
         "fail: the work unit fails. keep: the row and the response are kept in the dataset's "
@@ -81,20 +81,20 @@ class EgressSection(Section):
         scope=Scope.TASK,
     )
     batch_rows: Annotated[Int, Ge(1)] = prop(
-        "ms.egress.batch.rows",
+        _ROWS,
         "Number of payload rows in one request, in the array `ms.egress.batch.field` of its body.",
         default=1,
         scope=Scope.TASK,
     )
     batch_field: Text = prop(
-        "ms.egress.batch.field",
+        _FIELD,
         "The member of the body that holds the rows of a batch. With it even a single row is "
         "sent as an array.",
         default="",
         scope=Scope.TASK,
     )
     resumes: Bool = prop(
-        "ms.egress.resume",
+        RESUME,
         "Whether a later attempt continues after the last row that the receiver has "
         "acknowledged, in place of sending the work unit from its first row. Progress is kept"
         " after every row, as with `ms.state.cursor.commit` page.",
@@ -119,7 +119,7 @@ class EgressSection(Section):
         identity=False,
     )
     audit_dir: PathText = prop(
-        "ms.audit.dir",
+        _AUDIT_DIR,
         "Folder of the audit, on a local path. Unset: `_audit` in the dataset's folder.",
         default="",
         scope=Scope.TASK,
@@ -133,7 +133,7 @@ class EgressSection(Section):
         identity=False,
     )
     audit_topic: Text = no_effect(
-        "ms.kafka.audit.topic.name",
+        _TOPIC,
         "Topic of the audit in DIL's documents. The audit goes to files, see `ms.audit.dir`.",
     )
     kafka_brokers: Text = no_effect(
@@ -158,7 +158,7 @@ def resumes(values: Properties) -> bool:
 def progress_key(values: Properties) -> str:
     """Return the property that keeps progress inside work units; empty if none does."""
     if resumes(values):
-        return _RESUME
+        return RESUME
     return COMMIT if values.section(ProgressSection).commit == "page" else ""
 
 
@@ -180,7 +180,7 @@ def audit_section(values: Properties, folder: Path, findings: Findings) -> Audit
     egress = values.section(EgressSection)
     return AuditSpec(
         enabled=egress.audits,
-        directory=path_of(egress.audit_dir, "ms.audit.dir", folder, findings),
+        directory=path_of(egress.audit_dir, _AUDIT_DIR, folder, findings),
         is_required=egress.is_audit_required,
     )
 
@@ -205,7 +205,7 @@ def _check_rows(values: Properties, egress: EgressSection, findings: Findings) -
     """Add findings for properties without effect, because there are no rows to send."""
     asked = {
         _FAILED: egress.failed_rows == "keep",
-        _RESUME: egress.resumes,
+        RESUME: egress.resumes,
         _ROWS: egress.batch_rows > 1,
         _FIELD: bool(egress.batch_field),
     }

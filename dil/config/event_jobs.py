@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from dil.config.egress import COMMIT
 from dil.config.event_time import (
     AFTER_CLOSE,
     COLUMN,
@@ -18,8 +19,6 @@ from dil.config.requests import sends_low_watermark
 from dil.model.event_time import EventTimeSpec, Strategy
 from dil.model.job import ClassRef, PlanningSpec, StateSpec
 from dil.model.properties import Properties
-
-_COMMIT = "ms.state.cursor.commit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +75,10 @@ def _check_job(parts: EventParts, spec: EventTimeSpec, findings: Findings) -> No
         findings.problem(COLUMN, what, "Leave it out, or set it in the job that writes the rows.")
     if parts.commits_pages:
         findings.problem(
-            _COMMIT,
+            COMMIT,
             f"is page, and {COLUMN} is set: an attempt that resumes does not see the event times of"
             " earlier pages",
-            f"Leave {_COMMIT} out, and make work units smaller with ms.work.unit.partition.",
+            f"Leave {COMMIT} out, and make work units smaller with ms.work.unit.partition.",
         )
     if spec.strategy is not Strategy.NONE and not parts.state.enabled:
         findings.problem(

@@ -152,14 +152,14 @@ class EventTimeSection(Section):
     """The event time of rows, its watermark, and late rows."""
 
     column: Text = prop(
-        "ms.event.column",
+        COLUMN,
         "Column of the time at which the event of a row happened: a timestamp, a date or epoch "
         "milliseconds; or a JSONPath of it.",
         default="",
         scope=Scope.JOB,
     )
     strategy: Annotated[Strategy, ONE_OF] = prop(
-        "ms.event.watermark",
+        STRATEGY,
         "How the event-time watermark follows the rows. `fixed_delay` is the largest time less "
         "`ms.event.delay`, as in Spark; `bounded` is the same for each partition, as in Flink; "
         "`adaptive` measures how late rows come; `source_180ms` assumes 180 ms; `system_time` is "
@@ -168,7 +168,7 @@ class EventTimeSection(Section):
         scope=Scope.JOB,
     )
     delay: Annotated[Delay | None, Written(ValueType.DURATION_OR_OBJECT, read=_delay)] = prop(
-        "ms.event.delay",
+        DELAY,
         "How far behind the largest time the watermark stays: an ISO duration such as `PT10M`, or "
         "an object with one for each partition. The named partitions are known from the start: "
         "under the policy `min` a named partition without rows holds the watermark back.",
@@ -177,21 +177,21 @@ class EventTimeSection(Section):
         scope=Scope.JOB,
     )
     stream_column: Text = prop(
-        "ms.event.partition.column",
+        PARTITION_COLUMN,
         "Column that names the partition of a row, such as a device: each partition has its own "
         "watermark, and the least of these counts. Unset: all rows are in one partition.",
         default="",
         scope=Scope.JOB,
     )
     idle_ms: Duration | None = prop(
-        "ms.event.idle.timeout",
+        IDLE,
         "How long the watermark waits for a partition without rows. Unset: one "
         "planned run without rows.",
         default=None,
         scope=Scope.JOB,
     )
     policy: Annotated[Literal["min", "max"], ONE_OF] = prop(
-        "ms.event.multi.policy",
+        POLICY,
         "Which of the partitions' watermarks counts under `fixed_delay`.",
         default="min",
         scope=Scope.JOB,
@@ -242,7 +242,7 @@ class EventTimeSection(Section):
         scope=Scope.JOB,
     )
     late_action: Annotated[Literal["flag", "side_table", "drop", "fail"], ONE_OF] | None = prop(
-        "ms.late.action",
+        LATE_ACTION,
         "What happens to late rows: `flag` marks them in the columns `_late` and `_lateness_ms`, "
         "`side_table` publishes them beside the dataset, `drop` leaves them out, `fail` fails "
         "their work unit. Unset: late rows are published like all other rows, and only counted.",
@@ -263,7 +263,7 @@ class EventTimeSection(Section):
         scope=Scope.JOB,
     )
     after_close: Annotated[Literal["side_table", "reopen", "reject"], ONE_OF] = prop(
-        "ms.late.after.close",
+        AFTER_CLOSE,
         "What happens to rows for a closed timelabel: `side_table` publishes them beside "
         "the dataset, `reopen` publishes them in the dataset and closes the label again, `reject` "
         "leaves them out.",

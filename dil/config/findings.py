@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from dil.errors import ConfigError, Origin, Problem
+from dil.sections.source import URI
 
 UNKNOWN = "is no known property"
-_ADDRESS = "ms.source.uri"
-_RESOLVERS = "ms.secret.resolvers"
+RESOLVERS = "ms.secret.resolvers"
 _NAME = re.compile(r"\w+(?:\.\w+)+")
 _TAKEN_OUT = (
     "Take it out of the address. Send it by a parameter, such as "
@@ -63,12 +63,12 @@ class Findings:
             return
         first, *others = self.plain_secrets
         also = f"; so {'does' if len(others) == 1 else 'do'} {', '.join(others)}" if others else ""
-        taken = next((key for key in self.plain_secrets if key != _ADDRESS), "")
+        taken = next((key for key in self.plain_secrets if key != URI), "")
         fixes = [
             f"Write env:NAME, file:PATH, or the ENC(...) that `dil secrets encrypt --key FILE --for"
             f" {taken}` makes."
         ] * bool(taken)
-        if _ADDRESS in self.plain_secrets:
+        if URI in self.plain_secrets:
             fixes.append(_TAKEN_OUT)
         what = f"holds a secret in plain text{also}"
         found = Problem(self.plain_secrets[first], first, what, " ".join(fixes))
@@ -99,7 +99,7 @@ class Findings:
                 also has the notices.
         """
         if self.problems:
-            if self.is_sound(_RESOLVERS):  # else a text may be a reference of a wrong resolver
+            if self.is_sound(RESOLVERS):  # else a text may be a reference of a wrong resolver
                 self.note_plain_secrets()
             raise ConfigError(dict.fromkeys(self.problems), self._own_notices(), self.infos)
 

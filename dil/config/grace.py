@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Le
 
 from dil.config.findings import Findings
-from dil.config.watermarks import Composite
+from dil.config.watermarks import GRACE, Composite
 from dil.model.grace import DAY_MS, HOUR_MS, GraceMode, GraceSpec
 from dil.model.properties import Properties
 from dil.model.section import (
@@ -27,7 +27,7 @@ from dil.sections.reading import ReadContext, ShapeError
 
 MODE, QUANTILE = "ms.grace.mode", "ms.grace.quantile"
 LEAST, MOST = "ms.grace.min", "ms.grace.max"
-_FIXED = ("ms.grace.period", "ms.grace.period.days")
+_FIXED = (GRACE, f"{GRACE}.days")
 _DEFAULT = GraceSpec()
 
 

@@ -26,6 +26,7 @@ from dil.model.section import (
 
 CLASS, NAMESPACE, TABLE = "source.class", "extract.namespace", "extract.table.name"
 KEYS, DELTAS = "extract.primary.key.fields", "extract.delta.fields"
+NAME, TEMPLATE, PLUGIN_PATH = "job.name", "job.template", "ms.plugin.path"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class JobSection(Section):
     """The name of a job, its connector, and properties of the launcher."""
 
     source_class: ClassName = prop(
-        "source.class",
+        CLASS,
         "The connector: a short name such as `http`, a Java name of DIL's, or "
         "`package.module:Class`.",
         default="",
@@ -41,7 +42,7 @@ class JobSection(Section):
         required=True,
     )
     name: Text = prop(
-        "job.name",
+        NAME,
         "Name of the job, and the key of all its state: a renamed job starts "
         "from scratch. Letters, digits, dot, dash, underscore, and single blanks between them.",
         default="",
@@ -81,7 +82,7 @@ class JobSection(Section):
         identity=False,
     )
     template: PathText = prop(
-        "job.template",
+        TEMPLATE,
         "File of properties that apply unless the job, or a file that it inherits or includes, "
         "sets them. A relative path, or the path after `resource:///`, is looked for in the folder "
         "of the job file, then in the folders of `ms.plugin.path`. A template may inherit another "
@@ -93,7 +94,7 @@ class JobSection(Section):
         identity=False,
     )
     plugin_path: Texts = prop(
-        "ms.plugin.path",
+        PLUGIN_PATH,
         "Folders, comma separated, in which classes of your own are looked for after the "
         "installed packages and the job file's folder.",
         default=(),
@@ -106,14 +107,14 @@ class DatasetSection(Section):
     """The name of a dataset, its load type, and the columns that distinguish its rows."""
 
     namespace: Text = prop(
-        "extract.namespace",
+        NAMESPACE,
         "Name space of the Avro record, separated by dots; with slashes in place of the dots, also "
         "a part of the output folder.",
         default="",
         example="com.acme.crm",
     )
     table: Text = prop(
-        "extract.table.name",
+        TABLE,
         "Name of the dataset, of its folder and of the Avro record.",
         default="",
         example="orders",
@@ -135,7 +136,7 @@ class DatasetSection(Section):
         default=False,
     )
     primary_keys: Texts = prop(
-        "extract.primary.key.fields",
+        KEYS,
         "Columns that identify a row. If there are neither rows nor a schema, they become columns "
         "of text.",
         default=(),
@@ -143,7 +144,7 @@ class DatasetSection(Section):
         scope=Scope.TASK,
     )
     delta_fields: Texts = prop(
-        "extract.delta.fields",
+        DELTAS,
         "Columns that order the versions of a row. If there are neither rows nor a schema, they "
         "become timestamps.",
         default=(),

@@ -31,7 +31,7 @@ from dil.config.event_time import EventTimeSection, event_time_section
 from dil.config.findings import Findings
 from dil.config.first_digest import first_digest
 from dil.config.grace import check_measured
-from dil.config.identity import JobSection
+from dil.config.identity import NAME, PLUGIN_PATH, JobSection
 from dil.config.inheritance import TrustedUsers
 from dil.config.interpolation import interpolate, references
 from dil.config.planning import PLANNING_NAMES, planning_section
@@ -164,7 +164,7 @@ def peek_name(
 
     Never raises, so that the report of a failure can name the job.
     """
-    key, settings = "job.name", overrides or {}
+    settings = overrides or {}
     try:
         entries = read_job(str(path), Findings())
     except (ConfigError, OSError):
@@ -172,13 +172,13 @@ def peek_name(
     written = with_templates(
         with_overrides(entries, settings), str(path), settings, environ or {}, Findings()
     )
-    if key not in written:
+    if NAME not in written:
         return ""
     findings = Findings()
     found = interpolate(
-        written, environ=environ or {}, settings=settings, findings=findings, keys=[key]
+        written, environ=environ or {}, settings=settings, findings=findings, keys=[NAME]
     )
-    return "" if findings.problems else found[key].text.strip()
+    return "" if findings.problems else found[NAME].text.strip()
 
 
 def planning_spec(properties: Mapping[str, str]) -> tuple[PlanningSpec, tuple[Problem, ...]]:
@@ -408,15 +408,15 @@ class _Builder(Struct):
             try:
                 folder = local_path(text, self.place.folder)
             except PathError as error:
-                self.findings.problem("ms.plugin.path", str(error), "Use a local folder.")
+                self.findings.problem(PLUGIN_PATH, str(error), "Use a local folder.")
                 continue
             if not folder.is_dir():
                 self.findings.problem(
-                    "ms.plugin.path",
+                    PLUGIN_PATH,
                     f"names {folder}, which is no folder",
                     "A relative path starts at the folder of the job file.",
                 )
-            found.setdefault(folder, "ms.plugin.path")
+            found.setdefault(folder, PLUGIN_PATH)
         if not keys:
             return ()
         for folder, key in found.items():

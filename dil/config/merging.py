@@ -9,15 +9,16 @@ from annotated_types import Ge, Le
 
 from dil.config.findings import Findings
 from dil.config.identity import DELTAS, KEYS, DatasetSection
-from dil.config.tables import TablesSection
+from dil.config.tables import FIELDS, TablesSection
+from dil.config.warehouse import OPERATION
 from dil.model.destination import MAX_DELETED_PERCENT, MergeSpec, TableFormat
 from dil.model.job import PublishMode
 from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Bool, Int, Scope, Section, Text, Texts, prop
 
 MISSING = "ms.merge.delete.missing"
-_APART = "ms.table.partition.fields"
-_OP = "ms.merge.op.field"
+OP = "ms.merge.op.field"
+_WORDS, _DELETES = "ms.merge.op.deletes", "ms.merge.deletes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,25 +26,25 @@ class MergingSection(Section):
     """How the source marks changed rows, and how a merge treats deleted rows."""
 
     op_field: Text = prop(
-        "ms.merge.op.field",
+        OP,
         "Column with the operation that changed a row at the source, such as `op` of a change log.",
         default="",
         scope=Scope.JOB,
     )
     delete_words: Texts = prop(
-        "ms.merge.op.deletes",
+        _WORDS,
         "Values of that column that mark a deleted row, in any letter case.",
         default=("d", "delete", "deleted"),
         scope=Scope.JOB,
     )
     deletes: Annotated[Literal["hard", "soft"], ONE_OF] = prop(
-        "ms.merge.deletes",
+        _DELETES,
         "hard removes deleted rows; soft keeps them, with the time in `_dil_deleted_at`.",
         default="hard",
         scope=Scope.JOB,
     )
     deletes_missing: Bool = prop(
-        "ms.merge.delete.missing",
+        MISSING,
         "Whether a full reading deletes the rows whose keys it did not find.",
         default=False,
         scope=Scope.JOB,
@@ -68,7 +69,7 @@ def merge_spec(values: Properties, mode: PublishMode, findings: Findings) -> Mer
             KEYS,
             "is not set, and rows are merged by it",
             "Name the columns that distinguish rows, or set ms.publish.mode=append.",
-            values.origin("ms.publish.mode") or values.origin("ms.warehouse.operation"),
+            values.origin("ms.publish.mode") or values.origin(OPERATION),
         )
     section = values.section(MergingSection)
     _check_apart(values, section, findings)
@@ -87,14 +88,14 @@ def merge_spec(values: Properties, mode: PublishMode, findings: Findings) -> Mer
 
 def _note_unused_deletes(values: Properties, section: MergingSection, findings: Findings) -> None:
     """Note the settings that have no effect because no column marks deletes."""
-    unused = ["ms.merge.op.deletes"]
-    unused += [] if section.deletes_missing else ["ms.merge.deletes"]
+    unused = [_WORDS]
+    unused += [] if section.deletes_missing else [_DELETES]
     for name in unused:
         if name in values.explicit:
             findings.notice(
                 name,
-                f"has no effect: {_OP} names no column that marks deletes",
-                f"Set {_OP}, or leave the property out.",
+                f"has no effect: {OP} names no column that marks deletes",
+                f"Set {OP}, or leave the property out.",
             )
 
 
@@ -107,16 +108,16 @@ def _check_apart(values: Properties, section: MergingSection, findings: Findings
     looked_at = {
         KEYS: dataset.primary_keys,
         DELTAS: dataset.delta_fields,
-        _OP: (section.op_field,),
+        OP: (section.op_field,),
     }
     for name, fields in looked_at.items():
         for field in fields:
             if field in table.partition_fields:
                 findings.problem(
                     name,
-                    f'names "{field}", which is one of {_APART}: only the names of folders '
+                    f'names "{field}", which is one of {FIELDS}: only the names of folders '
                     "have its values, and rows cannot be merged by it",
-                    f"Take it out of {_APART}, or use ms.table.format=iceberg.",
+                    f"Take it out of {FIELDS}, or use ms.table.format=iceberg.",
                 )
 
 

@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 
 from dil.config.egress import COMMIT
 from dil.config.findings import Findings
+from dil.config.grace import MODE as GRACE_MODE
 from dil.config.grace import GraceSection, grace_section
 from dil.config.identity import DatasetSection, JobSection
 from dil.config.publishing import publish_mode
@@ -21,7 +22,15 @@ from dil.config.timelabels import (
     timelabels_section,
 )
 from dil.config.warehouse import is_timeseries
-from dil.config.watermarks import PARTITION, WATERMARK, PlanningSection, uses_default_zone
+from dil.config.watermarks import (
+    ABSTINENT,
+    GRACE,
+    PARTITION,
+    WATERMARK,
+    ZONE,
+    PlanningSection,
+    uses_default_zone,
+)
 from dil.model.grace import GraceMode, GraceSpec
 from dil.model.job import DAY_MS, PlanningSpec, PublishMode
 from dil.model.properties import Properties
@@ -60,7 +69,7 @@ PLANNING_NAMES: tuple[str, ...] = (
     "writer.file.path",
     "writer.file.path.type",
 )
-_REREAD = ("ms.grace.period", "ms.grace.period.days", "ms.grace.mode", "ms.abstinent.period")
+_REREAD = (GRACE, f"{GRACE}.days", GRACE_MODE, ABSTINENT)
 
 
 def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
@@ -68,7 +77,7 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
     section, dataset = values.section(PlanningSection), values.section(DatasetSection)
     marks, partition = section.marks, section.partition
     of_source = units_of_source(values)
-    is_named = "ms.timezone" in values.explicit or (of_source and not marks.is_dated)
+    is_named = ZONE in values.explicit or (of_source and not marks.is_dated)
     has_source = INPUTS not in values.explicit
     if has_source and not is_named and findings.is_sound(WATERMARK, PARTITION):
         _note_default_zone(section, findings)
@@ -76,7 +85,6 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
     if of_source:
         check_units_of_source(of_source, values, findings)
     mode = publish_mode(values)
-    abstinent = "ms.abstinent.period"
     grace = grace_section(partition, values, findings)
     return PlanningSpec(
         datetime_name=marks.datetime_name,
@@ -89,7 +97,7 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
         partial=section.reads_partial,
         grace_ms=_grace_ms(grace, values, findings),
         abstinent_ms=_period(
-            abstinent, section.abstinent_ms, section.abstinent_days, values, findings
+            ABSTINENT, section.abstinent_ms, section.abstinent_days, values, findings
         ),
         delay_ms=values.section(DatabaseSection).cursor_delay_ms or 0,
         backfill=section.is_backfill,
@@ -115,7 +123,7 @@ def _grace_ms(spec: GraceSpec, values: Properties, findings: Findings) -> int:
     if spec.mode is GraceMode.MAX:
         return spec.high_ms
     section = values.section(PlanningSection)
-    return _period("ms.grace.period", section.grace_ms, section.grace_days, values, findings)
+    return _period(GRACE, section.grace_ms, section.grace_days, values, findings)
 
 
 def _timelabel(values: Properties, findings: Findings) -> TimelabelSpec | None:

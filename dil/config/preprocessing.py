@@ -125,7 +125,7 @@ class PreprocessingSection(Section):
     """How the bytes of responses are processed before they are read."""
 
     names: ClassNames = prop(
-        "ms.extract.preprocessors",
+        NAMES,
         "Filters over the bytes of each response, left to right: `gunzip`, `bzip2`, `xz`, "
         "`zstd`, `deflate`, `zip`, `tar`, `gpg-decrypt`, `aggregated-json`, for dumped files "
         "`gpg-encrypt`, Java names of DIL's, or `package.module:Class`.",
@@ -133,7 +133,7 @@ class PreprocessingSection(Section):
         scope=Scope.TASK,
     )
     parameters: _Parameters = prop(
-        "ms.extract.preprocessor.parameters",
+        PARAMETERS,
         "Parameters by preprocessor, which is named as in `ms.extract.preprocessors`.",
         default_factory=dict,
         example=_EXAMPLE,

@@ -29,7 +29,7 @@ from dil.config.tables import (
 from dil.config.timelabels import SCHEDULE, TimelabelsSection
 from dil.config.warehouse import OPERATION, URL, WarehouseSection, is_timeseries, warehouse_section
 from dil.config.watermarks import PlanningSection
-from dil.config.writing import PATH_TYPE, WritingSection, group_problem
+from dil.config.writing import PATH, PATH_TYPE, WritingSection, group_problem
 from dil.model.destination import Layout, Operation, TableFormat
 from dil.model.job import PathType, PublishingSpec, PublishMode, TableType
 from dil.model.properties import Properties
@@ -55,8 +55,7 @@ FINAL_DIR, AT_JOB_LEVEL = "data.publisher.final.dir", "publish.data.at.job.level
 REPLACES = "data.publisher.replace.final.dir"
 MODE, _LAYOUT = "ms.publish.mode", "ms.publish.layout"
 CHANGELOG = "ms.publish.changelog"
-_FILE_EACH = "ms.output.file.per.work.unit"
-_PATH = "writer.file.path"
+FILE_EACH, _GROUP = "ms.output.file.per.work.unit", "data.publisher.final.dir.group"
 _LABEL_FOLDERS = frozenset("ymdhn")
 _REPLACING = (PublishMode.REPLACE, PublishMode.WINDOW_REPLACE, PublishMode.MERGE)
 # An operation stands for the first of its publish modes, unless the job sets the mode, too.
@@ -86,7 +85,7 @@ class PublishingSection(Section):
     """The place where files become visible, and the treatment of earlier files."""
 
     final_dir: PathText = prop(
-        "data.publisher.final.dir",
+        FINAL_DIR,
         "Folder below which all datasets are published: a path (a relative one starts at the job "
         "file's folder), or one of `s3://bucket/folder`, `gs://bucket/folder`, "
         "`abfss://container@account.dfs.core.windows.net/folder`, `webhdfs://host:9870/folder`.",
@@ -95,7 +94,7 @@ class PublishingSection(Section):
         example="/data/lake",
     )
     mode: Annotated[PublishMode, ONE_OF] | None = prop(
-        "ms.publish.mode",
+        MODE,
         "append adds rows; with replace the run's rows replace all earlier rows; with "
         "window_replace a work unit's rows replace the earlier rows of that work unit; with merge "
         "a row replaces the earlier row with the same primary key. Unset: for files append, or "
@@ -105,7 +104,7 @@ class PublishingSection(Section):
         scope=Scope.JOB,
     )
     layout: Annotated[Layout, ONE_OF] = prop(
-        "ms.publish.layout",
+        _LAYOUT,
         "timelabel puts files into folders y=/m=/d=/h=/n= of their timelabel.",
         default=Layout.DEFAULT,
         scope=Scope.JOB,
@@ -120,7 +119,7 @@ class PublishingSection(Section):
         identity=False,
     )
     file_per_unit: Bool = prop(
-        "ms.output.file.per.work.unit",
+        FILE_EACH,
         "If false, a run combines the small files of its work units into files of up to "
         "`ms.writer.target.bytes`. For the publish modes append and replace, of files and tables.",
         default=True,
@@ -128,7 +127,7 @@ class PublishingSection(Section):
         identity=False,
     )
     replaces: Bool = prop(
-        "data.publisher.replace.final.dir",
+        REPLACES,
         "Whether each run replaces the dataset's folder; has no effect if each run has its own "
         "folder.",
         default=False,
@@ -163,14 +162,14 @@ class PublishingSection(Section):
         default=None,
     )
     group: Text = prop(
-        "data.publisher.final.dir.group",
+        _GROUP,
         "Group of the dataset's folders and files, on this machine and on HDFS; wins over "
         "`writer.file.group`. The user who runs the job has to be in the group.",
         default="",
         scope=Scope.JOB,
     )
     is_at_job_level: Bool = prop(
-        "publish.data.at.job.level",
+        AT_JOB_LEVEL,
         "If false, a run publishes the work units that succeeded even if others failed, as with "
         "`job.commit.policy=successful`. If true, `job.commit.policy` decides.",
         default=True,
@@ -336,20 +335,20 @@ def _shares_files(values: Properties, mode: PublishMode, findings: Findings) -> 
     if key in (URL, DESTINATION):
         where = "into a database" if key == URL else "to a destination of the job's own"
         findings.problem(
-            _FILE_EACH, f"is false, and the rows go {where}: {key} is set", "Leave it out."
+            FILE_EACH, f"is false, and the rows go {where}: {key} is set", "Leave it out."
         )
     elif mode not in _SHARING:
         findings.problem(
-            _FILE_EACH,
+            FILE_EACH,
             f"is false, and {MODE} is {mode}, which {_SHARING_NOT[mode]}",
             "Leave it out. `dil compact` combines small files later.",
         )
     elif values.section(PlanningSection).is_backfill:
         findings.problem(
-            _FILE_EACH,
+            FILE_EACH,
             "is false, and ms.backfill is true: a backfill has files of its own, so that its rows "
             "can be removed again",
-            f"Run with -D {_FILE_EACH}=true.",
+            f"Run with -D {FILE_EACH}=true.",
         )
     return True
 
@@ -368,7 +367,7 @@ def _dump_spec(values: Properties, folder: Path, findings: Findings) -> Publishi
     section = values.section(PublishingSection)
     if not section.file_per_unit:
         findings.problem(
-            _FILE_EACH,
+            FILE_EACH,
             "is false, and files are dumped as they are: two files cannot be combined",
             "Leave it out, or read the files with another ms.extractor.class.",
         )
@@ -391,16 +390,15 @@ def _dump_spec(values: Properties, folder: Path, findings: Findings) -> Publishi
 
 def _group(group: str, final_dir: str, values: Properties, findings: Findings) -> str:
     """Return the group of published folders and files; empty text if there is none."""
-    key = "data.publisher.final.dir.group"
     if not group or not findings.is_sound(FINAL_DIR):
         return ""
     is_here = is_local(final_dir)
     if not is_of_files(values) or not (is_here or final_dir.startswith(_WITH_GROUPS)):
         what = "has no effect: only files on this machine and on HDFS have groups here"
-        findings.notice(key, what, "Leave it out.")
+        findings.notice(_GROUP, what, "Leave it out.")
         return ""
     if is_here and (found := group_problem(group)):
-        findings.problem(key, *found)
+        findings.problem(_GROUP, *found)
     return group
 
 
@@ -438,7 +436,7 @@ def _checked_mode(values: Properties, findings: Findings) -> PublishMode:
                 f'is "{warehouse.operation}", which contradicts {MODE}={section.mode}',
                 f"Leave one of them out; {warehouse.operation} is {' or '.join(allowed)}.",
             )
-    is_known = findings.is_sound(PATH_TYPE, _PATH)
+    is_known = findings.is_sound(PATH_TYPE, PATH)
     if mode in _REPLACING and is_known and has_run_folder(values):
         findings.problem(
             MODE,
@@ -465,7 +463,7 @@ def _check_names(values: Properties, place: str, findings: Findings) -> None:
         FINAL_DIR: place,
         NAMESPACE: dataset.namespace,
         TABLE: dataset.table,
-        _PATH: values.section(WritingSection).path,
+        PATH: values.section(WritingSection).path,
     }
     for key, text in texts.items():
         found = sorted(_NO_URL.intersection(text))
@@ -493,13 +491,13 @@ def _relative(text: str, findings: Findings) -> str:
     path = PurePosixPath(text)
     if path.is_absolute() or ".." in path.parts:
         findings.problem(
-            _PATH,
+            PATH,
             f'is "{text}"',
             "Write a path below data.publisher.final.dir, without .. in it.",
         )
     elif any(part.startswith(("_", ".")) for part in path.parts):
         findings.problem(
-            _PATH,
+            PATH,
             f'is "{text}"',
             "Folders that begin with _ or . hold no published data.",
         )

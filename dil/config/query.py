@@ -21,8 +21,9 @@ from dil.config.inheritance import TrustedUsers
 from dil.config.preprocessing import PreprocessingSection
 from dil.config.property import properties_of
 from dil.config.publishing import CHANGELOG
+from dil.config.publishing import MODE as PUBLISH_MODE
 from dil.config.read_context import JobReadContext
-from dil.config.state import SERVER_KINDS, StateSection, state_section
+from dil.config.state import ENABLED, KIND, SERVER_KINDS, StateSection, state_section
 from dil.config.timelabels import (
     CATCHUP,
     CLOSE,
@@ -34,7 +35,7 @@ from dil.config.timelabels import (
     TimelabelsSection,
 )
 from dil.config.timelabels import COLUMN as LABEL_COLUMN
-from dil.config.watermarks import PlanningSection
+from dil.config.watermarks import ZONE, PlanningSection
 from dil.config.windows import window_spec
 from dil.config.writers import WRITER
 from dil.errors import ConfigError, Origin
@@ -67,6 +68,7 @@ from dil.sections.query import (
     QuerySection,
 )
 from dil.sections.reading import ShapeError
+from dil.sections.schema import SCHEMA
 from dil.sections.secondary import SecondarySection
 from dil.sections.source import SourceSection
 from dil.sections.windows import WindowSection
@@ -78,14 +80,13 @@ _OF_SOURCES: tuple[type[Section], ...] = (
     ParametersSection, PagingSection, ExtractionSection, CsvSection, PreprocessingSection,
     DumpSection, EgressSection,
 )  # fmt: skip
-_KEPT = frozenset({"ms.timezone", "ms.work.unit.min.records"})
+_KEPT = frozenset({ZONE, "ms.work.unit.min.records"})
 # These settings are about work units, which a query lacks; the rows of a query still have labels.
 _LABELS_OF_UNITS = frozenset({SPLIT, CATCHUP, FIRST_RUN, CLOSE})
 _SCHEMAS = frozenset(
-    {"ms.output.schema", "ms.source.schema.urn", "ms.target.schema.urn", "ms.schema.cleansing"}
+    {SCHEMA, "ms.source.schema.urn", "ms.target.schema.urn", "ms.schema.cleansing"}
 )
 _OUTPUT_CLASSES = frozenset({DESTINATION, WRITER})
-_MODE_OF_PUBLISHING = "ms.publish.mode"
 _MEANT = {
     QueryMode.APPEND: (PublishMode.APPEND, PublishMode.MERGE),
     QueryMode.FULL: (PublishMode.REPLACE,),
@@ -104,7 +105,6 @@ _WITHOUT_EVENTS = {
         " the source.",
     ),
 }
-_ENABLED = "state.store.enabled"
 
 # Loads the job of another job file; ``dil.config.loading`` passes it in.
 LoadInput = Callable[[Path], Job]
@@ -184,21 +184,19 @@ def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> Que
         )
     if parts.publishing.mode not in _MEANT[mode]:
         words = " or ".join(_MEANT[mode])
-        key = next(
-            (each for each in (_MODE_OF_PUBLISHING, MODE) if each in values.explicit), INPUTS
-        )
+        key = next((each for each in (PUBLISH_MODE, MODE) if each in values.explicit), INPUTS)
         findings.problem(
             key,
             f"does not fit: {MODE} is {mode}, and rows would be published by "
             f"{parts.publishing.mode}",
-            f"Set {_MODE_OF_PUBLISHING}={words}, or leave it out.",
+            f"Set {PUBLISH_MODE}={words}, or leave it out.",
         )
     _check_labels(parts, values, findings)
     if parts.has_events and mode.reads_whole:
         findings.problem(COLUMN, *_WITHOUT_EVENTS[mode])
     if not parts.state.enabled:
         findings.problem(
-            _ENABLED,
+            ENABLED,
             "is false, and a query keeps its progress through the inputs in the state",
             "Leave it out.",
         )
@@ -488,7 +486,7 @@ def _unfit(job: Job, mode: QueryMode, item: QueryInput) -> tuple[str, str] | Non
     if job.writing.file_name:
         return "publishes files as they are, and not rows", "Read them with a job of their own."
     if not job.state.enabled:
-        return "keeps no state, so no query knows which rows are new", f"Set {_ENABLED}=true there."
+        return "keeps no state, so no query knows which rows are new", f"Set {ENABLED}=true there."
     return _unfit_mode(job, mode, item)
 
 
@@ -504,7 +502,7 @@ def _unfit_mode(job: Job, mode: QueryMode, item: QueryInput) -> tuple[str, str] 
     if how is PublishMode.MERGE and mode is QueryMode.APPEND:
         other = f" Or set {CHANGELOG}=true there: {MODE}=append reads the rows that merges change."
     return (
-        f"publishes by {_MODE_OF_PUBLISHING}={how}: later runs remove rows that were read, and "
+        f"publishes by {PUBLISH_MODE}={how}: later runs remove rows that were read, and "
         f"{MODE}={mode} cannot remove its results of them",
         f"Set {MODE}=full, which reads the whole input again and replaces the dataset.{other}",
     )
@@ -517,7 +515,7 @@ def _unfit_labels(job: Job, how: PublishMode) -> tuple[str, str] | None:
         return "closes no timelabels", f"Set {CLOSE} there, or leave closed out."
     if how is PublishMode.MERGE:
         return (
-            f"publishes by {_MODE_OF_PUBLISHING}={how}: its files have rows of several timelabels",
+            f"publishes by {PUBLISH_MODE}={how}: its files have rows of several timelabels",
             "Leave closed out.",
         )
     return None
@@ -527,7 +525,8 @@ def _of_store(
     item: QueryInput, store: InputStore, where: str, parts: QueryParts, findings: Findings
 ) -> DatasetInput | None:
     """Return the dataset of an input that names a state store; None after a problem."""
-    own = Findings(origins={"state.store.type": findings.origins[INPUTS]})
+    origins = {KIND: findings.origins[INPUTS]}
+    own = Findings(origins=origins)
     is_server = store.type in SERVER_KINDS
     url = None
     if is_server and store.url:
@@ -544,7 +543,6 @@ def _of_store(
             INPUTS, f"{where}.state.store has no dir", "Name the folder of that job's state."
         )
         return None
-    origins = {"state.store.type": findings.origins[INPUTS]}
     values = Properties({}, origins, [section])
     state = state_section(values, parts.path.resolve().parent, own)
     for found in own.problems:

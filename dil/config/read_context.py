@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge
 
-from dil.config.findings import Findings
+from dil.config.findings import RESOLVERS, Findings
 from dil.config.inheritance import TrustedUsers
-from dil.config.resolvers import RESOLVERS, plugged_references
+from dil.config.resolvers import plugged_references
 from dil.errors import WriteError
 from dil.model.secret import Secret
 from dil.model.section import ONE_OF, Bool, Int, PathText, Section, Texts, no_effect, prop
@@ -150,7 +150,7 @@ class SecretsSection(Section):
         default="com.linkedin.cdi.util.GobblinSecretManager",
     )
     key_file: PathText = prop(
-        "encrypt.key.loc",
+        _KEY_FILE,
         "File whose first line is the master password for `ENC(...)`; `dil secrets encrypt` writes "
         "such values. A relative path starts at the job file's folder.",
         default="",

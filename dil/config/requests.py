@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dil.config.egress import progress_key
+from dil.config.egress import COMMIT, progress_key
 from dil.config.findings import Findings
 from dil.config.identity import JobSection
 from dil.config.planning import members_of_source
@@ -45,7 +45,6 @@ _VARIABLE = re.compile(r"\{\{([^{}]+)\}\}")
 _SQL_COMMENTS = re.compile(r"/\*.*\*/[^\n]*|(?:--|#)[^\n]*", re.DOTALL)
 # The properties that give variables their names; if one of them is wrong, no name can be checked.
 _GIVERS = (KEY, WATERMARK, SECONDARY)
-_COMMIT = "ms.state.cursor.commit"
 _PAGE_TYPES = frozenset({"pagestart", "pagesize", "pageno"})
 
 
@@ -408,7 +407,7 @@ def _check_progress(
     walks = pagination.is_on or pagination.is_named or values.section(SecondarySection).has_payload
     if not walks and paging.session is None:
         findings.problem(
-            _COMMIT,
+            COMMIT,
             "is page, and each work unit is one request",
             "Leave it out, or say how pages are walked: ms.pagination, ms.session.key.field.",
         )
@@ -418,7 +417,7 @@ def _check_progress(
             key = progress_key(values)
             findings.problem(
                 key,
-                f"is {'page' if key == _COMMIT else 'true'}, and"
+                f"is {'page' if key == COMMIT else 'true'}, and"
                 f" {reference.qualname} of converter.classes holds rows back until the last page",
                 "Leave one of the two out.",
             )

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from dil.config.findings import Findings
+from dil.config.grace import MODE as GRACE_MODE
 from dil.config.merging import MISSING, MergingSection
 from dil.config.planning import is_asked_by_window
 from dil.config.requests import sends_low_watermark, sent_watermarks
+from dil.config.state import DATASET_KIND, ENABLED, KIND
 from dil.config.timelabels import COLUMN, SPLIT
-from dil.config.watermarks import PARTITION, WATERMARK
+from dil.config.watermarks import ABSTINENT, GRACE, PARTITION, WATERMARK
 from dil.model.grace import GraceMode
 from dil.model.job import PlanningSpec, PublishingSpec, PublishMode, StateSpec
 from dil.model.properties import Properties
@@ -57,7 +59,7 @@ def check_rereading(parts: Parts, values: Properties, findings: Findings) -> Non
     if parts.planning.grace_range_ms[1] > 0 and parts.appends and not parts.planning.once:
         is_fixed = parts.planning.grace.mode is GraceMode.FIXED
         findings.notice(
-            _period_key(values, "ms.grace.period") if is_fixed else "ms.grace.mode",
+            _period_key(values, GRACE) if is_fixed else GRACE_MODE,
             "reads rows again, and plain append keeps each version",
             "Set ms.publish.mode=window_replace to keep the newest reading only.",
         )
@@ -135,7 +137,7 @@ def _check_versions(parts: Parts, findings: Findings) -> None:
 def _check_state(parts: Parts, values: Properties, findings: Findings) -> None:
     if parts.state.enabled or not parts.appends:
         return
-    keys = ("state.store.enabled", "dataset.state.store.type", "state.store.type")
+    keys = (ENABLED, DATASET_KIND, KIND)
     key = next((key for key in keys if key in values.explicit), keys[0])
     findings.notice(
         key,
@@ -178,7 +180,7 @@ def _check_abstinence(parts: Parts, values: Properties, findings: Findings) -> N
     ):
         return
     findings.notice(
-        _period_key(values, "ms.abstinent.period"),
+        _period_key(values, ABSTINENT),
         "is longer than the grace period, and the low watermark is sent: time inside the "
         "abstinent period is never read",
         "Leave the abstinent period out, or set ms.publish.mode=window_replace, which reads "

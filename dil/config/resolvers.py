@@ -6,14 +6,13 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from dil.config.findings import Findings
+from dil.config.findings import RESOLVERS, Findings
 from dil.config.inheritance import TrustedUsers
 from dil.errors import PluginError
 from dil.secrets.plugged import PluggedReferences
 from dil.spi.registry import PluginKind, is_own, join_import_path, load, resolve
 from dil.spi.secret_resolver import ReferenceResolver, ResolverContext
 
-RESOLVERS = "ms.secret.resolvers"
 _PREFIX = re.compile(r"[a-z][a-z0-9_-]*")
 _TAKEN = frozenset({"env", "file"})
 _FIX = "Write the name that a package offers, or prefix=package.module.Class."

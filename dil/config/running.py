@@ -29,6 +29,7 @@ from dil.model.section import (
     refused,
 )
 
+_MEMORY, _COMMIT_POLICY = "ms.task.memory.max.bytes", "job.commit.policy"
 _LEAST_MEMORY = 256 * 1024 * 1024
 
 
@@ -59,7 +60,7 @@ class ExecutionSection(Section):
         identity=False,
     )
     memory_bytes: Annotated[Long, Ge(0)] | None = prop(
-        "ms.task.memory.max.bytes",
+        _MEMORY,
         "Most memory that a worker, a Python process that runs work units, may take; a work unit "
         "that needs more fails with DIL-SRC-CONTRACT. 0 is no limit. Unset: half of the memory of "
         "the machine or its container, divided by the number of workers that run at once, and at "
@@ -70,7 +71,7 @@ class ExecutionSection(Section):
         identity=False,
     )
     commit_policy: Annotated[Literal["full", "successful", "partial"], ONE_OF] = prop(
-        "job.commit.policy",
+        _COMMIT_POLICY,
         "full publishes nothing if a work unit failed; successful publishes the work units that "
         "succeeded; partial is an older word for successful.",
         default="full",
@@ -164,7 +165,7 @@ def running_section(
 def _check_memory(most: int | None, findings: Findings) -> None:
     if most and most < _LEAST_MEMORY:
         findings.problem(
-            "ms.task.memory.max.bytes",
+            _MEMORY,
             f"is {most:,}; a worker uses most of that before it reads anything",
             f"Write {_LEAST_MEMORY} or more, or 0 for no limit.",
         )
@@ -178,7 +179,7 @@ def _commit_policy(values: Properties, findings: Findings) -> CommitPolicy:
     """
     policy = values.section(ExecutionSection).commit_policy
     if policy == "partial":
-        findings.notice("job.commit.policy", 'is "partial"', "Write successful; it means the same.")
+        findings.notice(_COMMIT_POLICY, 'is "partial"', "Write successful; it means the same.")
     publishing = values.section(PublishingSection)
     if publishing.is_at_job_level:
         return CommitPolicy.FULL if policy == "full" else CommitPolicy.SUCCESSFUL

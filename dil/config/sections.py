@@ -15,10 +15,11 @@ from dil.config import values
 from dil.config.canonical import shown
 from dil.config.entry import Entry
 from dil.config.findings import Findings
+from dil.config.identity import TABLE as DATASET
 from dil.config.property import Property, properties_of
 from dil.config.read_context import JobFileLocation, JobReadContext, SecretsSection, secret_resolver
 from dil.config.table import SECTIONS, TABLE
-from dil.config.watermarks import PlanningSection
+from dil.config.watermarks import ZONE, PlanningSection
 from dil.errors import Origin
 from dil.model.json import JsonValue
 from dil.model.secret import Secret
@@ -45,7 +46,6 @@ _NOTED = {
 _LABELS = {"job.description", "job.dir", "job.group"}
 # Planning and state commands do not need the source, but they need the state store.
 _STATE_SECRETS = "state.store."
-_TABLE, _ZONE = "extract.table.name", "ms.timezone"
 _JSON_FIX = 'Write [...] or {...}; put names and texts in double quotes: {"name": "text"}.'
 _QUOTE_FIX = (
     r'Is a quote meant inside a text? Write \\" for it: JSON wants \", and a property file doubles '
@@ -86,7 +86,7 @@ def evaluate(
 
 def read_zone(entries: Mapping[str, Entry], plain: JobReadContext, findings: Findings) -> str:
     """Return the job's time zone: the zone of every text that names none."""
-    only = {name: entry for name, entry in entries.items() if name == _ZONE}
+    only = {name: entry for name, entry in entries.items() if name == ZONE}
     return read_section(PlanningSection, only, plain, findings).zone
 
 
@@ -218,7 +218,7 @@ def report_missing(
         if entry.name in SOURCE_KEYS and INPUTS in entries:
             continue  # a query reads datasets
         extractor = entries.get(EXTRACTOR)
-        if entry.name == _TABLE and extractor and names_file_dump(extractor.text.strip()):
+        if entry.name == DATASET and extractor and names_file_dump(extractor.text.strip()):
             continue  # without rows a dataset needs no name
         if entry.name in blanks:
             origin = blanks[entry.name].origin

@@ -49,19 +49,19 @@ class TablesSection(Section):
     """The table of files that rows are published to."""
 
     format: Annotated[TableFormat, ONE_OF] = prop(
-        "ms.table.format",
+        FORMAT,
         "files are plain files with a manifest; delta and iceberg are tables of Parquet files.",
         default=TableFormat.FILES,
         scope=Scope.JOB,
     )
     partition_fields: Texts = prop(
-        "ms.table.partition.fields",
+        FIELDS,
         "Columns whose values separate the rows, in folders `column=value`.",
         default=(),
         scope=Scope.JOB,
     )
     catalog_uri: SecretText | None = prop(
-        "ms.iceberg.catalog.uri",
+        CATALOG,
         "The Iceberg catalog: a SQLAlchemy URL of sqlite, postgresql or mysql, or the http "
         "address of a REST catalog. Unset: the SQLite catalog `iceberg-catalog.db` in the "
         "state folder. A relative path starts at the job file.",

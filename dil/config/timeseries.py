@@ -12,7 +12,7 @@ from dil.config.identity import TABLE
 from dil.config.publishing import MODE, PublishingSection
 from dil.config.tables import TablesSection
 from dil.config.timelabels import SCHEDULE, TimelabelsSection
-from dil.config.warehouse import OPERATION, URL, WarehouseSection, is_timeseries
+from dil.config.warehouse import KIND, OPERATION, URL, WarehouseSection, is_timeseries
 from dil.model.destination import MAX_PARTITIONS, Operation, Physical, TableFormat
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.properties import Properties
@@ -20,7 +20,6 @@ from dil.model.section import ONE_OF, Duration, Int, Scope, Section, prop
 from dil.model.suggestions import quote
 from dil.model.timelabels import TimelabelSpec
 
-KIND = "ms.warehouse.table.kind"
 RETENTION, MOST = "ms.timeseries.retention", "ms.timeseries.max.partitions"
 PHYSICAL = "ms.timeseries.physical"
 _REGISTRY = "timelabel_registry"
@@ -35,7 +34,7 @@ class TimeseriesSection(Section):
     """How the timelabels of a table are separated, and how long they are kept."""
 
     retention_ms: Duration | None = prop(
-        "ms.timeseries.retention",
+        RETENTION,
         "How long a timelabel is kept after its end, such as `P90D`; a run that publishes drops "
         "older ones. Unset: for ever.",
         default=None,
@@ -43,7 +42,7 @@ class TimeseriesSection(Section):
         identity=False,
     )
     max_partitions: Annotated[Int, Ge(2)] | None = prop(
-        "ms.timeseries.max.partitions",
+        MOST,
         "Most tables that the view reads, or most partitions; if there are more, the oldest ones "
         "are combined into one. Unset: 1000, SQLite 400.",
         default=None,
@@ -51,7 +50,7 @@ class TimeseriesSection(Section):
         identity=False,
     )
     physical: Annotated[Physical, ONE_OF] = prop(
-        "ms.timeseries.physical",
+        PHYSICAL,
         "How timelabels are separated: tables gives each a table of its own; with native "
         "`<table>` is partitioned by a column `_timelabel`, and each label is a partition of "
         "it. native is for PostgreSQL.",

@@ -22,7 +22,7 @@ from dil.storage.locations import PathError, local_path
 if TYPE_CHECKING:
     from dil.text.warehouse_url import WarehouseAddress
 
-URL, OPERATION = "ms.warehouse.url", "ms.warehouse.operation"
+URL, OPERATION, KIND = "ms.warehouse.url", "ms.warehouse.operation", "ms.warehouse.table.kind"
 USER = "ms.warehouse.user"
 PASSWORD = "ms.warehouse.password"  # noqa: S105 - the name of a property
 # A server cuts a longer name with no more than a notice: two tables would become one (timelabels.md
@@ -43,7 +43,7 @@ class WarehouseSection(Section):
     """The table of a database that rows are loaded into."""
 
     url: SecretText | None = prop(
-        "ms.warehouse.url",
+        URL,
         "SQLAlchemy URL of the database into which rows are loaded: postgresql, mysql, "
         "mariadb, duckdb or sqlite. The table is `extract.table.name`, in the schema that the "
         "last part of `extract.namespace` names; MySQL and SQLite have none. A relative path "
@@ -53,28 +53,28 @@ class WarehouseSection(Section):
         identity=False,
     )
     user: SecretText | None = prop(
-        "ms.warehouse.user",
+        USER,
         "User of that database; wins over one in the URL.",
         default=None,
         scope=Scope.JOB,
         identity=False,
     )
     password: SecretText | None = prop(
-        "ms.warehouse.password",
+        PASSWORD,
         "Password of that database; wins over one in the URL.",
         default=None,
         scope=Scope.JOB,
         identity=False,
     )
     kind: Annotated[TableKind, ONE_OF] = prop(
-        "ms.warehouse.table.kind",
+        KIND,
         "regular is one table; timeseries has a table `_<table>_<timelabel>` for each "
         "timelabel, and the view `<table>_view` of all of them.",
         default=TableKind.REGULAR,
         scope=Scope.JOB,
     )
     operation: Annotated[Operation, ONE_OF] | None = prop(
-        "ms.warehouse.operation",
+        OPERATION,
         "insert adds rows; with replace the run's rows replace all others; with upsert a row "
         "replaces the row with the same primary key. Unset: `ms.publish.mode` decides.",
         default=None,

@@ -35,7 +35,8 @@ from dil.sections.reading import Finding, ReadContext, ShapeError, as_array, as_
 from dil.text.instants import INSTANT_FIX, Instant, InstantError, parse_instant
 from dil.text.lenient_json import JsonError, parse
 
-WATERMARK, PARTITION = "ms.watermark", "ms.work.unit.partition"
+WATERMARK, PARTITION, ZONE = "ms.watermark", "ms.work.unit.partition", "ms.timezone"
+GRACE, ABSTINENT = "ms.grace.period", "ms.abstinent.period"
 WORDS = ("none", "hourly", "daily", "weekly", "monthly", "yearly")
 MEMBERS = {
     "datetime": ("name", "type", "range"),
@@ -306,7 +307,7 @@ class PlanningSection(Section):
     """The range to read, how it is cut into work units, and the work units that a run takes."""
 
     marks: _Watermarks = prop(
-        "ms.watermark",
+        WATERMARK,
         "At most one `datetime` watermark with a range, and at most one `unit` watermark with a "
         "list. Without the first: 2019-01-01 to now; without the second: one unit `{}`.",
         default=Watermarks(),
@@ -314,12 +315,12 @@ class PlanningSection(Section):
         scope=Scope.JOB,
     )
     zone: Zone = prop(
-        "ms.timezone",
+        ZONE,
         "Zone of every text and duration in watermarks and parameters that names none.",
         default="America/Los_Angeles",
     )
     partition: _Partition = prop(
-        "ms.work.unit.partition",
+        PARTITION,
         "How the time range is cut. An object such as "
         '`{"monthly":["2020-01-01","2024-01-01"],"daily":["2024-01-01","-"]}` cuts parts of the '
         "range differently.",
@@ -340,7 +341,7 @@ class PlanningSection(Section):
         scope=Scope.JOB,
     )
     grace_ms: Duration | None = prop(
-        "ms.grace.period",
+        GRACE,
         "The grace period as an ISO duration such as `PT6H`, in place of the days.",
         default=None,
         scope=Scope.JOB,
@@ -352,7 +353,7 @@ class PlanningSection(Section):
         scope=Scope.JOB,
     )
     abstinent_ms: Duration | None = prop(
-        "ms.abstinent.period",
+        ABSTINENT,
         "The abstinent period as an ISO duration such as `PT6H`, in place of the days.",
         default=None,
         scope=Scope.JOB,

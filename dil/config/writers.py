@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from dil.config.catalog import TYPE, CatalogSection
 from dil.config.findings import Findings
+from dil.config.publishing import FILE_EACH, MODE
 from dil.config.tables import other_place
 from dil.config.writing import FORMAT
 from dil.model.job import (
@@ -20,7 +21,7 @@ from dil.model.job import (
 from dil.model.properties import Properties
 from dil.model.section import ClassName, Section, prop
 from dil.model.suggestions import quote
-from dil.sections.extraction import ExtractionSection
+from dil.sections.extraction import EXTRACTOR, ExtractionSection
 from dil.spi.registry import load
 from dil.spi.writer import FileWriter
 
@@ -33,7 +34,7 @@ class WriterSection(Section):
     """A file format of the job's own."""
 
     name: ClassName = prop(
-        "ms.writer.class",
+        WRITER,
         "Class that writes the files, in place of the format that `writer.output.format` names: "
         "the name that"
         " an installed package offers, or the Python path of a class of the job's own.",
@@ -97,17 +98,17 @@ def _contradictions(
             "is set, and only Parquet files go there",
             f"Leave {WRITER} out.",
         ),
-        "ms.extractor.class": (
+        EXTRACTOR: (
             values.section(ExtractionSection).is_file_dump,
             "dumps files as they are",
             f"Leave {WRITER} out.",
         ),
-        "ms.publish.mode": (
+        MODE: (
             publishing.mode is PublishMode.MERGE,
             "is merge, for which files are read back",
             "Write append, replace or window_replace.",
         ),
-        "ms.output.file.per.work.unit": (
+        FILE_EACH: (
             publishing.shares_files,
             "is false, for which files are read back",
             "Leave it out.",

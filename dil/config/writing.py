@@ -43,7 +43,7 @@ from dil.storage.locations import is_local
 
 FORMAT, PATH_TYPE = "writer.output.format", "writer.file.path.type"
 _FILE_NAME, _BLOCK_SIZE = "writer.file.name", "writer.file.block.size"
-_SYSTEM = "ms.output.system.columns"
+SYSTEM, PATH = "ms.output.system.columns", "writer.file.path"
 _OWNER, _GROUP = "writer.file.owner", "writer.file.group"
 _KNOWN = ("_dil_run_id", "_dil_signature", "_dil_extracted_at", "_timelabel")
 _CHECKSUM_BYTES = 512
@@ -58,7 +58,7 @@ class WritingSection(Section):
     """The format of files, and their extra columns, size, place and owner."""
 
     format_word: _FormatWord = prop(
-        "writer.output.format",
+        FORMAT,
         "Format of the files; no other property chooses it. OTHER means AVRO.",
         default="AVRO",
         scope=Scope.TASK,
@@ -96,7 +96,7 @@ class WritingSection(Section):
         identity=False,
     )
     system_columns: Texts = prop(
-        "ms.output.system.columns",
+        SYSTEM,
         "Columns that say where a row comes from, any of `_dil_run_id`, `_dil_signature`, "
         "`_dil_extracted_at` (the time when the attempt that read the row began) and `_timelabel`.",
         default=(),
@@ -109,13 +109,13 @@ class WritingSection(Section):
         scope=Scope.TASK,
     )
     path: Text = prop(
-        "writer.file.path",
+        PATH,
         "Relative output folder; wins over `writer.file.path.type`.",
         default="",
         scope=Scope.TASK,
     )
     path_type: Annotated[PathType, ONE_OF] = prop(
-        "writer.file.path.type",
+        PATH_TYPE,
         "Relative output folder. default: name space, table and a folder per run; "
         "namespace_table: name space and table; tablename: table.",
         default=PathType.DEFAULT,
@@ -135,19 +135,19 @@ class WritingSection(Section):
         scope=Scope.TASK,
     )
     file_name: Text = prop(
-        "writer.file.name",
+        _FILE_NAME,
         "Beginning of file names, in place of `part`; run, work unit and number follow.",
         default="",
         scope=Scope.TASK,
     )
     owner: Text = prop(
-        "writer.file.owner",
+        _OWNER,
         "Owner of the files; needs the right to give files away. Local files only.",
         default="",
         scope=Scope.TASK,
     )
     group: Text = prop(
-        "writer.file.group",
+        _GROUP,
         "Group of the files; the user who runs the job must be in it. Local files only.",
         default="",
         scope=Scope.TASK,
@@ -160,7 +160,7 @@ class WritingSection(Section):
         scope=Scope.TASK,
     )
     block_bytes: Annotated[Long, Ge(1)] | None = prop(
-        "writer.file.block.size",
+        _BLOCK_SIZE,
         "Size in bytes, a multiple of 512, of the blocks into which HDFS cuts files of rows; unset "
         "leaves it to the cluster. No effect elsewhere.",
         default=None,
@@ -270,23 +270,23 @@ def _check_system_columns(section: WritingSection, values: Properties, findings:
     names = section.system_columns
     if names and values.section(ExtractionSection).is_file_dump:
         findings.problem(
-            _SYSTEM,
+            SYSTEM,
             "is about rows, and files are dumped as they are",
             "Leave it out, or read the files with another ms.extractor.class.",
         )
     for name in names:
         if name not in _KNOWN:
-            findings.problem(_SYSTEM, f"names {quote(name)}", known_words(name, _KNOWN))
-    check_doubles(_SYSTEM, names, findings)
+            findings.problem(SYSTEM, f"names {quote(name)}", known_words(name, _KNOWN))
+    check_doubles(SYSTEM, names, findings)
     if "_timelabel" in names and not values.section(TimelabelsSection).is_set:
         findings.problem(
-            _SYSTEM, 'names "_timelabel", and the job has no timelabels', f"Set {SCHEDULE} too."
+            SYSTEM, 'names "_timelabel", and the job has no timelabels', f"Set {SCHEDULE} too."
         )
     taken = {column.name.lower() for column in values.section(SchemaSection).columns}
     for name in dict.fromkeys(names):
         if name in taken:
             findings.problem(
-                _SYSTEM,
+                SYSTEM,
                 f"names {quote(name)}, and the rows have a column of that name",
                 "Leave it out, or rename the other column.",
             )

@@ -58,7 +58,7 @@ class SendingSection(Section):
     """Properties of sending: the verb, and whether a request may be sent twice."""
 
     method: _Method = prop(
-        "ms.http.request.method",
+        METHOD,
         "Verb of the requests. GET_XE is GET, but puts values into the URI without encoding them. "
         "With POST, PUT, PATCH and DELETE the parameters that are not used elsewhere go into the "
         "body: a JSON object, or a form with the Content-Type "
@@ -76,7 +76,7 @@ class SendingSection(Section):
         identity=False,
     )
     idempotency_header: Text = prop(
-        "ms.http.idempotency.header",
+        IDEMPOTENCY_HEADER,
         "Header, such as `Idempotency-Key`, with a key of the row that is sent; the key is the "
         "same in every attempt and run, so a receiver that reads it takes each row once. Blank: no "
         "header.",
@@ -127,7 +127,7 @@ class LimitsSection(Section):
         identity=False,
     )
     max_requests: Annotated[Int, Ge(0)] = prop(
-        "ms.http.requests.max",
+        BUDGET,
         "Most requests of one run, retries included. Once they are spent, the run ends with "
         "DIL-QUOTA and keeps its finished work, and the next run continues. 0: no limit.",
         default=0,
