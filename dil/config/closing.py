@@ -60,10 +60,9 @@ def uses_side_table(parts: EventParts, findings: Findings) -> bool:
     labels = parts.planning.timelabel
     if labels is None or not labels.closes or labels.after_close is not AfterClose.SIDE_TABLE:
         return False
-    is_validation = any(ref.qualname == "InFlowValidation" for ref in parts.converters[-1:])
     for is_refused, why, way in (
         (parts.is_dump, "the job publishes files as they are, which have no rows", ""),
-        (is_validation, "the job validates rows and writes none", ""),
+        (parts.only_validates, "the job validates rows and writes none", ""),
         (parts.commits_pages, "an attempt that resumes does not see the rows of earlier pages",
          "leave ms.state.cursor.commit=page out"),
         (not parts.has_folder, "the dataset has no folder of its own beside which rows could go",

@@ -35,6 +35,11 @@ class EventParts:
     commits_pages: bool
     has_folder: bool
 
+    @property
+    def only_validates(self) -> bool:
+        """Return whether the last converter judges the rows and passes none on."""
+        return any(ref.qualname == "InFlowValidation" for ref in self.converters[-1:])
+
 
 def job_events(parts: EventParts, values: Properties, findings: Findings) -> EventTimeSpec | None:
     """Return the event-time part of a job, None if it has no event column."""
@@ -70,7 +75,7 @@ def _check_job(parts: EventParts, spec: EventTimeSpec, findings: Findings) -> No
     if parts.is_dump:
         what = "needs rows, and the job publishes files as they are"
         findings.problem(COLUMN, what, "Leave it out, or read the rows of the files.")
-    if any(ref.qualname == "InFlowValidation" for ref in parts.converters[-1:]):
+    if parts.only_validates:
         what = "needs rows, and the job validates them and writes none"
         findings.problem(COLUMN, what, "Leave it out, or set it in the job that writes the rows.")
     if parts.commits_pages:

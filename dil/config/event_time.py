@@ -113,8 +113,7 @@ _MEMBERS = tuple(
 )
 
 
-def _adaptive(value: JsonValue, around: ReadContext) -> AdaptiveBound:
-    del around
+def _adaptive(value: JsonValue, _around: ReadContext) -> AdaptiveBound:
     asked = build(Adaptive, as_object(value))
     found: list[Finding] = []
     if asked.max > MAX_BOUND_MS:
@@ -128,9 +127,8 @@ def _adaptive(value: JsonValue, around: ReadContext) -> AdaptiveBound:
     return AdaptiveBound(asked.window, asked.quantile, asked.min, asked.max, asked.margins)
 
 
-def _delay(value: JsonValue | int, around: ReadContext) -> Delay:
+def _delay(value: JsonValue | int, _around: ReadContext) -> Delay:
     """Return one delay in ms, or one for each stream (partition)."""
-    del around
     if isinstance(value, int):
         return value
     found: list[Finding] = []

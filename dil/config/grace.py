@@ -31,8 +31,7 @@ _FIXED = (GRACE, f"{GRACE}.days")
 _DEFAULT = GraceSpec()
 
 
-def _quantile(value: str, around: ReadContext) -> Fraction:
-    del around
+def _quantile(value: str, _around: ReadContext) -> Fraction:
     fix = "Write a number above 0 and at most 1, such as 0.999."
     try:
         quantile = Decimal(value.strip())

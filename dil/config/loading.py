@@ -201,7 +201,7 @@ def planning_spec(properties: Mapping[str, str]) -> tuple[PlanningSpec, tuple[Pr
     )
     entries = canonical(interpolated, findings, lenient=False)
     findings.origins = {key: entry.origin for key, entry in entries.items()}
-    plain = JobReadContext(SecretResolver({}, Path()), "UTC", lambda _what, _fix: None)
+    plain = JobReadContext(SecretResolver({}, Path()), "UTC")
     around = replace(plain, zone=read_zone(entries, plain, findings))
     sections = [read_section(each, entries, around, findings) for each in SECTIONS]
     spec = planning_section(_properties({}, entries, sections), findings)
@@ -224,7 +224,7 @@ def event_time_spec(properties: Mapping[str, str]) -> EventTimeSpec:
         elif key not in known and key.startswith(("ms.event.", "ms.late.")):
             findings.problem(key, "is unknown", suggestion(key, known), Origin("properties"))
     findings.origins = {key: entry.origin for key, entry in entries.items()}
-    around = JobReadContext(SecretResolver({}, Path()), "UTC", lambda _what, _fix: None)
+    around = JobReadContext(SecretResolver({}, Path()), "UTC")
     section = read_section(EventTimeSection, entries, around, findings)
     spec = event_time_section(_properties({}, entries, [section]), findings)
     findings.raise_problems()

@@ -45,8 +45,8 @@ class JobFileLocation:
     environ: Mapping[str, str]
 
 
-def _ignore() -> None:
-    pass
+def _ignore(*_said: str) -> None:
+    """Ignore a notice; ``at_entry`` gives the reader of a property another function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class JobReadContext:
 
     resolver: SecretResolver
     zone: str
-    notice: Callable[[str, str], None]
+    notice: Callable[[str, str], None] = _ignore
     needs_secrets: bool = True
     file_system: str = ""
     key: str = ""

@@ -73,12 +73,12 @@ def evaluate(
     A property with a problem holds its default. If ``secrets`` is false, a secret that cannot be
     read is empty and gives a notice.
     """
-    plain = JobReadContext(SecretResolver(place.environ, place.folder), "UTC", _no_notice)
+    plain = JobReadContext(SecretResolver(place.environ, place.folder), "UTC")
     systems = read_section(FileSystemsSection, entries, plain, findings)
     passwords = read_section(SecretsSection, entries, plain, findings)
     resolver = secret_resolver(passwords, systems.of_keys, place, findings, needed=secrets)
     zone = read_zone(entries, plain, findings)
-    around = JobReadContext(resolver, zone, _no_notice, secrets, systems.every)
+    around = JobReadContext(resolver, zone, needs_secrets=secrets, file_system=systems.every)
     first: list[Section] = [systems, passwords]
     rest = (each for each in SECTIONS if each not in {FileSystemsSection, SecretsSection})
     return [*first, *(read_section(each, entries, around, findings) for each in rest)], around
@@ -201,11 +201,6 @@ class _Reader:
         if isinstance(type_, type) and issubclass(type_, StrEnum):
             return type_(str(value))
         return value
-
-
-def _no_notice(what: str, fix: str) -> None:
-    """Ignore a notice; ``at_entry`` gives the reader of a property another function."""
-    del what, fix
 
 
 def report_missing(

@@ -47,8 +47,7 @@ _CHECKPOINTS = "_checkpoint"
 Trigger: TypeAlias = int | None
 
 
-def _trigger(value: str, around: ReadContext) -> Trigger:
-    del around
+def _trigger(value: str, _around: ReadContext) -> Trigger:
     text = value.strip()
     if text.lower() == AVAILABLE_NOW:
         return None

@@ -117,6 +117,12 @@ ALIASES: Mapping[str, str] = {
     alias: entry.name for entry in TABLE.values() for alias in entry.aliases
 }
 
+
+def group_of(name: str) -> Group:
+    """Return the group that holds a property of the table."""
+    return next(group for group in GROUPS if TABLE[name] in group.properties)
+
+
 PLUGIN_PREFIX = "ms.x."
 OWN_PREFIX = "ms."
 

@@ -64,8 +64,7 @@ def _integer(entry: Property, text: str) -> int:
     return number
 
 
-def _boolean(entry: Property, text: str) -> bool:
-    del entry
+def _boolean(_entry: Property, text: str) -> bool:
     word = text.lower()
     if word not in {"true", "false"}:
         raise ValueProblem("is neither true nor false", "Write true or false.")
@@ -89,8 +88,7 @@ def _word(entry: Property, text: str) -> str:
     raise ValueProblem("", known_words(text, entry.words))
 
 
-def _items(entry: Property, text: str) -> tuple[str, ...]:
-    del entry
+def _items(_entry: Property, text: str) -> tuple[str, ...]:
     return tuple(item.strip() for item in text.split(",") if item.strip())
 
 
@@ -103,10 +101,9 @@ def _patterns(entry: Property, text: str) -> tuple[str, ...]:
     return patterns
 
 
-def _regex(entry: Property, text: str) -> str:
+def _regex(_entry: Property, text: str) -> str:
     from dil.text.java_regex import RegexError, compile_java  # few jobs have any
 
-    del entry
     try:
         compile_java(text)
     except RegexError as error:
@@ -116,16 +113,14 @@ def _regex(entry: Property, text: str) -> str:
     return text
 
 
-def _zone(entry: Property, text: str) -> str:
-    del entry
+def _zone(_entry: Property, text: str) -> str:
     try:
         return zone_of_text(text)
     except ValueError as error:
         raise ValueProblem("is no known time zone", zone_fix(text)) from error
 
 
-def _charset(entry: Property, text: str) -> str:
-    del entry
+def _charset(_entry: Property, text: str) -> str:
     try:
         codecs.lookup(text)
     except LookupError as error:
@@ -133,8 +128,7 @@ def _charset(entry: Property, text: str) -> str:
     return text
 
 
-def _octal(entry: Property, text: str) -> int:
-    del entry
+def _octal(_entry: Property, text: str) -> int:
     if not _OCTAL.fullmatch(text):
         raise ValueProblem(
             "is no permission", "Write three octal digits such as 755, or four such as 0755."
@@ -142,8 +136,7 @@ def _octal(entry: Property, text: str) -> int:
     return int(text, 8)
 
 
-def _file_system(entry: Property, text: str) -> str:
-    del entry
+def _file_system(_entry: Property, text: str) -> str:
     try:
         check_file_system(text)
     except PathError as error:
@@ -151,8 +144,7 @@ def _file_system(entry: Property, text: str) -> str:
     return text
 
 
-def _rate(entry: Property, text: str) -> RateLimit:
-    del entry
+def _rate(_entry: Property, text: str) -> RateLimit:
     match = _RATE.fullmatch(text.lower())
     count, times = (int(match[1]), int(match[2] or "1")) if match else (0, 0)
     if match is None or count == 0 or times == 0:
@@ -163,8 +155,7 @@ def _rate(entry: Property, text: str) -> RateLimit:
     return RateLimit(count, times * _RATE_SECONDS[match[3]])
 
 
-def _duration_ms(entry: Property, text: str) -> int:
-    del entry
+def _duration_ms(_entry: Property, text: str) -> int:
     return duration_ms(text)
 
 

@@ -68,8 +68,7 @@ _DERIVED_EXAMPLE = """\
   {"name": "total", "formula": {"type": "number", "source": "amount"}}]"""
 
 
-def _derived_fields(value: JsonValue, around: ReadContext) -> tuple[DerivedField, ...]:
-    del around
+def _derived_fields(value: JsonValue, _around: ReadContext) -> tuple[DerivedField, ...]:
     found = each(as_array(value), _derived_field)
     names = [field.name.lower() for field in found]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -242,8 +241,7 @@ class ConversionSection(Section):
     )
 
 
-def _attributes(value: JsonValue, around: ReadContext) -> ValidationAttributes:
-    del around
+def _attributes(value: JsonValue, _around: ReadContext) -> ValidationAttributes:
     attributes = build(ValidationAttributes, as_object(value))
     if found := path_problem("errorColumn", attributes.error_column or "", one_place):
         raise ShapeError(found)

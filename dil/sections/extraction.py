@@ -42,8 +42,7 @@ _CHARACTERS = ("fieldSeparator", "quoteCharacter", "escapeCharacter")
 _TYPES = "string int long double boolean float"
 
 
-def _default_types(value: JsonValue, around: ReadContext) -> dict[str, str]:
-    del around
+def _default_types(value: JsonValue, _around: ReadContext) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, word in as_object(value).items():
         if not isinstance(word, str):

@@ -17,8 +17,7 @@ from dil.sections.reading import ReadContext, ShapeError, as_object, build, text
 PAGES, SESSION, TOTAL = "ms.pagination", "ms.session.key.field", "ms.total.count.field"
 
 
-def _pagination(value: JsonValue, around: ReadContext) -> Pagination:
-    del around
+def _pagination(value: JsonValue, _around: ReadContext) -> Pagination:
     pagination = build(Pagination, as_object(value))
     found = [
         *_place("next", pagination.next, is_link=True),
@@ -42,8 +41,7 @@ def _place(member: str, text: str, *, is_link: bool) -> Iterator[tuple[str, str]
         yield f'{member} is "{text}"', 'Write "link" for the Link header.'
 
 
-def _session_key(value: JsonValue, around: ReadContext) -> SessionKeyField:
-    del around
+def _session_key(value: JsonValue, _around: ReadContext) -> SessionKeyField:
     members = dict(as_object(value))
     if "initValue" in members:
         members.update(texts({"initValue": members["initValue"]}))

@@ -84,7 +84,7 @@ class QueryInput(Setting):
     )
 
 
-def _inputs(value: JsonValue, around: ReadContext) -> tuple[QueryInput, ...]:
+def _inputs(value: JsonValue, _around: ReadContext) -> tuple[QueryInput, ...]:
     found = each(as_array(value), _input)
     counts = Counter(item.view.lower() for item in found)
     twice = sorted(name for name, count in counts.items() if count > 1)
@@ -95,7 +95,6 @@ def _inputs(value: JsonValue, around: ReadContext) -> tuple[QueryInput, ...]:
                 'Give each input an "as" of its own; upper and lower case do not differ in SQL.',
             )
         )
-    del around
     return found
 
 

@@ -93,14 +93,13 @@ _COLUMN_TEXTS: tuple[MemberText, ...] = (
 )
 
 
-def _output_schema(value: JsonValue, around: ReadContext) -> Schema:
+def _output_schema(value: JsonValue, _around: ReadContext) -> Schema:
     """Return the columns in order.
 
     Raises:
         ShapeError: the array is empty, a column has no name or type, a type is unknown, or a name
             is used twice or unfit for Avro and Parquet.
     """
-    del around
     items = as_array(value)
     if not items:
         raise ShapeError(("is an empty array", "Leave the value out to infer the schema."))
@@ -411,8 +410,7 @@ _TARGET_EXAMPLE = """\
       {"columnName": "total", "dataType": {"type": "double"}}]}}}}]"""
 
 
-def _cleansing(value: JsonValue, around: ReadContext) -> SchemaCleansing:
-    del around
+def _cleansing(value: JsonValue, _around: ReadContext) -> SchemaCleansing:
     cleansing = build(SchemaCleansing, as_object(value))
     check_regex(cleansing.pattern, "pattern")
     return cleansing

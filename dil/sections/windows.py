@@ -16,8 +16,7 @@ SIZE, SLIDE, KEYS = "ms.window.size", "ms.window.slide", "ms.window.keys"
 AGGS, COLUMN = "ms.window.aggs", "ms.window.column"
 
 
-def _aggs(value: JsonValue, around: ReadContext) -> Mapping[str, str]:
-    del around
+def _aggs(value: JsonValue, _around: ReadContext) -> Mapping[str, str]:
     found: dict[str, str] = {}
     wrong: list[Finding] = []
     for name, text in as_object(value).items():

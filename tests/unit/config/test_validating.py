@@ -43,7 +43,7 @@ class Chosen(Section):
 def read(written: dict[str, str]) -> tuple[Chosen, list[tuple[str, str]]]:
     """Return the section, and keys and texts of the problems."""
     findings = Findings()
-    around = JobReadContext(SecretResolver({}, Path()), "UTC", lambda what, fix: None)
+    around = JobReadContext(SecretResolver({}, Path()), "UTC")
     entries = {key: Entry(key, text, Origin("f", 1)) for key, text in written.items()}
     found = read_section(Chosen, entries, around, findings)
     return found, [(each.key, f"{each.what}. {each.fix}") for each in findings.problems]
