@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
 
 from dil.config.findings import Findings
 from dil.config.identity import DatasetSection
+from dil.config.packages import require_package
+from dil.config.property import names_of
 from dil.config.publishing import FINAL_DIR, PublishingSection
 from dil.config.tables import TablesSection, other_place
 from dil.config.writing import FORMAT as WRITTEN
@@ -102,7 +103,8 @@ def with_catalog(
     section = values.section(CatalogSection)
     if section.type == "none":
         if not values.section(ExtractionSection).is_file_dump:
-            _note_unused(values, findings)
+            unused = names_of(CatalogSection) - {TYPE}
+            findings.unused(unused, f"has no effect while {TYPE} is none", "Leave it out.")
         return publishing
     if values.section(ExtractionSection).is_file_dump:
         findings.problem(
@@ -129,12 +131,6 @@ def with_catalog(
         endpoint=section.endpoint,
     )
     return replace(publishing, catalog=spec)
-
-
-def _note_unused(values: Properties, findings: Findings) -> None:
-    for name in sorted(values.explicit):
-        if name.startswith("ms.catalog.") and name != TYPE:
-            findings.notice(name, f"has no effect while {TYPE} is none", "Leave it out.")
 
 
 def _check_output(values: Properties, findings: Findings, *, run_folder: bool) -> None:
@@ -240,12 +236,7 @@ def _metastore(text: str, folder: Path, findings: Findings) -> str:
 
 
 def _check_glue(section: CatalogSection, findings: Findings) -> None:
-    if find_spec("botocore") is None:
-        findings.problem(
-            TYPE,
-            'is "glue", and the package botocore is not installed',
-            "Install it: pip install 'dil-spark[glue]'",
-        )
+    require_package("botocore", "glue", TYPE, 'is "glue"', findings)
     endpoint, region = section.endpoint, section.region
     if region and not endpoint and not _REGION.fullmatch(region):
         findings.problem(

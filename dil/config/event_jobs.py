@@ -14,7 +14,7 @@ from dil.config.event_time import (
     event_time_section,
 )
 from dil.config.findings import Findings
-from dil.config.property import properties_of
+from dil.config.property import names_of
 from dil.config.requests import sends_low_watermark
 from dil.model.event_time import EventTimeSpec, Strategy
 from dil.model.job import ClassRef, PlanningSpec, StateSpec
@@ -45,7 +45,7 @@ def job_events(parts: EventParts, values: Properties, findings: Findings) -> Eve
     """Return the event-time part of a job, None if it has no event column."""
     spec = event_time_section(values, findings)
     if not spec.column:
-        _check_without_column(spec, values, findings)
+        _check_without_column(spec, findings)
         return None
     if spec.strategy is Strategy.NONE:
         findings.notice(
@@ -58,7 +58,7 @@ def job_events(parts: EventParts, values: Properties, findings: Findings) -> Eve
     return replace(spec, reads_on=sends_low_watermark(values, parts.planning))
 
 
-def _check_without_column(spec: EventTimeSpec, values: Properties, findings: Findings) -> None:
+def _check_without_column(spec: EventTimeSpec, findings: Findings) -> None:
     if spec.strategy is not Strategy.NONE:
         findings.problem(
             STRATEGY,
@@ -66,9 +66,8 @@ def _check_without_column(spec: EventTimeSpec, values: Properties, findings: Fin
             f"Set {COLUMN}, or leave {STRATEGY} out.",
         )
         return
-    names = (each.name for each in properties_of(EventTimeSection))
-    for name in sorted(values.explicit.intersection(names) - {STRATEGY, AFTER_CLOSE}):
-        findings.notice(name, f"has no effect without {COLUMN}", f"Leave it out, or set {COLUMN}.")
+    names = names_of(EventTimeSection) - {STRATEGY, AFTER_CLOSE}
+    findings.unused(names, f"has no effect without {COLUMN}", f"Leave it out, or set {COLUMN}.")
 
 
 def _check_job(parts: EventParts, spec: EventTimeSpec, findings: Findings) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dil.errors import ConfigError, Origin, Problem
@@ -45,6 +45,12 @@ class Findings:
     def notice(self, key: str, what: str, fix: str = "", origin: Origin | None = None) -> None:
         """Add a notice about one property."""
         self.notices.append(Problem(origin or self.origins.get(key), key, what, fix))
+
+    def unused(self, names: Iterable[str], what: str, fix: str) -> None:
+        """Add a notice about each of these properties that is set."""
+        for name in sorted(names):
+            if name in self.origins:
+                self.notice(name, what, fix)
 
     def information(self, what: str, origin: Origin) -> None:
         """Add a notice that asks for nothing."""

@@ -101,9 +101,7 @@ def grace_section(partition: str | Composite, values: Properties, findings: Find
     words = (partition,) if isinstance(partition, str) else [word for word, _, _ in partition]
     unit = section.unit or ("hour" if "hourly" in words else "day")
     if section.mode is GraceMode.MAX:
-        for name in _FIXED:
-            if name in values.explicit:
-                findings.notice(name, f"has no effect with {MODE}=max", f"Set {MOST}.")
+        findings.unused(_FIXED, f"has no effect with {MODE}=max", f"Set {MOST}.")
     return GraceSpec(
         section.mode,
         section.quantile,

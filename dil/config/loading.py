@@ -42,7 +42,7 @@ from dil.config.plugins import (
     own_classes,
     read_plugin_properties,
 )
-from dil.config.property import properties_of
+from dil.config.property import names_of
 from dil.config.publishing import merges_anew, publishing_spec
 from dil.config.query import (
     LoadInput,
@@ -216,7 +216,7 @@ def event_time_spec(properties: Mapping[str, str]) -> EventTimeSpec:
         ConfigError: ``ms.event.*`` or ``ms.late.*`` have problems; the error has all of them.
     """
     findings = Findings()
-    known = {each.name for each in properties_of(EventTimeSection)}
+    known = names_of(EventTimeSection)
     entries: dict[str, Entry] = {}
     for key, text in properties.items():
         if key in known and text.strip():

@@ -9,6 +9,7 @@ from annotated_types import Ge, Le
 
 from dil.config.findings import Findings
 from dil.config.identity import DELTAS, KEYS, DatasetSection
+from dil.config.property import names_of
 from dil.config.tables import FIELDS, TablesSection
 from dil.config.warehouse import OPERATION
 from dil.model.destination import MAX_DELETED_PERCENT, MergeSpec, TableFormat
@@ -61,7 +62,11 @@ class MergingSection(Section):
 def merge_spec(values: Properties, mode: PublishMode, findings: Findings) -> MergeSpec | None:
     """Return the merge settings; None for another publish mode."""
     if mode is not PublishMode.MERGE:
-        _note_no_effect(values, mode, findings)
+        findings.unused(
+            names_of(MergingSection),
+            f"has no effect: rows are merged with ms.publish.mode=merge, and it is {mode}",
+            "Set ms.publish.mode=merge, or leave the property out.",
+        )
         return None
     dataset = values.section(DatasetSection)
     if not dataset.primary_keys:
@@ -74,7 +79,11 @@ def merge_spec(values: Properties, mode: PublishMode, findings: Findings) -> Mer
     section = values.section(MergingSection)
     _check_apart(values, section, findings)
     if not section.op_field:
-        _note_unused_deletes(values, section, findings)
+        findings.unused(
+            (_WORDS,) if section.deletes_missing else (_WORDS, _DELETES),
+            f"has no effect: {OP} names no column that marks deletes",
+            f"Set {OP}, or leave the property out.",
+        )
     return MergeSpec(
         keys=dataset.primary_keys,
         delta_fields=dataset.delta_fields,
@@ -84,19 +93,6 @@ def merge_spec(values: Properties, mode: PublishMode, findings: Findings) -> Mer
         deletes_missing=section.deletes_missing,
         max_deleted_percent=section.max_deleted_percent,
     )
-
-
-def _note_unused_deletes(values: Properties, section: MergingSection, findings: Findings) -> None:
-    """Note the settings that have no effect because no column marks deletes."""
-    unused = [_WORDS]
-    unused += [] if section.deletes_missing else [_DELETES]
-    for name in unused:
-        if name in values.explicit:
-            findings.notice(
-                name,
-                f"has no effect: {OP} names no column that marks deletes",
-                f"Set {OP}, or leave the property out.",
-            )
 
 
 def _check_apart(values: Properties, section: MergingSection, findings: Findings) -> None:
@@ -119,13 +115,3 @@ def _check_apart(values: Properties, section: MergingSection, findings: Findings
                     "have its values, and rows cannot be merged by it",
                     f"Take it out of {FIELDS}, or use ms.table.format=iceberg.",
                 )
-
-
-def _note_no_effect(values: Properties, mode: PublishMode, findings: Findings) -> None:
-    for name in sorted(values.explicit):
-        if name.startswith("ms.merge."):
-            findings.notice(
-                name,
-                f"has no effect: rows are merged with ms.publish.mode=merge, and it is {mode}",
-                "Set ms.publish.mode=merge, or leave the property out.",
-            )

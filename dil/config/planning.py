@@ -5,13 +5,14 @@ See rules P6, T12, T14 and T15.
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 from dil.config.egress import COMMIT
 from dil.config.findings import Findings
 from dil.config.grace import MODE as GRACE_MODE
 from dil.config.grace import GraceSection, grace_section
 from dil.config.identity import DatasetSection, JobSection
+from dil.config.property import names_of
 from dil.config.publishing import publish_mode
 from dil.config.timelabels import (
     CATCHUP,
@@ -34,7 +35,6 @@ from dil.config.watermarks import (
 from dil.model.grace import GraceMode, GraceSpec
 from dil.model.job import DAY_MS, PlanningSpec, PublishMode
 from dil.model.properties import Properties
-from dil.model.section import property_name
 from dil.model.suggestions import quote
 from dil.model.timelabels import TimelabelSpec
 from dil.sections.query import INPUTS
@@ -44,12 +44,7 @@ from dil.sections.source import KEY_RANGES, ONCE, DatabaseSection, FilesSection
 from dil.spi.registry import PluginKind, known_name
 
 # Planning needs these sections; dil.api.plan reads no others.
-PLANNING_NAMES: tuple[str, ...] = (
-    *(
-        property_name(each)
-        for section in (PlanningSection, GraceSection, SecondarySection, TimelabelsSection)
-        for each in fields(section)
-    ),
+PLANNING_NAMES = names_of(PlanningSection, GraceSection, SecondarySection, TimelabelsSection) | {
     COMMIT,
     ONCE,
     KEY_RANGES,
@@ -68,7 +63,7 @@ PLANNING_NAMES: tuple[str, ...] = (
     "data.publisher.appendExtractToFinalDir",
     "writer.file.path",
     "writer.file.path.type",
-)
+}
 _REREAD = (GRACE, f"{GRACE}.days", GRACE_MODE, ABSTINENT)
 
 
@@ -230,23 +225,20 @@ def check_units_of_source(name: str, values: Properties, findings: Findings) -> 
             "Set ms.publish.mode=replace.",
         )
     if name == ONCE:
-        _check_files(values, planning.marks.start, findings, is_replaced=is_replaced)
+        _check_files(planning.marks.start, findings, is_replaced=is_replaced)
 
 
-def _check_files(values: Properties, start: str, findings: Findings, *, is_replaced: bool) -> None:
-    name = ONCE
+def _check_files(start: str, findings: Findings, *, is_replaced: bool) -> None:
     if start.upper().startswith(("P", "-")):
         findings.problem(
             WATERMARK,
-            f'begins at "{start}", another time in each run: {name} would recognise no file',
+            f'begins at "{start}", another time in each run: {ONCE} would recognise no file',
             "Leave the datetime watermark out, or begin at a date.",
         )
-    for other in _REREAD:
-        if other in values.explicit:
-            findings.notice(other, f"has no effect: {name} reads each file once", "Leave it out.")
+    findings.unused(_REREAD, f"has no effect: {ONCE} reads each file once", "Leave it out.")
     if is_replaced:
         findings.problem(
-            name,
+            ONCE,
             "reads only new files, and each run replaces the whole dataset",
             "Set ms.publish.mode=append, or leave one of the two out.",
         )

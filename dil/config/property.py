@@ -102,6 +102,11 @@ def properties_of(section: type[Section]) -> tuple[Property, ...]:
     return _properties(cast("Any", section))
 
 
+def names_of(*sections: type[Section]) -> frozenset[str]:
+    """Return the names of all properties of some sections."""
+    return frozenset(property_name(each) for section in sections for each in fields(section))
+
+
 @cache
 def _properties(section: type[Any]) -> tuple[Property, ...]:
     hints = get_type_hints(section, include_extras=True)

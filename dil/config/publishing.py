@@ -69,6 +69,8 @@ _SHARING_NOT = {
     PublishMode.WINDOW_REPLACE: "replaces the files of each work unit separately",
     PublishMode.MERGE: "rewrites the files whose rows it replaces",
 }
+# Where rows go, other than to files and tables of files, if one of these properties is set.
+_ELSEWHERE = {URL: "into a database", DESTINATION: "to a destination of the job's own"}
 # A URL ends at these characters or decodes them, and the libraries of tables name files by URLs.
 _NO_URL = frozenset("#?%")
 _WITH_GROUPS = ("hdfs:", "webhdfs:", "swebhdfs:")
@@ -311,11 +313,10 @@ def _keeps_changelog(values: Properties, mode: PublishMode, findings: Findings) 
             f"is true, and {MODE} is {mode}: only a merge changes rows one by one",
             f"Set {MODE}=merge, or {CHANGELOG}=false.",
         )
-    elif key in (URL, DESTINATION):
-        where = "into a database" if key == URL else "to a destination of the job's own"
+    elif key in _ELSEWHERE:
         findings.problem(
             CHANGELOG,
-            f"is true, and rows go {where}, which merges them itself: {key} is set",
+            f"is true, and rows go {_ELSEWHERE[key]}, which merges them itself: {key} is set",
             f"Publish files or a table of files, or set {CHANGELOG}=false.",
         )
     elif not section.adds_dataset_path:
@@ -332,11 +333,9 @@ def _shares_files(values: Properties, mode: PublishMode, findings: Findings) -> 
     if values.section(PublishingSection).file_per_unit:
         return False
     key = other_place(values)
-    if key in (URL, DESTINATION):
-        where = "into a database" if key == URL else "to a destination of the job's own"
-        findings.problem(
-            FILE_EACH, f"is false, and the rows go {where}: {key} is set", "Leave it out."
-        )
+    if key in _ELSEWHERE:
+        what = f"is false, and the rows go {_ELSEWHERE[key]}: {key} is set"
+        findings.problem(FILE_EACH, what, "Leave it out.")
     elif mode not in _SHARING:
         findings.problem(
             FILE_EACH,

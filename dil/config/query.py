@@ -17,9 +17,10 @@ from dil.config.entry import Entry
 from dil.config.event_time import COLUMN
 from dil.config.findings import Findings
 from dil.config.grace import GraceSection
+from dil.config.identity import CLASS
 from dil.config.inheritance import TrustedUsers
 from dil.config.preprocessing import PreprocessingSection
-from dil.config.property import properties_of
+from dil.config.property import names_of
 from dil.config.publishing import CHANGELOG
 from dil.config.publishing import MODE as PUBLISH_MODE
 from dil.config.read_context import JobReadContext
@@ -133,8 +134,7 @@ def refuse_source_properties(entries: Mapping[str, Entry], path: str, findings: 
     A property that the job file only inherits was not meant for this job, and is ignored.
     """
     sections = (*_OF_SOURCES, *built_in_sections("source"), *built_in_sections("http"))
-    names = {entry.name for section in sections for entry in properties_of(section)}
-    names |= {"source.class"} | _SCHEMAS | _LABELS_OF_UNITS
+    names = names_of(*sections) | {CLASS} | _SCHEMAS | _LABELS_OF_UNITS
     for name in sorted((names - _KEPT) | _OUTPUT_CLASSES):
         entry = entries.get(name)
         if entry is not None and _is_own(entry.origin, path):
@@ -264,8 +264,7 @@ def _check_labels(parts: QueryParts, values: Properties, findings: Findings) -> 
 
 
 def _note_unused(values: Properties, findings: Findings) -> None:
-    sections = (QuerySection, WindowSection, DedupeSection)
-    names = {entry.name for each in sections for entry in properties_of(each)}
+    names = names_of(QuerySection, WindowSection, DedupeSection)
     for name in sorted(names & values.explicit):
         findings.problem(name, f"has no effect without {INPUTS}", f"Leave it out, or set {INPUTS}.")
 

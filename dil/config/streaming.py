@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -11,6 +11,7 @@ from annotated_types import Ge
 from dil.config.findings import Findings
 from dil.config.identity import JobSection
 from dil.config.merging import MISSING
+from dil.config.property import names_of
 from dil.config.read_context import path_of
 from dil.config.values import ValueProblem, duration_ms
 from dil.model.job import PlanningSpec, PublishingSpec, PublishMode, QueryMode, StateSpec
@@ -25,7 +26,6 @@ from dil.model.section import (
     ValueType,
     Written,
     prop,
-    property_name,
 )
 from dil.model.stream import StreamMode, StreamSpec
 from dil.model.suggestions import quote, suggestion
@@ -153,9 +153,9 @@ def stream_spec(
     """Return the stream part of a job, None for a batch; problems become findings."""
     section = values.section(StreamSection)
     if section.mode == "none":
-        for name in map(property_name, fields(StreamSection)):
-            if name != MODE and name in values.explicit and MODE not in values.explicit:
-                findings.notice(name, "has no effect: the job is no stream", f"Set {MODE}=ingest.")
+        if MODE not in values.explicit:
+            names, what = names_of(StreamSection), "has no effect: the job is no stream"
+            findings.unused(names, what, f"Set {MODE}=ingest.")
         return None
     if section.mode == "stateful":
         _refuse_stateful(parts, section, values, findings)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +15,7 @@ from dil.config.destinations import DESTINATION, DestinationSection
 from dil.config.egress import progress_key
 from dil.config.findings import Findings
 from dil.config.identity import NAMESPACE, DatasetSection
+from dil.config.packages import require_package
 from dil.config.state import DEFAULT_STATE_FOLDER, SERVER_KINDS, StateSection
 from dil.config.timelabels import COLUMN, TimelabelsSection
 from dil.config.warehouse import URL, WarehouseSection
@@ -136,13 +136,7 @@ def _check(word: TableFormat, values: Properties, findings: Findings) -> None:
             f"is set, and so is {FORMAT}={word}",
             "Rows go to one place: leave one of them out.",
         )
-    package = _PACKAGES[word]
-    if find_spec(package) is None:
-        findings.problem(
-            FORMAT,
-            f'is "{word}", and the package {package} is not installed',
-            f"Install it: pip install 'dil-spark[{word}]'",
-        )
+    require_package(_PACKAGES[word], word, FORMAT, f'is "{word}"', findings)
 
 
 def _check_namespace(values: Properties, findings: Findings) -> None:

@@ -10,7 +10,7 @@ from annotated_types import Ge
 from dil.config.findings import Findings
 from dil.config.identity import TABLE
 from dil.config.publishing import MODE, PublishingSection
-from dil.config.tables import TablesSection
+from dil.config.tables import FIELDS, TablesSection
 from dil.config.timelabels import SCHEDULE, TimelabelsSection
 from dil.config.warehouse import KIND, OPERATION, URL, WarehouseSection, is_timeseries
 from dil.model.destination import MAX_PARTITIONS, Operation, Physical, TableFormat
@@ -162,11 +162,10 @@ def _note_repeats(
 
 def _note_unused(values: Properties, findings: Findings, why: str) -> None:
     is_of_files = values.section(TablesSection).format is TableFormat.FILES
-    for name in (RETENTION, MOST, PHYSICAL):
-        fix = f"Set {KIND}=timeseries too."
-        if name == PHYSICAL and not is_of_files:
-            fix = "Leave it out; ms.table.partition.fields names the partitions of tables of files."
-        if name in values.explicit:
-            findings.notice(name, f"has no effect: {why}", fix)
+    fix = f"Set {KIND}=timeseries too."
+    findings.unused((RETENTION, MOST), f"has no effect: {why}", fix)
+    if not is_of_files:
+        fix = f"Leave it out; {FIELDS} names the partitions of tables of files."
+    findings.unused((PHYSICAL,), f"has no effect: {why}", fix)
     if KIND in values.explicit and not values.section(WarehouseSection).url:
         findings.notice(KIND, f"has no effect: {why}", f"Set {URL} too.")

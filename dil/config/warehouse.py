@@ -6,12 +6,12 @@ See docs/timelabel-tables.md, rule T18.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from dil.config.findings import Findings
 from dil.config.identity import NAMESPACE, TABLE, DatasetSection
+from dil.config.packages import require_package
 from dil.model.database_address import DatabaseUrlError
 from dil.model.destination import Operation, TableKind, WarehouseSpec
 from dil.model.properties import Properties
@@ -95,7 +95,8 @@ def warehouse_section(values: Properties, folder: Path, findings: Findings) -> W
     """
     section = values.section(WarehouseSection)
     if section.url is None:
-        _note_unused(values, findings)
+        unused = (USER, PASSWORD, OPERATION)
+        findings.unused(unused, f"has no effect: {URL} is not set", f"Set {URL} too.")
         return None
     address = _address(section, folder, findings)
     dataset = values.section(DatasetSection)
@@ -105,12 +106,7 @@ def warehouse_section(values: Properties, folder: Path, findings: Findings) -> W
     schema = schema if address.engine.has_schemas else ""
     _check_names(address.engine, schema, table, findings)
     module, extra = _DRIVERS[address.engine]
-    if find_spec(module) is None:
-        findings.problem(
-            URL,
-            f"names a {address.engine} database, and the package {module} is not installed",
-            f"Install it: pip install 'dil-spark[{extra}]'",
-        )
+    require_package(module, extra, URL, f"names a {address.engine} database", findings)
     return WarehouseSpec(
         url=SecretUrl(address.url()),
         schema=schema,
@@ -166,12 +162,3 @@ def _check_names(engine: str, schema: str, table: str, findings: Findings) -> No
             f'is "{table}", the name of a table that records what was loaded',
             "Choose another name.",
         )
-
-
-def _note_unused(values: Properties, findings: Findings) -> None:
-    """Note the properties that have no effect without a database."""
-    section = values.section(WarehouseSection)
-    given = {USER: section.user, PASSWORD: section.password, OPERATION: section.operation}
-    for name, value in given.items():
-        if name in values.explicit and value is not None:
-            findings.notice(name, f"has no effect: {URL} is not set", f"Set {URL} too.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dil.config.findings import Findings
-from dil.config.property import properties_of
+from dil.config.property import names_of
 from dil.model.properties import Properties
 from dil.model.windows import END, START, WindowSpec
 from dil.sections.query import FILE, FUNCTION, MODE, SQL, QuerySection
@@ -16,8 +16,7 @@ def window_spec(values: Properties, findings: Findings) -> WindowSpec | None:
     """Return the windows of a job, None if it has none; problems become findings."""
     section, query = values.section(WindowSection), values.section(QuerySection)
     if query.mode != "windowed":
-        names = {entry.name for entry in properties_of(WindowSection)}
-        for name in sorted(names & values.explicit):
+        for name in sorted(names_of(WindowSection) & values.explicit):
             findings.problem(name, "has no effect here", f"Leave it out, or set {MODE}=windowed.")
         return None
     for name in (SQL, FILE, FUNCTION):
