@@ -101,17 +101,11 @@ def with_catalog(
     Relative paths start at ``folder``.
     """
     section = values.section(CatalogSection)
-    if section.type == "none":
-        if not values.section(ExtractionSection).is_file_dump:
-            unused = names_of(CatalogSection) - {TYPE}
-            findings.unused(unused, f"has no effect while {TYPE} is none", "Leave it out.")
-        return publishing
     if values.section(ExtractionSection).is_file_dump:
-        findings.problem(
-            TYPE,
-            f"is {quote(section.type)}, and this job dumps files as they are",
-            "Leave it out: a catalog has tables of rows.",
-        )
+        return publishing
+    if section.type == "none":
+        unused = names_of(CatalogSection) - {TYPE}
+        findings.unused(unused, f"has no effect while {TYPE} is none", "Leave it out.")
         return publishing
     _check_output(values, findings, run_folder=publishing.run_folder)
     _check_columns(values, findings)

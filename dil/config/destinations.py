@@ -55,16 +55,9 @@ def with_destination(
 ) -> PublishingSpec:
     """Return the publishing part, with the job's own destination class if the job names one."""
     ref = plugins.destination
-    if ref is None:
+    if ref is None or values.section(ExtractionSection).is_file_dump:
         return publishing
     kind: type[Destination] = load(ref)
-    if values.section(ExtractionSection).is_file_dump:
-        findings.problem(
-            DESTINATION,
-            "is set, and this job dumps files as they are",
-            "Leave it out, or read the files with another ms.extractor.class.",
-        )
-        return publishing
     _refuse_second_place(publishing, findings)
     _check_modes(kind, publishing, values, findings)
     secrets = tuple(_secrets_of(kind) - _secrets_of(*map(load, _others(plugins))))

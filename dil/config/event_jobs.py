@@ -71,9 +71,6 @@ def _check_without_column(spec: EventTimeSpec, findings: Findings) -> None:
 
 
 def _check_job(parts: EventParts, spec: EventTimeSpec, findings: Findings) -> None:
-    if parts.is_dump:
-        what = "needs rows, and the job publishes files as they are"
-        findings.problem(COLUMN, what, "Leave it out, or read the rows of the files.")
     if parts.only_validates:
         what = "needs rows, and the job validates them and writes none"
         findings.problem(COLUMN, what, "Leave it out, or set it in the job that writes the rows.")

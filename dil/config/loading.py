@@ -25,6 +25,7 @@ from dil.config.catalog import with_catalog
 from dil.config.closing import uses_side_table, with_closing
 from dil.config.destinations import with_destination
 from dil.config.digest import digest
+from dil.config.dumps import check_dump
 from dil.config.entry import Entry
 from dil.config.event_jobs import EventParts, job_events
 from dil.config.event_time import EventTimeSection, event_time_section
@@ -303,7 +304,7 @@ class _Builder(Struct):
         date_patterns.check_patterns(properties, findings)
         extraction.check_csv(properties, plugins.extractor, findings)
         preprocessing.check_preprocessors(plugins.preprocessors, properties, findings)
-        preprocessing.check_dump(properties, findings)
+        check_dump(properties, findings)
         check_writing(properties, publishing.final_dir, findings)
         check_rows_apart(properties, findings)
         conversion.check_contract(properties, state, findings)

@@ -1,4 +1,4 @@
-"""Preprocessors and file dumps: their properties, and contradictions between them.
+"""Preprocessors: their properties, and the names and permissions of dumped files.
 
 See docs/preprocessors.md, rule U6.
 """
@@ -13,7 +13,6 @@ from typing import Annotated
 
 from annotated_types import Ge
 
-from dil.config.egress import EgressSection, ProgressSection
 from dil.config.findings import Findings
 from dil.errors import PluginError
 from dil.model.job import ExpansionSpec, PreprocessorSpec
@@ -31,7 +30,7 @@ from dil.model.section import (
     prop,
 )
 from dil.model.suggestions import suggestion
-from dil.sections.extraction import FILE_NAME, DumpSection, ExtractionSection
+from dil.sections.extraction import DumpSection, ExtractionSection
 from dil.sections.reading import ReadContext, ShapeError, as_object, is_scalar, note_missing
 from dil.spi.preprocessor import Preprocessor
 from dil.spi.registry import PluginKind, is_built_in, known_name, load, resolve, simple_name
@@ -219,24 +218,6 @@ def check_preprocessors(
         if path := given.reveal() if isinstance(given, Secret) else given:
             where = f'"{spec.name}": {KEYSTORE} '
             note_missing(path, partial(findings.notice, PARAMETERS), where)
-
-
-def check_dump(values: Properties, findings: Findings) -> None:
-    """Check that a file dump has its required properties, and no contradicting property."""
-    if not values.section(ExtractionSection).is_file_dump:
-        return
-    if not dump_name(values):
-        findings.problem(
-            FILE_NAME,
-            "is required by a file dump and not set",
-            "Name the file below data.publisher.final.dir; {{variables}} distinguish work units.",
-        )
-    for key, is_set in (
-        ("ms.state.cursor.commit", values.section(ProgressSection).commit == "page"),
-        ("ms.egress.resume", values.section(EgressSection).resumes),
-    ):
-        if is_set:
-            findings.problem(key, "is for rows, not for a file dump", "Leave it out.")
 
 
 def _key(name: str, parameters: Mapping[str, object]) -> str:

@@ -23,7 +23,6 @@ from dil.config.tables import (
     TablesSection,
     is_of_files,
     other_place,
-    refuse_table_of_dumps,
     table_spec,
 )
 from dil.config.timelabels import SCHEDULE, TimelabelsSection
@@ -362,20 +361,7 @@ def _final_dir(values: Properties, folder: Path, findings: Findings) -> str:
 
 def _dump_spec(values: Properties, folder: Path, findings: Findings) -> PublishingSpec:
     """Return the publishing part of a file dump; file names are paths below the final directory."""
-    refuse_table_of_dumps(values, findings)
     section = values.section(PublishingSection)
-    if not section.file_per_unit:
-        findings.problem(
-            FILE_EACH,
-            "is false, and files are dumped as they are: two files cannot be combined",
-            "Leave it out, or read the files with another ms.extractor.class.",
-        )
-    if section.mode not in (None, PublishMode.APPEND):
-        findings.problem(
-            MODE,
-            "does not go with a file dump: a file replaces only the file of the same name",
-            "Leave it out.",
-        )
     final_dir = _final_dir(values, folder, findings)
     return PublishingSpec(
         final_dir=final_dir,

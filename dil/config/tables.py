@@ -25,7 +25,6 @@ from dil.model.schema import Column, EnumType, Primitive
 from dil.model.secret import SecretUrl
 from dil.model.section import ONE_OF, Scope, SecretText, Section, Texts, prop
 from dil.model.suggestions import quote
-from dil.sections.extraction import ExtractionSection
 from dil.sections.schema import SchemaSection
 from dil.storage.locations import PathError, any_path, is_local, local_path
 
@@ -114,21 +113,6 @@ def table_spec(values: Properties, folder: Path, place: str, findings: Findings)
     )
 
 
-def refuse_table_of_dumps(values: Properties, findings: Findings) -> None:
-    """Refuse a table of files or of a database for files that are dumped as they are."""
-    word = values.section(TablesSection).format
-    for key, what, is_set in (
-        (FORMAT, f'is "{word}"', word is not TableFormat.FILES),
-        (URL, "is set", values.section(WarehouseSection).url is not None),
-    ):
-        if is_set:
-            findings.problem(
-                key,
-                f"{what}, and this job dumps files as they are",
-                "Leave it out, or read the files with another ms.extractor.class.",
-            )
-
-
 def _check(word: TableFormat, values: Properties, findings: Findings) -> None:
     if values.section(WarehouseSection).url:
         findings.problem(
@@ -191,13 +175,6 @@ def check_rows_apart(values: Properties, findings: Findings) -> None:
     """Check the columns that separate rows, into folders or by timelabel."""
     names = values.section(TablesSection).partition_fields
     label = values.section(TimelabelsSection).column
-    if values.section(ExtractionSection).is_file_dump:
-        for key in (key for key, given in ((FIELDS, names), (COLUMN, label)) if given):
-            findings.problem(
-                key,
-                "is about rows, and files are dumped as they are",
-                "Leave it out, or read the files with another ms.extractor.class.",
-            )
     if label and (key := progress_key(values)):
         findings.problem(
             COLUMN,

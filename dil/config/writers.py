@@ -21,7 +21,6 @@ from dil.model.job import (
 from dil.model.properties import Properties
 from dil.model.section import ClassName, Section, prop
 from dil.model.suggestions import quote
-from dil.sections.extraction import EXTRACTOR, ExtractionSection
 from dil.spi.registry import load
 from dil.spi.writer import FileWriter
 
@@ -96,11 +95,6 @@ def _contradictions(
         place or "": (
             place is not None,
             "is set, and only Parquet files go there",
-            f"Leave {WRITER} out.",
-        ),
-        EXTRACTOR: (
-            values.section(ExtractionSection).is_file_dump,
-            "dumps files as they are",
             f"Leave {WRITER} out.",
         ),
         MODE: (

@@ -268,12 +268,6 @@ def _check_format(section: WritingSection, values: Properties, findings: Finding
 
 def _check_system_columns(section: WritingSection, values: Properties, findings: Findings) -> None:
     names = section.system_columns
-    if names and values.section(ExtractionSection).is_file_dump:
-        findings.problem(
-            SYSTEM,
-            "is about rows, and files are dumped as they are",
-            "Leave it out, or read the files with another ms.extractor.class.",
-        )
     for name in names:
         if name not in _KNOWN:
             findings.problem(SYSTEM, f"names {quote(name)}", known_words(name, _KNOWN))

@@ -179,9 +179,9 @@ DUMP = {"ms.extractor.class": "filedump", "ms.extractor.target.file.name": "{{id
             "two files cannot be combined",
         ),
         ({"ms.publish.mode": "merge"}, "ms.publish.mode", "only the file of the same name"),
-        ({"ms.event.column": "at"}, "ms.event.column", "the job publishes files as they are"),
+        ({"ms.event.column": "at"}, "ms.event.column", "dumps files as they are"),
         ({"ms.stream.mode": "ingest"}, "ms.stream.mode", "copies whole files"),
-        ({"ms.egress.resume": "true"}, "ms.egress.resume", "for rows, not for a file dump"),
+        ({"ms.egress.resume": "true"}, "ms.egress.resume", "dumps files as they are"),
         (
             {"ms.extractor.target.file.name": None},
             "ms.extractor.target.file.name",
