@@ -361,11 +361,11 @@ def _code_of(function: ClassRef, findings: Findings) -> str:
         return ""
     content = Path(found.origin).read_bytes()
     try:
-        names = list(_functions(ast.parse(content, found.origin)))
+        names = list(dict.fromkeys(_names(ast.parse(content, found.origin))))
     except (SyntaxError, ValueError) as error:
         findings.problem(FUNCTION, f'is "{function}", which is no Python: {error}', "Correct it.")
         return ""
-    if function.qualname not in names:
+    if function.qualname not in names and "*" not in names:
         findings.problem(
             FUNCTION,
             f'is "{function}", and {found.origin} has no function {function.qualname}',
@@ -374,15 +374,24 @@ def _code_of(function: ClassRef, findings: Findings) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _functions(module: ast.Module) -> Iterator[str]:
-    """Yield the names that a module defines at its top level, as far as its text shows."""
-    for node in module.body:
-        if isinstance(node, ast.FunctionDef):
-            yield node.name
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            yield from (each.asname or each.name for each in node.names)
-        elif isinstance(node, ast.Assign):
-            yield from (each.id for each in node.targets if isinstance(each, ast.Name))
+def _names(block: ast.AST) -> Iterator[str]:
+    """Yield the names that a module may define, also in blocks such as ``if`` and ``try``.
+
+    A star import yields ``*``: only the imported module says which names it has.
+    """
+    for node in ast.iter_child_nodes(block):
+        match node:
+            case ast.FunctionDef():
+                yield node.name
+            case ast.Import() | ast.ImportFrom():
+                yield from (each.asname or each.name for each in node.names)
+            case ast.Assign():
+                targets = (inner for target in node.targets for inner in ast.walk(target))
+                yield from (each.id for each in targets if isinstance(each, ast.Name))
+            case ast.ClassDef() | ast.AsyncFunctionDef():
+                pass  # the names inside are not the module's
+            case _:
+                yield from _names(node)
 
 
 def _found_inputs(
