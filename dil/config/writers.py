@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from dil.config.catalog import TYPE, CatalogSection
@@ -87,30 +88,16 @@ def with_writer(
 
 def _contradictions(
     publishing: PublishingSpec, values: Properties
-) -> tuple[tuple[str, str, str], ...]:
-    """Return the properties that contradict the job's own writer, each with why and the fix."""
-    place, catalog = other_place(values), values.section(CatalogSection).type
-    found = {
-        FORMAT: (FORMAT in values.explicit, "says another format", "Leave one of them out."),
-        place or "": (
-            place is not None,
-            "is set, and only Parquet files go there",
-            f"Leave {WRITER} out.",
-        ),
-        MODE: (
-            publishing.mode is PublishMode.MERGE,
-            "is merge, for which files are read back",
-            "Write append, replace or window_replace.",
-        ),
-        FILE_EACH: (
-            publishing.shares_files,
-            "is false, for which files are read back",
-            "Leave it out.",
-        ),
-        TYPE: (
-            catalog != "none",
-            f"is {quote(catalog)}, which takes Parquet and ORC",
-            "Leave one of them out.",
-        ),
-    }
-    return tuple((key, what, fix) for key, (is_set, what, fix) in found.items() if is_set)
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the properties that contradict the job's own writer, each with why and the fix."""
+    if FORMAT in values.explicit:
+        yield FORMAT, "says another format", "Leave one of them out."
+    if place := other_place(values):
+        yield place, "is set, and only Parquet files go there", f"Leave {WRITER} out."
+    if publishing.mode is PublishMode.MERGE:
+        what = "is merge, for which files are read back"
+        yield MODE, what, "Write append, replace or window_replace."
+    if publishing.shares_files:
+        yield FILE_EACH, "is false, for which files are read back", "Leave it out."
+    if (catalog := values.section(CatalogSection).type) != "none":
+        yield TYPE, f"is {quote(catalog)}, which takes Parquet and ORC", "Leave one of them out."
