@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dil.config.egress import COMMIT
 from dil.config.event_time import (
@@ -14,34 +14,14 @@ from dil.config.event_time import (
     event_time_section,
 )
 from dil.config.findings import Findings
+from dil.config.parts import JobParts
 from dil.config.property import names_of
 from dil.config.requests import sends_low_watermark
 from dil.model.event_time import EventTimeSpec, Strategy
-from dil.model.job import ClassRef, PlanningSpec, StateSpec
 from dil.model.properties import Properties
 
 
-@dataclass(frozen=True, slots=True)
-class EventParts:
-    """The settings that these checks compare; ``is_dump`` says that files are published as is.
-
-    ``has_folder`` says that the dataset has a folder below ``data.publisher.final.dir``.
-    """
-
-    planning: PlanningSpec
-    state: StateSpec
-    converters: tuple[ClassRef, ...]
-    is_dump: bool
-    commits_pages: bool
-    has_folder: bool
-
-    @property
-    def only_validates(self) -> bool:
-        """Return whether the last converter judges the rows and passes none on."""
-        return any(ref.qualname == "InFlowValidation" for ref in self.converters[-1:])
-
-
-def job_events(parts: EventParts, values: Properties, findings: Findings) -> EventTimeSpec | None:
+def job_events(parts: JobParts, values: Properties, findings: Findings) -> EventTimeSpec | None:
     """Return the event-time part of a job, None if it has no event column."""
     spec = event_time_section(values, findings)
     if not spec.column:
@@ -70,7 +50,7 @@ def _check_without_column(spec: EventTimeSpec, findings: Findings) -> None:
     findings.unused(names, f"has no effect without {COLUMN}", f"Leave it out, or set {COLUMN}.")
 
 
-def _check_job(parts: EventParts, spec: EventTimeSpec, findings: Findings) -> None:
+def _check_job(parts: JobParts, spec: EventTimeSpec, findings: Findings) -> None:
     if parts.only_validates:
         what = "needs rows, and the job validates them and writes none"
         findings.problem(COLUMN, what, "Leave it out, or set it in the job that writes the rows.")
@@ -90,7 +70,7 @@ def _check_job(parts: EventParts, spec: EventTimeSpec, findings: Findings) -> No
         )
 
 
-def _check_late_rows(parts: EventParts, spec: EventTimeSpec, findings: Findings) -> None:
+def _check_late_rows(parts: JobParts, spec: EventTimeSpec, findings: Findings) -> None:
     if spec.late_action == "side_table" and not parts.has_folder:
         findings.problem(
             LATE_ACTION,

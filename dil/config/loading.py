@@ -17,7 +17,6 @@ from dil.config import (
     names,
     preprocessing,
     requests,
-    rereading,
     written_texts,
 )
 from dil.config.canonical import canonical
@@ -27,7 +26,7 @@ from dil.config.destinations import with_destination
 from dil.config.digest import digest
 from dil.config.dumps import check_dump
 from dil.config.entry import Entry
-from dil.config.event_jobs import EventParts, job_events
+from dil.config.event_jobs import job_events
 from dil.config.event_time import EventTimeSection, event_time_section
 from dil.config.findings import Findings
 from dil.config.first_digest import first_digest
@@ -35,6 +34,7 @@ from dil.config.grace import check_measured
 from dil.config.identity import NAME, PLUGIN_PATH, JobSection
 from dil.config.inheritance import TrustedUsers
 from dil.config.interpolation import interpolate, references
+from dil.config.parts import JobParts
 from dil.config.planning import PLANNING_NAMES, planning_section
 from dil.config.plugins import (
     check_plugins,
@@ -54,6 +54,7 @@ from dil.config.query import (
 )
 from dil.config.read_context import JobFileLocation, JobReadContext
 from dil.config.reader import read_job, with_overrides
+from dil.config.rereading import check_rereading
 from dil.config.running import running_section
 from dil.config.schema_files import with_schema_files
 from dil.config.sections import (
@@ -63,7 +64,7 @@ from dil.config.sections import (
     report_missing,
 )
 from dil.config.state import state_section
-from dil.config.streaming import StreamParts, stream_spec
+from dil.config.streaming import stream_spec
 from dil.config.table import ALIASES, SECTIONS
 from dil.config.tables import check_rows_apart
 from dil.config.templates import with_templates
@@ -310,19 +311,8 @@ class _Builder(Struct):
         conversion.check_contract(properties, state, findings)
         conversion.check_conversion(properties, plugins.converters, findings)
         column_checks.check_columns(properties, plugins, findings)
-        rereading.check_rereading(
-            rereading.Parts(planning, publishing, state, is_dump=bool(writing.file_name)),
-            properties,
-            findings,
-        )
-        parts = EventParts(
-            planning,
-            state,
-            plugins.converters,
-            is_dump=bool(writing.file_name),
-            commits_pages=running.page_commit_s is not None,
-            has_folder=bool(publishing.dataset_path.strip("/")),
-        )
+        parts = JobParts(planning, writing, publishing, state, running, plugins.converters)
+        check_rereading(parts, properties, findings)
         events = job_events(parts, properties, findings)
         events = own_events(events, properties, self.place.path, findings)
         check_measured(
@@ -351,16 +341,7 @@ class _Builder(Struct):
             findings,
         )
         stream = stream_spec(
-            StreamParts(
-                planning,
-                publishing,
-                state,
-                is_dump=bool(writing.file_name),
-                query=None if query is None else query.mode,
-            ),
-            properties,
-            folder,
-            findings,
+            parts, None if query is None else query.mode, properties, folder, findings
         )
         self._raise_problems()
         if plugins.connector is None or plugins.extractor is None:

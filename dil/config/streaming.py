@@ -11,10 +11,11 @@ from annotated_types import Ge
 from dil.config.findings import Findings
 from dil.config.identity import JobSection
 from dil.config.merging import MISSING
+from dil.config.parts import JobParts
 from dil.config.property import names_of
 from dil.config.read_context import path_of
 from dil.config.values import ValueProblem, duration_ms
-from dil.model.job import PlanningSpec, PublishingSpec, PublishMode, QueryMode, StateSpec
+from dil.model.job import PublishingSpec, PublishMode, QueryMode
 from dil.model.properties import Properties
 from dil.model.section import (
     ONE_OF,
@@ -136,21 +137,17 @@ class StreamSection(Section):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class StreamParts:
-    """The parts of a job that its stream has to agree with; ``query`` is None for a source."""
-
-    planning: PlanningSpec
-    publishing: PublishingSpec
-    state: StateSpec
-    is_dump: bool
-    query: QueryMode | None
-
-
 def stream_spec(
-    parts: StreamParts, values: Properties, folder: Path, findings: Findings
+    parts: JobParts,
+    query: QueryMode | None,
+    values: Properties,
+    folder: Path,
+    findings: Findings,
 ) -> StreamSpec | None:
-    """Return the stream part of a job, None for a batch; problems become findings."""
+    """Return the stream part of a job, None for a batch; problems become findings.
+
+    ``query`` is None for a job that reads a source.
+    """
     section = values.section(StreamSection)
     if section.mode == "none":
         if MODE not in values.explicit:
@@ -158,20 +155,20 @@ def stream_spec(
             findings.unused(names, what, f"Set {MODE}=ingest.")
         return None
     if section.mode == "stateful":
-        _refuse_stateful(parts, section, values, findings)
+        _refuse_stateful(query, section, values, findings)
     planning, publishing = parts.planning, parts.publishing
     for is_refused, what, fix in (
         (not parts.state.enabled, "state.store.enabled is false: no run records what it read",
          "Keep the state."),
         (planning.backfill, "ms.backfill is true, and a backfill is read once",
          f"Run the backfill with -D {MODE}=none."),
-        (publishing.mode is PublishMode.REPLACE and parts.query is None,
+        (publishing.mode is PublishMode.REPLACE and query is None,
          "each micro-batch would replace the dataset, which only a run of all work units can",
          f"Set ms.publish.mode=append, merge or window_replace, or {MODE}=none."),
         (publishing.merge is not None and publishing.merge.deletes_missing,
          f"{MISSING} deletes rows that a run does not find, and a micro-batch finds only a part",
          f"Leave {MISSING} out, or set {MODE}=none."),
-        (parts.query is not None and section.mode == "ingest",
+        (query is not None and section.mode == "ingest",
          f"the job has {INPUTS}, and no source to ingest",
          f"Set {MODE}=stateful: its micro-batches take the new rows of the inputs."),
         (parts.is_dump, "the job copies whole files, and reads no rows",
@@ -198,10 +195,10 @@ def stream_spec(
 
 
 def _refuse_stateful(
-    parts: StreamParts, section: StreamSection, values: Properties, findings: Findings
+    query: QueryMode | None, section: StreamSection, values: Properties, findings: Findings
 ) -> None:
     """Report the settings that contradict a stream over datasets."""
-    if parts.query is None:
+    if query is None:
         if not findings.is_sound(INPUTS):  # the job has inputs, which cannot be read
             return
         findings.problem(
@@ -210,7 +207,7 @@ def _refuse_stateful(
             f"Set {MODE}=ingest; let a job of its own with {INPUTS} read this one's dataset.",
         )
         return
-    if parts.query is QueryMode.FULL:
+    if query is QueryMode.FULL:
         findings.problem(
             MODE,
             f"is {section.mode}, and {QUERY_MODE}=full: each micro-batch would rebuild the dataset "
