@@ -20,7 +20,7 @@ from dil.model.destination import Layout
 from dil.model.job import OutputFormat, PublishingSpec
 from dil.model.properties import Properties
 from dil.model.schema import Primitive
-from dil.model.section import ONE_OF, Scope, Section, Text, prop
+from dil.model.section import ONE_OF, Section, Text, prop
 from dil.model.suggestions import quote
 from dil.sections.extraction import ExtractionSection
 from dil.sections.schema import SCHEMA, SchemaSection
@@ -50,21 +50,18 @@ class CatalogSection(Section):
         "Where the dataset's table and partitions are registered after each publish: a Hive "
         "metastore or AWS Glue.",
         default="none",
-        scope=Scope.JOB,
         identity=False,
     )
     database: Text = prop(
         DATABASE,
         "The catalog's database. Unset: the last part of `extract.namespace`.",
         default="",
-        scope=Scope.JOB,
         identity=False,
     )
     table: Text = prop(
         TABLE,
         "The catalog's table. Unset: `extract.table.name`.",
         default="",
-        scope=Scope.JOB,
         identity=False,
     )
     metastore: Text = prop(
@@ -73,14 +70,12 @@ class CatalogSection(Section):
         "which one process at a time can use. Unset: the metastore of Spark's own configuration, "
         "`hive-site.xml`.",
         default="",
-        scope=Scope.JOB,
         identity=False,
     )
     region: Text = prop(
         REGION,
         "The region of AWS Glue. Unset: the region of the environment.",
         default="",
-        scope=Scope.JOB,
         identity=False,
     )
     endpoint: Text = prop(
@@ -88,7 +83,6 @@ class CatalogSection(Section):
         "The address of a service with the API of AWS Glue. Unset: `AWS_ENDPOINT_URL_GLUE`, "
         "`AWS_ENDPOINT_URL`, else AWS.",
         default="",
-        scope=Scope.JOB,
         identity=False,
     )
 

@@ -10,7 +10,7 @@ from dil.config.findings import Findings
 from dil.config.property import properties_of
 from dil.config.requests import all_parameters
 from dil.model.properties import Properties
-from dil.model.section import ONE_OF, Scope, Section, ValueType, prop
+from dil.model.section import ONE_OF, Section, ValueType, prop
 from dil.model.suggestions import quote
 from dil.sections.conversion import DERIVED, DerivedSection
 from dil.sections.parameters import KEY as PARAMETERS
@@ -28,7 +28,6 @@ class LintSection(Section):
         "day of the year), `%Y-%m-%d`, `hh` without `a`, `mm` for a month, `xxxx` without `ww`. "
         "off accepts them.",
         default="on",
-        scope=Scope.JOB,
         identity=False,
     )
 

@@ -9,7 +9,7 @@ from dil.config.property import properties_of
 from dil.model.destination import TableFormat
 from dil.model.job import ClassRef, DestinationSpec, Plugins, PublishingSpec
 from dil.model.properties import Properties
-from dil.model.section import ClassName, Scope, Section, prop
+from dil.model.section import ClassName, Section, prop
 from dil.model.suggestions import quote
 from dil.sections.extraction import ExtractionSection
 from dil.spi.destination import Destination
@@ -30,7 +30,6 @@ class DestinationSection(Section):
         " installed package offers, or the Python path of a class of the job's own.",
         default="",
         example="sqlite_destination.SqliteDestination",
-        scope=Scope.JOB,
     )
 
 

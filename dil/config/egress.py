@@ -15,18 +15,7 @@ from dil.config.findings import Findings
 from dil.config.read_context import path_of
 from dil.model.egress import AuditSpec, EgressSpec
 from dil.model.properties import Properties
-from dil.model.section import (
-    ONE_OF,
-    Bool,
-    Int,
-    Long,
-    PathText,
-    Scope,
-    Section,
-    Text,
-    no_effect,
-    prop,
-)
+from dil.model.section import ONE_OF, Bool, Int, Long, PathText, Section, Text, no_effect, prop
 from dil.sections.http import IDEMPOTENCY_HEADER, METHOD, SendingSection
 from dil.sections.secondary import KEY as SECONDARY
 from dil.sections.secondary import SecondarySection
@@ -56,7 +45,6 @@ class ProgressSection(Section):
         "With `ms.state.cursor.commit=page`: seconds of work between two saves of progress inside "
         "a work unit; 0 saves after every page.",
         default=1,
-        scope=Scope.TASK,
         identity=False,
     )
 
@@ -72,26 +60,22 @@ class EgressSection(Section):
         "fail: the work unit fails. keep: the row and the response are kept in the dataset's "
         "folder `_failed`, and the next row is sent.",
         default="fail",
-        scope=Scope.TASK,
     )
     max_failed_rows: Annotated[Long, Ge(-1)] = prop(
         "ms.egress.failed.max.rows",
         "Most refused rows that a work unit keeps before it fails; -1 is no limit.",
         default=-1,
-        scope=Scope.TASK,
     )
     batch_rows: Annotated[Int, Ge(1)] = prop(
         _ROWS,
         "Number of payload rows in one request, in the array `ms.egress.batch.field` of its body.",
         default=1,
-        scope=Scope.TASK,
     )
     batch_field: Text = prop(
         _FIELD,
         "The member of the body that holds the rows of a batch. With it even a single row is "
         "sent as an array.",
         default="",
-        scope=Scope.TASK,
     )
     resumes: Bool = prop(
         RESUME,
@@ -99,7 +83,6 @@ class EgressSection(Section):
         "acknowledged, in place of sending the work unit from its first row. Progress is kept"
         " after every row, as with `ms.state.cursor.commit` page.",
         default=False,
-        scope=Scope.TASK,
         identity=False,
     )
     sends_again: Bool = prop(
@@ -107,7 +90,6 @@ class EgressSection(Section):
         "For one run, with -D: send the rows of work units although an earlier attempt may "
         "have sent them.",
         default=False,
-        scope=Scope.TASK,
         identity=False,
     )
     audits: Bool = prop(
@@ -115,21 +97,18 @@ class EgressSection(Section):
         "Records every request before it is sent, and its outcome, in files of JSON lines. Secrets "
         "are masked.",
         default=False,
-        scope=Scope.TASK,
         identity=False,
     )
     audit_dir: PathText = prop(
         _AUDIT_DIR,
         "Folder of the audit, on a local path. Unset: `_audit` in the dataset's folder.",
         default="",
-        scope=Scope.TASK,
         identity=False,
     )
     is_audit_required: Bool = prop(
         "ms.audit.required",
         "Whether a request that cannot be recorded fails the work unit and is not sent.",
         default=True,
-        scope=Scope.TASK,
         identity=False,
     )
     audit_topic: Text = no_effect(

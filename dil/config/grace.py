@@ -13,16 +13,7 @@ from dil.config.findings import Findings
 from dil.config.watermarks import GRACE, Composite
 from dil.model.grace import DAY_MS, HOUR_MS, GraceMode, GraceSpec
 from dil.model.properties import Properties
-from dil.model.section import (
-    ONE_OF,
-    Duration,
-    Int,
-    Scope,
-    Section,
-    ValueType,
-    Written,
-    prop,
-)
+from dil.model.section import ONE_OF, Duration, Int, Section, ValueType, Written, prop
 from dil.sections.reading import ReadContext, ShapeError
 
 MODE, QUANTILE = "ms.grace.mode", "ms.grace.quantile"
@@ -53,7 +44,6 @@ class GraceSection(Section):
         "`ms.grace.period(.days)` until 10,000 rows and 7 commits are measured; `max` takes "
         "`ms.grace.max`.",
         default=_DEFAULT.mode,
-        scope=Scope.JOB,
     )
     quantile: Annotated[Fraction, Written(ValueType.STRING, read=_quantile)] = prop(
         QUANTILE,
@@ -61,35 +51,30 @@ class GraceSection(Section):
         default=_DEFAULT.quantile,
         shown="0.999",
         example="0.9995",
-        scope=Scope.JOB,
     )
     low_ms: Duration = prop(
         LEAST,
         "The shortest grace period of `auto`, an ISO duration.",
         default=_DEFAULT.low_ms,
         shown="PT0S",
-        scope=Scope.JOB,
     )
     high_ms: Duration = prop(
         MOST,
         "The longest grace period of `auto`; its probes, and `max`, use it as their grace period.",
         default=_DEFAULT.high_ms,
         shown="P31D",
-        scope=Scope.JOB,
     )
     unit: Annotated[Literal["hour", "day"], ONE_OF] | None = prop(
         "ms.grace.unit",
         "The unit to which a grace period of `auto` is rounded up. Unset: `hour` if partitions are "
         "hourly, else `day`.",
         default=None,
-        scope=Scope.JOB,
     )
     probe_every: Annotated[Int, Ge(0), Le(10_000)] = prop(
         "ms.grace.probe.every",
         "Under `auto` one run in this many is a probe, which reads `ms.grace.max` back: only "
         "probes find rows that come later than the grace period of other runs. 0 means no probes.",
         default=_DEFAULT.probe_every,
-        scope=Scope.JOB,
     )
 
 

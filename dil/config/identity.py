@@ -14,7 +14,6 @@ from dil.model.section import (
     ClassName,
     Int,
     PathText,
-    Scope,
     Section,
     Text,
     Texts,
@@ -48,7 +47,6 @@ class JobSection(Section):
         default="",
         example="orders",
         required=True,
-        scope=Scope.JOB,
         identity=False,
     )
     group: Text = no_effect("job.group", "Label for people.")
@@ -65,7 +63,6 @@ class JobSection(Section):
         "job.disabled",
         "If true, a run does nothing and ends with success.",
         default=False,
-        scope=Scope.JOB,
         identity=False,
     )
     locks: Bool = no_effect(
@@ -78,7 +75,6 @@ class JobSection(Section):
         "ms.lease.seconds",
         "How long a run on another host keeps the job's lease after its last sign of life.",
         default=60,
-        scope=Scope.JOB,
         identity=False,
     )
     template: PathText = prop(
@@ -90,7 +86,6 @@ class JobSection(Section):
         "`gobblin.template.required_attributes`.",
         default="",
         example="resource:///templates/orders.template",
-        scope=Scope.JOB,
         identity=False,
     )
     plugin_path: Texts = prop(
@@ -141,7 +136,6 @@ class DatasetSection(Section):
         "of text.",
         default=(),
         example="id",
-        scope=Scope.TASK,
     )
     delta_fields: Texts = prop(
         DELTAS,
@@ -149,12 +143,10 @@ class DatasetSection(Section):
         "become timestamps.",
         default=(),
         example="updated_at",
-        scope=Scope.TASK,
     )
     extract_id_zone: Zone = prop(
         "extract.extractIdTimeZone",
         "Zone of the extract id (`yyyyMMddHHmmss`) in the default output folder.",
         default="UTC",
-        scope=Scope.JOB,
     )
     urn: Text = internal("dataset.urn", "The work unit's signature as stored.", default="")

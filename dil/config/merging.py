@@ -15,7 +15,7 @@ from dil.config.warehouse import OPERATION
 from dil.model.destination import MAX_DELETED_PERCENT, MergeSpec, TableFormat
 from dil.model.job import PublishMode
 from dil.model.properties import Properties
-from dil.model.section import ONE_OF, Bool, Int, Scope, Section, Text, Texts, prop
+from dil.model.section import ONE_OF, Bool, Int, Section, Text, Texts, prop
 
 MISSING = "ms.merge.delete.missing"
 OP = "ms.merge.op.field"
@@ -30,32 +30,27 @@ class MergingSection(Section):
         OP,
         "Column with the operation that changed a row at the source, such as `op` of a change log.",
         default="",
-        scope=Scope.JOB,
     )
     delete_words: Texts = prop(
         _WORDS,
         "Values of that column that mark a deleted row, in any letter case.",
         default=("d", "delete", "deleted"),
-        scope=Scope.JOB,
     )
     deletes: Annotated[Literal["hard", "soft"], ONE_OF] = prop(
         _DELETES,
         "hard removes deleted rows; soft keeps them, with the time in `_dil_deleted_at`.",
         default="hard",
-        scope=Scope.JOB,
     )
     deletes_missing: Bool = prop(
         MISSING,
         "Whether a full reading deletes the rows whose keys it did not find.",
         default=False,
-        scope=Scope.JOB,
     )
     max_deleted_percent: Annotated[Int, Ge(0), Le(100)] = prop(
         "ms.merge.delete.limit.percent",
         "Largest share of the dataset's rows, in percent, that a run may delete because the source "
         "no longer has them; a larger share fails the run.",
         default=MAX_DELETED_PERCENT,
-        scope=Scope.JOB,
     )
 
 

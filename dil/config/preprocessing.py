@@ -19,16 +19,7 @@ from dil.model.job import ExpansionSpec, PreprocessorSpec
 from dil.model.json import JsonValue, as_text
 from dil.model.properties import Properties
 from dil.model.secret import Secret
-from dil.model.section import (
-    ClassNames,
-    Int,
-    Long,
-    Scope,
-    Section,
-    ValueType,
-    Written,
-    prop,
-)
+from dil.model.section import ClassNames, Int, Long, Section, ValueType, Written, prop
 from dil.model.suggestions import suggestion
 from dil.sections.extraction import DumpSection, ExtractionSection
 from dil.sections.reading import ReadContext, ShapeError, as_object, is_scalar, note_missing
@@ -129,7 +120,6 @@ class PreprocessingSection(Section):
         "`zstd`, `deflate`, `zip`, `tar`, `gpg-decrypt`, `aggregated-json`, for dumped files "
         "`gpg-encrypt`, Java names of DIL's, or `package.module:Class`.",
         default=(),
-        scope=Scope.TASK,
     )
     parameters: _Parameters = prop(
         PARAMETERS,
@@ -137,7 +127,6 @@ class PreprocessingSection(Section):
         default_factory=dict,
         example=_EXAMPLE,
         hidden_members="every value",
-        scope=Scope.TASK,
     )
     max_ratio: Annotated[Int, Ge(0)] = prop(
         "ms.extract.expansion.max.ratio",
@@ -145,7 +134,6 @@ class PreprocessingSection(Section):
         "holds for each preprocessor, for `Content-Encoding` and for `ms.source.files.decompress`, "
         "as soon as one of them has unpacked more than 64 MiB; 0 is no limit.",
         default=250,
-        scope=Scope.TASK,
         identity=False,
     )
     max_bytes: Annotated[Long, Ge(0)] = prop(
@@ -153,7 +141,6 @@ class PreprocessingSection(Section):
         "Most bytes that one response may unpack to, for each preprocessor, for `Content-Encoding` "
         "and for `ms.source.files.decompress`; 0 is no limit.",
         default=107_374_182_400,
-        scope=Scope.TASK,
         identity=False,
     )
 

@@ -32,17 +32,7 @@ from dil.config.writing import PATH, PATH_TYPE, WritingSection, group_problem
 from dil.model.destination import Layout, Operation, TableFormat
 from dil.model.job import PathType, PublishingSpec, PublishMode, TableType
 from dil.model.properties import Properties
-from dil.model.section import (
-    ONE_OF,
-    Bool,
-    ModeBits,
-    PathText,
-    Scope,
-    Section,
-    Text,
-    no_effect,
-    prop,
-)
+from dil.model.section import ONE_OF, Bool, ModeBits, PathText, Section, Text, no_effect, prop
 from dil.model.suggestions import quote
 from dil.sections.extraction import ExtractionSection
 from dil.sections.file_systems import FileSystemsSection
@@ -102,13 +92,11 @@ class PublishingSection(Section):
         "replace with `data.publisher.replace.final.dir`; for tables and warehouses "
         "`extract.table.type` and the keys choose replace, append or merge.",
         default=None,
-        scope=Scope.JOB,
     )
     layout: Annotated[Layout, ONE_OF] = prop(
         _LAYOUT,
         "timelabel puts files into folders y=/m=/d=/h=/n= of their timelabel.",
         default=Layout.DEFAULT,
-        scope=Scope.JOB,
     )
     keeps_changelog: Bool = prop(
         CHANGELOG,
@@ -116,7 +104,6 @@ class PublishingSection(Section):
         "beside the dataset; the column `op` has the kind of change. For `ms.publish.mode=merge`, "
         "of files and tables.",
         default=False,
-        scope=Scope.JOB,
         identity=False,
     )
     file_per_unit: Bool = prop(
@@ -124,7 +111,6 @@ class PublishingSection(Section):
         "If false, a run combines the small files of its work units into files of up to "
         "`ms.writer.target.bytes`. For the publish modes append and replace, of files and tables.",
         default=True,
-        scope=Scope.JOB,
         identity=False,
     )
     replaces: Bool = prop(
@@ -132,19 +118,16 @@ class PublishingSection(Section):
         "Whether each run replaces the dataset's folder; has no effect if each run has its own "
         "folder.",
         default=False,
-        scope=Scope.JOB,
     )
     adds_dataset_path: Bool = prop(
         "data.publisher.appendExtractToFinalDir",
         "If false, the relative output folder is not added to the final directory.",
         default=True,
-        scope=Scope.JOB,
     )
     dir_mode: ModeBits | None = prop(
         "data.publisher.permissions",
         "Permission of folders that publishing makes; unset leaves it to the file system.",
         default=None,
-        scope=Scope.JOB,
     )
     publisher: Annotated[_Publisher, ONE_OF] = no_effect(
         "data.publisher.type",
@@ -167,14 +150,12 @@ class PublishingSection(Section):
         "Group of the dataset's folders and files, on this machine and on HDFS; wins over "
         "`writer.file.group`. The user who runs the job has to be in the group.",
         default="",
-        scope=Scope.JOB,
     )
     is_at_job_level: Bool = prop(
         AT_JOB_LEVEL,
         "If false, a run publishes the work units that succeeded even if others failed, as with "
         "`job.commit.policy=successful`. If true, `job.commit.policy` decides.",
         default=True,
-        scope=Scope.JOB,
     )
 
 

@@ -18,7 +18,6 @@ from dil.model.section import (
     Bool,
     Int,
     Long,
-    Scope,
     Section,
     Text,
     Texts,
@@ -41,14 +40,12 @@ class ExecutionSection(Section):
         "taskexecutor.threadpool.size",
         "Work units that run at the same moment.",
         default=10,
-        scope=Scope.JOB,
         identity=False,
     )
     max_retries: Annotated[Int, Ge(0)] = prop(
         "task.maxretries",
         "How often a failed work unit is tried again inside a run.",
         default=4,
-        scope=Scope.JOB,
         identity=False,
     )
     retry_interval_s: Annotated[Long, Ge(0)] | None = prop(
@@ -56,7 +53,6 @@ class ExecutionSection(Section):
         "Retry k waits k - 1 times this many seconds. Unset: a random wait that grows from 1 "
         "to 60 seconds.",
         default=None,
-        scope=Scope.JOB,
         identity=False,
     )
     memory_bytes: Annotated[Long, Ge(0)] | None = prop(
@@ -67,7 +63,6 @@ class ExecutionSection(Section):
         "least 1 GiB.",
         default=None,
         example="4294967296",
-        scope=Scope.JOB,
         identity=False,
     )
     commit_policy: Annotated[Literal["full", "successful", "partial"], ONE_OF] = prop(
@@ -75,7 +70,6 @@ class ExecutionSection(Section):
         "full publishes nothing if a work unit failed; successful publishes the work units that "
         "succeeded; partial is an older word for successful.",
         default="full",
-        scope=Scope.JOB,
         identity=False,
     )
     workunit_retry_enabled: Bool = no_effect(

@@ -20,7 +20,6 @@ from dil.model.section import (
     ONE_OF,
     Bool,
     PathText,
-    Scope,
     SecretText,
     Section,
     Text,
@@ -116,7 +115,6 @@ class StateSection(Section):
         ENABLED,
         "If false, no watermarks are kept and each run sees no history.",
         default=True,
-        scope=Scope.JOB,
         identity=False,
     )
     kind: _Kind = prop(
@@ -125,14 +123,12 @@ class StateSection(Section):
         "files that needs no locks, for network mounts; postgresql and mysql (MariaDB too) "
         "keep it on a server; noop keeps nothing.",
         default="sqlite",
-        scope=Scope.JOB,
         identity=False,
     )
     dataset_kind: _Kind | None = prop(
         DATASET_KIND,
         "Wins over `state.store.type`.",
         default=None,
-        scope=Scope.JOB,
         identity=False,
     )
     directory: PathText = prop(
@@ -141,7 +137,6 @@ class StateSection(Section):
         "there. A place elsewhere, such as `s3://bucket/folder`, is for the file log.",
         default="",
         example="/data/state",
-        scope=Scope.JOB,
         identity=False,
     )
     state_store_compressed_values: Bool = no_effect(
@@ -153,21 +148,18 @@ class StateSection(Section):
         "`postgresql://host:5432/database` or `mysql://host:3306/database`, options after `?`. A "
         "`jdbc:` URL is translated.",
         default=None,
-        scope=Scope.JOB,
         identity=False,
     )
     user: SecretText | None = prop(
         _USER,
         "User of that database; wins over one in the URL.",
         default=None,
-        scope=Scope.JOB,
         identity=False,
     )
     password: SecretText | None = prop(
         _PASSWORD,
         "Password of that database; wins over one in the URL.",
         default=None,
-        scope=Scope.JOB,
         identity=False,
     )
     state_store_db_table: Text = no_effect(
@@ -188,7 +180,6 @@ class StateSection(Section):
         "follows `publish.dir`.",
         default_factory=_RETENTION.copy,
         example='{"state.store": "P90D", "publish.dir": "P731D", "log": "P30D", "aside": "P90D"}',
-        scope=Scope.JOB,
         identity=False,
     )
 

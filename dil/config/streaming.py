@@ -17,17 +17,7 @@ from dil.config.read_context import path_of
 from dil.config.values import ValueProblem, duration_ms
 from dil.model.job import PublishingSpec, PublishMode, QueryMode
 from dil.model.properties import Properties
-from dil.model.section import (
-    ONE_OF,
-    Int,
-    Long,
-    PathText,
-    Scope,
-    Section,
-    ValueType,
-    Written,
-    prop,
-)
+from dil.model.section import ONE_OF, Int, Long, PathText, Section, ValueType, Written, prop
 from dil.model.stream import StreamMode, StreamSpec
 from dil.model.suggestions import quote, suggestion
 from dil.sections.query import INPUTS, MAX_BLOCKS, MAX_ROWS, WAIT
@@ -74,7 +64,6 @@ class StreamSection(Section):
         "`stateful`: the same for a job with `ms.query.inputs`, whose micro-batches take the new "
         "rows of the inputs. `none`: one run is one commit.",
         default="none",
-        scope=Scope.JOB,
         identity=False,
     )
     every_ms: Annotated[Trigger, Written(ValueType.STRING, read=_trigger)] = prop(
@@ -85,7 +74,6 @@ class StreamSection(Section):
         default=None,
         shown=AVAILABLE_NOW,
         example="PT30S",
-        scope=Scope.JOB,
         identity=False,
     )
     max_rows: Annotated[Long, Ge(1)] | None = prop(
@@ -96,7 +84,6 @@ class StreamSection(Section):
         "`stateful`.",
         default=None,
         example="1000000",
-        scope=Scope.JOB,
         identity=False,
     )
     max_files: Annotated[Int, Ge(1)] | None = prop(
@@ -105,7 +92,6 @@ class StreamSection(Section):
         "`ms.work.unit.parallelism.max` applies, too. Unset: no limit.",
         default=None,
         example="100",
-        scope=Scope.JOB,
         identity=False,
     )
     max_bytes: Annotated[Long, Ge(1)] | None = prop(
@@ -113,7 +99,6 @@ class StreamSection(Section):
         "About how many bytes a micro-batch writes, estimated like its rows. Unset: no limit.",
         default=None,
         example="1000000000",
-        scope=Scope.JOB,
         identity=False,
     )
     checkpoint: PathText = prop(
@@ -123,7 +108,6 @@ class StreamSection(Section):
         "Unset: `_checkpoint/<job.name>` below `data.publisher.final.dir`.",
         default="",
         example="/var/lib/dil/checkpoints/orders",
-        scope=Scope.JOB,
         identity=False,
     )
     stop_file: PathText = prop(
@@ -132,7 +116,6 @@ class StreamSection(Section):
         "file. A relative path starts at the folder of the job file. Unset: none.",
         default="",
         example="orders.stop",
-        scope=Scope.JOB,
         identity=False,
     )
 

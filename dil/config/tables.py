@@ -23,7 +23,7 @@ from dil.model.destination import TableFormat, TableSpec
 from dil.model.properties import Properties
 from dil.model.schema import Column, EnumType, Primitive
 from dil.model.secret import SecretUrl
-from dil.model.section import ONE_OF, Scope, SecretText, Section, Texts, prop
+from dil.model.section import ONE_OF, SecretText, Section, Texts, prop
 from dil.model.suggestions import quote
 from dil.sections.schema import SchemaSection
 from dil.storage.locations import PathError, any_path, is_local, local_path
@@ -51,13 +51,11 @@ class TablesSection(Section):
         FORMAT,
         "files are plain files with a manifest; delta and iceberg are tables of Parquet files.",
         default=TableFormat.FILES,
-        scope=Scope.JOB,
     )
     partition_fields: Texts = prop(
         FIELDS,
         "Columns whose values separate the rows, in folders `column=value`.",
         default=(),
-        scope=Scope.JOB,
     )
     catalog_uri: SecretText | None = prop(
         CATALOG,
@@ -65,7 +63,6 @@ class TablesSection(Section):
         "address of a REST catalog. Unset: the SQLite catalog `iceberg-catalog.db` in the "
         "state folder. A relative path starts at the job file.",
         default=None,
-        scope=Scope.JOB,
         identity=False,
     )
 

@@ -10,7 +10,7 @@ from dil.config import values as texts
 from dil.config.findings import Findings
 from dil.config.watermarks import WATERMARK, PlanningSection, instant
 from dil.model.properties import Properties
-from dil.model.section import ONE_OF, Bool, Scope, Section, Text, Zone, prop
+from dil.model.section import ONE_OF, Bool, Section, Text, Zone, prop
 from dil.model.suggestions import quote
 from dil.model.timelabels import LabelClosing, LabelUnit, TimelabelSpec
 from dil.text.instants import HOUR_MS, MINUTE_MS
@@ -36,27 +36,23 @@ class TimelabelsSection(Section):
         "`@weekly`, `@monthly`, `@yearly`. It starts no run; its periods give work units their "
         "labels.",
         default="",
-        scope=Scope.JOB,
     )
     every: Text = prop(
         EVERY,
         "In place of a cron expression: an interval of whole minutes, counted from 1970-01-01 "
         "UTC, such as `PT90M` or `90m`.",
         default="",
-        scope=Scope.JOB,
     )
     unit: Annotated[LabelUnit, ONE_OF] | None = prop(
         UNIT,
         "In place of both, for jobs without a schedule: the label is the start of the minute, "
         "hour, day or month in which the work unit begins.",
         default=None,
-        scope=Scope.JOB,
     )
     zone: Zone = prop(
         ZONE,
         "Zone in which the cron expression or the unit is evaluated. Labels are always UTC.",
         default="UTC",
-        scope=Scope.JOB,
     )
     column: Text = prop(
         COLUMN,
@@ -64,7 +60,6 @@ class TimelabelsSection(Section):
         "Unset: if files go into folders by timelabel and a work unit spans several timelabels, "
         "the column with the watermark's name, if the rows have one.",
         default="",
-        scope=Scope.JOB,
     )
     split: Annotated[Literal["none", "units"], ONE_OF] = prop(
         SPLIT,
@@ -72,7 +67,6 @@ class TimelabelsSection(Section):
         "cuts it where a period ends. Unset: `units` if rows of an API go to a timeseries table "
         "and `ms.timelabel.column` names no column, else `none`.",
         default="none",
-        scope=Scope.JOB,
     )
     catches_up: Bool = prop(
         CATCHUP,
@@ -80,14 +74,12 @@ class TimelabelsSection(Section):
         "own period and records the missed periods as SKIPPED; plan and run name them, and `dil "
         "backfill` reads them. A period in which a run took place stays due until it is read.",
         default=True,
-        scope=Scope.JOB,
     )
     first_run: Annotated[Literal["history", "period"], ONE_OF] = prop(
         FIRST_RUN,
         "What the first run reads: `history` is the whole range of the watermark, as in DIL; "
         "`period` is only the run's period, and later runs read no older period either.",
         default="history",
-        scope=Scope.JOB,
     )
     closing: Annotated[LabelClosing, ONE_OF] = prop(
         CLOSE,
@@ -95,7 +87,6 @@ class TimelabelsSection(Section):
         "it, with `manual` the command `dil timelabels close`. `ms.late.after.close` says what "
         "happens to rows that come later.",
         default=LabelClosing.NEVER,
-        scope=Scope.JOB,
         identity=False,
     )
 

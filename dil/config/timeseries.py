@@ -16,7 +16,7 @@ from dil.config.warehouse import KIND, OPERATION, URL, WarehouseSection, is_time
 from dil.model.destination import MAX_PARTITIONS, Operation, Physical, TableFormat
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.properties import Properties
-from dil.model.section import ONE_OF, Duration, Int, Scope, Section, prop
+from dil.model.section import ONE_OF, Duration, Int, Section, prop
 from dil.model.suggestions import quote
 from dil.model.timelabels import TimelabelSpec
 
@@ -38,7 +38,6 @@ class TimeseriesSection(Section):
         "How long a timelabel is kept after its end, such as `P90D`; a run that publishes drops "
         "older ones. Unset: for ever.",
         default=None,
-        scope=Scope.JOB,
         identity=False,
     )
     max_partitions: Annotated[Int, Ge(2)] | None = prop(
@@ -46,7 +45,6 @@ class TimeseriesSection(Section):
         "Most tables that the view reads, or most partitions; if there are more, the oldest ones "
         "are combined into one. Unset: 1000, SQLite 400.",
         default=None,
-        scope=Scope.JOB,
         identity=False,
     )
     physical: Annotated[Physical, ONE_OF] = prop(
@@ -55,7 +53,6 @@ class TimeseriesSection(Section):
         "`<table>` is partitioned by a column `_timelabel`, and each label is a partition of "
         "it. native is for PostgreSQL.",
         default=Physical.TABLES,
-        scope=Scope.JOB,
     )
 
 

@@ -16,7 +16,7 @@ from dil.model.database_address import DatabaseUrlError
 from dil.model.destination import Operation, TableKind, WarehouseSpec
 from dil.model.properties import Properties
 from dil.model.secret import SecretUrl
-from dil.model.section import ONE_OF, Scope, SecretText, Section, prop
+from dil.model.section import ONE_OF, SecretText, Section, prop
 from dil.storage.locations import PathError, local_path
 
 if TYPE_CHECKING:
@@ -49,21 +49,18 @@ class WarehouseSection(Section):
         "last part of `extract.namespace` names; MySQL and SQLite have none. A relative path "
         "starts at the job file.",
         default=None,
-        scope=Scope.JOB,
         identity=False,
     )
     user: SecretText | None = prop(
         USER,
         "User of that database; wins over one in the URL.",
         default=None,
-        scope=Scope.JOB,
         identity=False,
     )
     password: SecretText | None = prop(
         PASSWORD,
         "Password of that database; wins over one in the URL.",
         default=None,
-        scope=Scope.JOB,
         identity=False,
     )
     kind: Annotated[TableKind, ONE_OF] = prop(
@@ -71,14 +68,12 @@ class WarehouseSection(Section):
         "regular is one table; timeseries has a table `_<table>_<timelabel>` for each "
         "timelabel, and the view `<table>_view` of all of them.",
         default=TableKind.REGULAR,
-        scope=Scope.JOB,
     )
     operation: Annotated[Operation, ONE_OF] | None = prop(
         OPERATION,
         "insert adds rows; with replace the run's rows replace all others; with upsert a row "
         "replaces the row with the same primary key. Unset: `ms.publish.mode` decides.",
         default=None,
-        scope=Scope.JOB,
     )
 
 

@@ -20,7 +20,6 @@ from dil.model.section import (
     Duration,
     Int,
     Long,
-    Scope,
     Section,
     StandsFor,
     ValueType,
@@ -312,7 +311,6 @@ class PlanningSection(Section):
         "list. Without the first: 2019-01-01 to now; without the second: one unit `{}`.",
         default=Watermarks(),
         example=_WATERMARK_EXAMPLE,
-        scope=Scope.JOB,
     )
     zone: Zone = prop(
         ZONE,
@@ -326,58 +324,49 @@ class PlanningSection(Section):
         "range differently.",
         default="none",
         example='{"monthly": ["2020-01-01", "2024-01-01"], "daily": ["2024-01-01", "-"]}',
-        scope=Scope.JOB,
     )
     reads_partial: Bool = prop(
         "ms.work.unit.partial.partition",
         "Whether a run reads a last partition that is shorter than its step.",
         default=True,
-        scope=Scope.JOB,
     )
     grace_days: Annotated[Int, Ge(0)] = prop(
         "ms.grace.period.days",
         "Days, of 24 hours each, before the last high watermark that are read again for late data.",
         default=0,
-        scope=Scope.JOB,
     )
     grace_ms: Duration | None = prop(
         GRACE,
         "The grace period as an ISO duration such as `PT6H`, in place of the days.",
         default=None,
-        scope=Scope.JOB,
     )
     abstinent_days: Annotated[Int, Ge(0)] = prop(
         "ms.abstinent.period.days",
         "Days, of 24 hours each, in which no run reads a work unit again after it was read.",
         default=0,
-        scope=Scope.JOB,
     )
     abstinent_ms: Duration | None = prop(
         ABSTINENT,
         "The abstinent period as an ISO duration such as `PT6H`, in place of the days.",
         default=None,
-        scope=Scope.JOB,
     )
     is_backfill: Bool = prop(
         "ms.backfill",
         "Plans the whole configured range, even the parts that were read before. The run counts as "
         "incremental; recorded watermarks are never lowered.",
         default=False,
-        scope=Scope.JOB,
         identity=False,
     )
     dynamic_full_load: Bool = prop(
         "ms.enable.dynamic.full.load",
         "Makes the first run of a job a full extract.",
         default=True,
-        scope=Scope.JOB,
     )
     max_units: Annotated[Int, StandsFor({0: 500}), Ge(-1), Le(5000)] = prop(
         "ms.work.unit.parallelism.max",
         "Most work units that one run takes; the rest waits for the next run. 0 means 500, -1 "
         "means no limit. `taskexecutor.threadpool.size` says how many run at once.",
         default=500,
-        scope=Scope.JOB,
         identity=False,
     )
     min_units: Annotated[Long, Ge(0)] = prop(
@@ -385,7 +374,6 @@ class PlanningSection(Section):
         "Least number of planned work units; if there are fewer, the run fails before it reads "
         "any.",
         default=0,
-        scope=Scope.JOB,
         identity=False,
     )
     min_records: Annotated[Long, Ge(0)] = prop(
@@ -393,7 +381,6 @@ class PlanningSection(Section):
         "Least number of rows that a work unit reads from the source; if there are fewer, it "
         "fails.",
         default=0,
-        scope=Scope.TASK,
     )
     pacing_s: Annotated[Int, Ge(0)] = prop(
         "ms.work.unit.pacing.seconds",

@@ -25,7 +25,6 @@ from dil.model.section import (
     Int,
     Long,
     ModeBits,
-    Scope,
     Section,
     Text,
     Texts,
@@ -61,38 +60,32 @@ class WritingSection(Section):
         FORMAT,
         "Format of the files; no other property chooses it. OTHER means AVRO.",
         default="AVRO",
-        scope=Scope.TASK,
     )
     codec: Annotated[Literal["DEFLATE", "SNAPPY", "NOCOMPRESSION"], ONE_OF] | None = prop(
         "writer.codec.type",
         "Compression inside the files; unset leaves it to the format (Avro: DEFLATE).",
         default=None,
-        scope=Scope.TASK,
     )
     deflate_level: Annotated[Int, Ge(1), Le(9)] = prop(
         "writer.deflate.level",
         "Level of DEFLATE.",
         default=9,
-        scope=Scope.TASK,
     )
     target_bytes: Annotated[Long, Ge(1)] = prop(
         "ms.writer.target.bytes",
         "Size, in bytes as written, at which a file ends and the next one begins.",
         default=134_217_728,
-        scope=Scope.TASK,
     )
     row_group_rows: Annotated[Int, Ge(1)] = prop(
         "ms.writer.row.group.rows",
         "Least number of rows in a row group of Parquet files, except in the last one and in row "
         "groups that reach 64 MiB before.",
         default=65_536,
-        scope=Scope.TASK,
     )
     most_open_files: Annotated[Int, Ge(1), Le(1000)] = prop(
         "ms.writer.open.files.max",
         "Most files that a work unit writes at once if columns or timelabels separate its rows.",
         default=64,
-        scope=Scope.TASK,
         identity=False,
     )
     system_columns: Texts = prop(
@@ -100,19 +93,16 @@ class WritingSection(Section):
         "Columns that say where a row comes from, any of `_dil_run_id`, `_dil_signature`, "
         "`_dil_extracted_at` (the time when the attempt that read the row began) and `_timelabel`.",
         default=(),
-        scope=Scope.TASK,
     )
     record_count_in_names: Bool = prop(
         "writer.include.record.count.in.file.names",
         "Puts the number of rows before the file's extension.",
         default=False,
-        scope=Scope.TASK,
     )
     path: Text = prop(
         PATH,
         "Relative output folder; wins over `writer.file.path.type`.",
         default="",
-        scope=Scope.TASK,
     )
     path_type: Annotated[PathType, ONE_OF] = prop(
         PATH_TYPE,
@@ -120,51 +110,43 @@ class WritingSection(Section):
         "namespace_table: name space and table; tablename: table.",
         default=PathType.DEFAULT,
         aliases=("writer.file.pathType",),
-        scope=Scope.TASK,
     )
     dir_mode: ModeBits | None = prop(
         "writer.dir.permissions",
         "Permission of folders made for the files; unset leaves it to the file system.",
         default=None,
-        scope=Scope.TASK,
     )
     file_mode: ModeBits | None = prop(
         "writer.file.permissions",
         "Permission of the files; unset leaves it to the file system.",
         default=None,
-        scope=Scope.TASK,
     )
     file_name: Text = prop(
         _FILE_NAME,
         "Beginning of file names, in place of `part`; run, work unit and number follow.",
         default="",
-        scope=Scope.TASK,
     )
     owner: Text = prop(
         _OWNER,
         "Owner of the files; needs the right to give files away. Local files only.",
         default="",
-        scope=Scope.TASK,
     )
     group: Text = prop(
         _GROUP,
         "Group of the files; the user who runs the job must be in it. Local files only.",
         default="",
-        scope=Scope.TASK,
     )
     copies: Annotated[Int, Ge(1)] | None = prop(
         "writer.file.replication.factor",
         "Number of copies that HDFS keeps of files of rows; unset leaves it to the cluster. No "
         "effect elsewhere.",
         default=None,
-        scope=Scope.TASK,
     )
     block_bytes: Annotated[Long, Ge(1)] | None = prop(
         _BLOCK_SIZE,
         "Size in bytes, a multiple of 512, of the blocks into which HDFS cuts files of rows; unset "
         "leaves it to the cluster. No effect elsewhere.",
         default=None,
-        scope=Scope.TASK,
     )
     writer_partitioner_class: Text = refused(
         "writer.partitioner.class",

@@ -20,7 +20,6 @@ from dil.model.section import (
     ClassName,
     Int,
     ModeBits,
-    Scope,
     Section,
     Text,
     UriTemplate,
@@ -74,7 +73,6 @@ class ExtractionSection(Section):
         default="",
         example="json",
         required=True,
-        scope=Scope.TASK,
     )
     old_extractor: Text = no_effect(
         "extractor.class", "Never read; `ms.extractor.class` is the key."
@@ -85,21 +83,18 @@ class ExtractionSection(Section):
         "an array, or JSONPath, which begins with `$`. The values that it finds are the rows.",
         default="",
         example="result.rows",
-        scope=Scope.TASK,
     )
     default_types: _Types = prop(
         "ms.data.default.type",
         "Types by column name; they take the place of inferred types of primitive columns.",
         default_factory=dict,
         example='{"amount": "double", "id": "long"}',
-        scope=Scope.TASK,
     )
     most_columns: Annotated[Int, Ge(0)] = prop(
         "ms.extract.columns.max",
         "Most columns of rows, with the members of records, if `ms.output.schema` does not name "
         "them; 0 is no limit.",
         default=20_000,
-        scope=Scope.TASK,
         identity=False,
     )
     explicit_eof: Bool = no_effect(
@@ -112,7 +107,6 @@ class ExtractionSection(Section):
         "ms.source.data.character.set",
         "Character set of the response.",
         default="UTF-8",
-        scope=Scope.TASK,
     )
 
     @property
@@ -210,7 +204,6 @@ class CsvSection(Section):
         "character may be written as its code: `u0009` is a tab.",
         default_factory=CsvSettings,
         example='{"fieldSeparator": "u0009", "columnHeaderIndex": 0, "maxFailures": 10}',
-        scope=Scope.TASK,
     )
 
 
@@ -225,12 +218,10 @@ class DumpSection(Section):
         "lists the files.",
         default="",
         variables=True,
-        scope=Scope.TASK,
     )
     file_mode: ModeBits = prop(
         "ms.extractor.target.file.permission",
         "Permission of a dumped file, whatever the umask.",
         default=0o755,
         shown="755",
-        scope=Scope.TASK,
     )

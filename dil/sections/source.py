@@ -18,7 +18,6 @@ from dil.model.section import (
     Duration,
     Int,
     Regex,
-    Scope,
     SecretText,
     Section,
     Text,
@@ -129,7 +128,6 @@ class SourceSection(Section):
         example="https://api.example.com/v1/orders",
         required=True,
         variables=True,
-        scope=Scope.TASK,
     )
     hosts: Texts = prop(
         "ms.source.uri.hosts",
@@ -139,7 +137,6 @@ class SourceSection(Section):
         "credentials to these hosts.",
         default=(),
         example="files.example.com, *.cdn.example.com:8443",
-        scope=Scope.TASK,
         identity=False,
     )
     client_factory: _Factory = no_effect(
@@ -154,27 +151,23 @@ class SourceSection(Section):
         "S3 source.",
         default=None,
         example="env:API_USER",
-        scope=Scope.TASK,
     )
     password: SecretText | None = prop(
         PASSWORD,
         "Password that goes with the user name.",
         default=None,
         example="env:API_PASSWORD",
-        scope=Scope.TASK,
     )
     proxy_host: Text = prop(
         PROXY,
         "Host of the proxy; used if the port is given as well.",
         default="",
-        scope=Scope.TASK,
         identity=False,
     )
     proxy_port: Annotated[Int, Ge(-1), Le(65535)] = prop(
         PROXY_PORT,
         "Port of the proxy, -1 for none.",
         default=-1,
-        scope=Scope.TASK,
         identity=False,
     )
     tls: _Tls = prop(
@@ -185,7 +178,6 @@ class SourceSection(Section):
         default_factory=TlsSettings,
         example='{"connectionTimeoutSeconds": 10, "socketTimeoutSeconds": 300}',
         hidden_members="the four passwords",
-        scope=Scope.TASK,
         identity=False,
     )
 
@@ -208,7 +200,6 @@ class FilesSection(Section):
         "A listing leaves younger files out; reading a younger file fails, and is tried again "
         "later.",
         default=None,
-        scope=Scope.TASK,
         identity=False,
     )
     once: Annotated[Literal["none", "version", "path"], ONE_OF] = prop(
@@ -223,7 +214,6 @@ class FilesSection(Section):
         "ms.source.files.pattern",
         "Only objects (S3) or files (SFTP, HDFS, local) whose whole path matches are read.",
         default=".*",
-        scope=Scope.TASK,
     )
 
 
@@ -238,7 +228,6 @@ class DatabaseSection(Section):
         "its effect and gives no rows.",
         default="",
         variables=True,
-        scope=Scope.TASK,
     )
     key_column: Text = prop(
         KEY_RANGES,
