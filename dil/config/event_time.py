@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from itertools import pairwise
 from typing import Annotated, Literal, TypeAlias
@@ -12,7 +11,7 @@ from typing import Annotated, Literal, TypeAlias
 from annotated_types import Ge, Le
 
 from dil.config.findings import Findings
-from dil.config.values import ValueProblem, duration_ms
+from dil.config.values import ValueProblem, duration_ms, share
 from dil.model.event_time import DAY_MS, MAX_BOUND_MS, AdaptiveBound, EventTimeSpec, Strategy
 from dil.model.json import JsonValue, as_text
 from dil.model.members import MemberError, ReadBy, Setting, Whole, member
@@ -47,14 +46,10 @@ def _length(value: object) -> int:
 
 
 def _quantile(value: object) -> Fraction:
-    fix = "Write a number above 0 and at most 1, such as 0.95."
     try:
-        quantile = Decimal(as_text(value))  # type: ignore[arg-type] # JSON
-    except InvalidOperation as error:
-        raise MemberError("is no number", fix) from error
-    if not quantile.is_finite() or not 0 < quantile <= 1:
-        raise MemberError("is out of bounds", fix)
-    return Fraction(quantile)
+        return share(as_text(value), "0.95")  # type: ignore[arg-type] # JSON
+    except ValueProblem as problem:
+        raise MemberError(problem.what, problem.fix) from problem
 
 
 def _margin(value: object) -> tuple[int, int]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
 
 from dil.config.findings import Findings
+from dil.config.values import share
 from dil.config.watermarks import GRACE, Composite
 from dil.model.grace import DAY_MS, HOUR_MS, GraceMode, GraceSpec
 from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Duration, Int, Section, ValueType, Written, prop
-from dil.sections.reading import ReadContext, ShapeError
+from dil.sections.reading import ReadContext
 
 MODE, QUANTILE = "ms.grace.mode", "ms.grace.quantile"
 LEAST, MOST = "ms.grace.min", "ms.grace.max"
@@ -23,14 +23,7 @@ _DEFAULT = GraceSpec()
 
 
 def _quantile(value: str, _around: ReadContext) -> Fraction:
-    fix = "Write a number above 0 and at most 1, such as 0.999."
-    try:
-        quantile = Decimal(value.strip())
-    except InvalidOperation as error:
-        raise ShapeError(("is no number", fix)) from error
-    if not quantile.is_finite() or not 0 < quantile <= 1:
-        raise ShapeError(("is out of bounds", fix))
-    return Fraction(quantile)
+    return share(value, "0.999")
 
 
 @dataclass(frozen=True, slots=True)

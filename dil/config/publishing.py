@@ -25,7 +25,7 @@ from dil.config.tables import (
     other_place,
     table_spec,
 )
-from dil.config.timelabels import SCHEDULE, TimelabelsSection
+from dil.config.timelabels import require_labels
 from dil.config.warehouse import OPERATION, URL, WarehouseSection, is_timeseries, warehouse_section
 from dil.config.watermarks import PlanningSection
 from dil.config.writing import PATH, PATH_TYPE, WritingSection, group_problem
@@ -472,10 +472,7 @@ def _relative(text: str, findings: Findings) -> str:
 
 def _check_label_folders(values: Properties, findings: Findings) -> None:
     """Refuse folders by timelabel if the job cannot have them."""
-    if not values.section(TimelabelsSection).is_set:
-        findings.problem(
-            _LAYOUT, 'is "timelabel", and the job has no timelabels', f"Set {SCHEDULE} too."
-        )
+    require_labels(_LAYOUT, 'is "timelabel"', values, findings)
     if key := other_place(values):
         findings.problem(
             _LAYOUT,

@@ -5,7 +5,7 @@ See rules F15 and S1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -276,7 +276,8 @@ def state_server(values: Properties, kind: str, findings: Findings) -> DatabaseA
             f"has options of the Java driver that mean nothing here: {', '.join(found.ignored)}",
             "They are ignored; leave them out.",
         )
-    return _with_login(found.address, values)
+    section = values.section(StateSection)
+    return found.address.with_login(section.user, section.password)
 
 
 def note_unused_server(values: Properties, kind: str, findings: Findings) -> None:
@@ -300,13 +301,3 @@ def _require_secrets(findings: Findings) -> None:
         findings.notices.remove(each)
         what = f"{each.what}, and so must every command that looks at the state"
         findings.problem(each.key, what, each.fix, each.origin)
-
-
-def _with_login(address: DatabaseAddress, values: Properties) -> DatabaseAddress:
-    user = values.section(StateSection).user
-    password = values.section(StateSection).password
-    return replace(
-        address,
-        user=user.reveal() if user else address.user,
-        password=password or address.password,
-    )

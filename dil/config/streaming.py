@@ -19,10 +19,10 @@ from dil.model.job import PublishingSpec, PublishMode, QueryMode
 from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Int, Long, PathText, Section, ValueType, Written, prop
 from dil.model.stream import StreamMode, StreamSpec
-from dil.model.suggestions import quote, suggestion
+from dil.model.suggestions import suggestion
 from dil.sections.query import INPUTS, MAX_BLOCKS, MAX_ROWS, WAIT
 from dil.sections.query import MODE as QUERY_MODE
-from dil.sections.reading import ReadContext, ShapeError
+from dil.sections.reading import ReadContext
 from dil.sections.secondary import SecondarySection
 
 MODE, TRIGGER = "ms.stream.mode", "ms.stream.trigger"
@@ -47,9 +47,9 @@ def _trigger(value: str, _around: ReadContext) -> Trigger:
     try:
         length = duration_ms(text)
     except ValueProblem as problem:
-        raise ShapeError((f"is {quote(text)}, which {problem.what}", fix)) from problem
+        raise ValueProblem(problem.what, fix) from problem
     if not length:
-        raise ShapeError((f"is {quote(text)}, which is no time at all", fix))
+        raise ValueProblem("is no time at all", fix)
     return length
 
 

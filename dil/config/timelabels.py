@@ -96,6 +96,12 @@ class TimelabelsSection(Section):
         return bool(self.schedule or self.every or self.unit)
 
 
+def require_labels(key: str, what: str, values: Properties, findings: Findings) -> None:
+    """Refuse a property that needs timelabels if the job has none; ``what`` says its value."""
+    if not values.section(TimelabelsSection).is_set:
+        findings.problem(key, f"{what}, and the job has no timelabels", f"Set {SCHEDULE} too.")
+
+
 def timelabels_section(values: Properties, findings: Findings) -> TimelabelSpec | None:
     """Return the schedule of labels, None if the job has none; problems become findings."""
     labels = values.section(TimelabelsSection)

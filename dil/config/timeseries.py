@@ -11,7 +11,7 @@ from dil.config.findings import Findings
 from dil.config.identity import TABLE
 from dil.config.publishing import MODE, PublishingSection
 from dil.config.tables import FIELDS, TablesSection
-from dil.config.timelabels import SCHEDULE, TimelabelsSection
+from dil.config.timelabels import require_labels
 from dil.config.warehouse import KIND, OPERATION, URL, WarehouseSection, is_timeseries
 from dil.model.destination import MAX_PARTITIONS, Operation, Physical, TableFormat
 from dil.model.job import PublishingSpec, PublishMode
@@ -86,10 +86,7 @@ def with_labels(
 
 
 def _check(values: Properties, table: str, engine: str, findings: Findings) -> None:
-    if not values.section(TimelabelsSection).is_set:
-        findings.problem(
-            KIND, 'is "timeseries", and the job has no timelabels', f"Set {SCHEDULE} too."
-        )
+    require_labels(KIND, 'is "timeseries"', values, findings)
     _check_operation(values, findings)
     if table.lower() == _REGISTRY:
         findings.problem(

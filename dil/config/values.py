@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from dil.config.property import Property
@@ -188,6 +189,22 @@ def duration_ms(text: str) -> int:
         what = "is no whole number of milliseconds, and there is no finer unit"
         raise ValueProblem(what, "Write whole milliseconds, such as PT0.001S.")
     return ms.numerator
+
+
+def share(text: str, example: str) -> Fraction:
+    """Return the share, above 0 and at most 1, that a text means; it is exact.
+
+    Raises:
+        ValueProblem: the text is no such number; the fix names ``example``.
+    """
+    fix = f"Write a number above 0 and at most 1, such as {example}."
+    try:
+        number = Decimal(text)
+    except InvalidOperation as error:
+        raise ValueProblem("is no number", fix) from error
+    if not number.is_finite() or not 0 < number <= 1:
+        raise ValueProblem("is out of bounds", fix)
+    return Fraction(number)
 
 
 _READERS: Mapping[ValueType, Callable[[str], object]] = {

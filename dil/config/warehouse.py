@@ -127,12 +127,7 @@ def _address(
             if given:
                 findings.notice(name, f"has no effect: {found.engine} knows no users", "")
         return _in_file(found, folder, findings)
-    server = replace(
-        found.server,
-        user=user.reveal() if user else found.server.user,
-        password=password or found.server.password,
-    )
-    return replace(found, server=server)
+    return replace(found, server=found.server.with_login(user, password))
 
 
 def _in_file(found: WarehouseAddress, folder: Path, findings: Findings) -> WarehouseAddress | None:

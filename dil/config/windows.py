@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from dil.config.findings import Findings
 from dil.config.property import names_of
 from dil.model.properties import Properties
@@ -56,14 +54,8 @@ def window_spec(values: Properties, findings: Findings) -> WindowSpec | None:
 def _refuse_names(section: WindowSection, findings: Findings) -> None:
     taken: dict[str, str] = {START: "the begin of the window", END: "the end of the window"}
     for key, names in ((KEYS, section.keys), (AGGS, tuple(section.aggs))):
-        _refuse_taken(key, names, taken, findings)
-
-
-def _refuse_taken(
-    key: str, names: Sequence[str], taken: dict[str, str], findings: Findings
-) -> None:
-    for name in names:
-        if name.lower() in taken:
-            what = f'has the column "{name}", which is {taken[name.lower()]}'
-            findings.problem(key, what, "Give it another name.")
-        taken[name.lower()] = f"one of {key}"
+        for name in names:
+            if name.lower() in taken:
+                what = f'has the column "{name}", which is {taken[name.lower()]}'
+                findings.problem(key, what, "Give it another name.")
+            taken[name.lower()] = f"one of {key}"

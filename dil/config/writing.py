@@ -15,7 +15,7 @@ from dil.config.findings import Findings
 from dil.config.identity import DatasetSection
 from dil.config.preprocessing import dump_name
 from dil.config.tables import TablesSection, check_doubles, is_of_files
-from dil.config.timelabels import SCHEDULE, TimelabelsSection
+from dil.config.timelabels import require_labels
 from dil.model.destination import TableFormat
 from dil.model.job import Blocks, OutputFormat, PathType, WritingSpec
 from dil.model.properties import Properties
@@ -254,10 +254,8 @@ def _check_system_columns(section: WritingSection, values: Properties, findings:
         if name not in _KNOWN:
             findings.problem(SYSTEM, f"names {quote(name)}", known_words(name, _KNOWN))
     check_doubles(SYSTEM, names, findings)
-    if "_timelabel" in names and not values.section(TimelabelsSection).is_set:
-        findings.problem(
-            SYSTEM, 'names "_timelabel", and the job has no timelabels', f"Set {SCHEDULE} too."
-        )
+    if "_timelabel" in names:
+        require_labels(SYSTEM, 'names "_timelabel"', values, findings)
     taken = {column.name.lower() for column in values.section(SchemaSection).columns}
     for name in dict.fromkeys(names):
         if name in taken:
