@@ -32,7 +32,7 @@ from dil.config.findings import Findings
 from dil.config.first_digest import first_digest
 from dil.config.grace import check_measured
 from dil.config.identity import NAME, PLUGIN_PATH, JobSection
-from dil.config.inheritance import TrustedUsers
+from dil.config.inheritance import TrustedUsers, may_import
 from dil.config.interpolation import interpolate, references
 from dil.config.parts import JobParts
 from dil.config.planning import PLANNING_NAMES, planning_section
@@ -402,11 +402,6 @@ class _Builder(Struct):
         if not keys:
             return ()
         for folder, key in found.items():
-            if folder.is_dir() and (doubt := owners.doubt(folder, in_project=True)):
-                self.findings.problem(
-                    key,
-                    f"would import classes from {folder}, which {doubt}",
-                    "Move the job and its classes to a folder that other users cannot write to.",
-                )
+            if folder.is_dir() and not may_import(folder, key, owners, self.findings):
                 self._raise_problems()  # before anything is imported
         return tuple(map(str, found))

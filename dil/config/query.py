@@ -23,7 +23,7 @@ from dil.config.preprocessing import PreprocessingSection
 from dil.config.property import names_of
 from dil.config.publishing import CHANGELOG
 from dil.config.publishing import MODE as PUBLISH_MODE
-from dil.config.read_context import JobReadContext
+from dil.config.read_context import JobReadContext, path_of
 from dil.config.state import ENABLED, KIND, SERVER_KINDS, StateSection, state_section
 from dil.config.timelabels import (
     CATCHUP,
@@ -126,6 +126,11 @@ class QueryParts:
     load: LoadInput | None
     sql: Entry | None
     has_events: bool
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder of the job file, where relative paths start."""
+        return self.path.resolve().parent
 
 
 def refuse_source_properties(entries: Mapping[str, Entry], path: str, findings: Findings) -> None:
@@ -302,7 +307,7 @@ def _query(
 def _places(text: str, section: QuerySection, parts: QueryParts) -> Iterator[tuple[int, str]]:
     """Yield the offset of each line in the SQL of a job, with the line's file and number."""
     if section.file:
-        path = local_path(section.file, parts.path.resolve().parent)
+        path = local_path(section.file, parts.folder)
         starts = [0, *(found.end() for found in re.finditer("\n", text))]
         yield from ((start, f"{path}:{number}") for number, start in enumerate(starts, 1))
     elif parts.sql is not None:
@@ -311,11 +316,10 @@ def _places(text: str, section: QuerySection, parts: QueryParts) -> Iterator[tup
 
 
 def _text_of_file(text: str, parts: QueryParts, findings: Findings) -> str:
-    try:
-        path = local_path(text, parts.path.resolve().parent)
-    except PathError as error:
-        findings.problem(FILE, str(error), error.fix)
+    named = path_of(text, FILE, parts.folder, findings)
+    if not named:
         return ""
+    path = Path(named)
     try:
         found = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -429,7 +433,7 @@ def _of_job_file(
     if parts.load is None:
         return None
     try:
-        path = local_path(item.job, parts.path.resolve().parent)
+        path = local_path(item.job, parts.folder)
     except PathError as error:
         findings.problem(INPUTS, f"{where}.job {error}", error.fix)
         return None
@@ -552,7 +556,7 @@ def _of_store(
         )
         return None
     values = Properties({}, origins, [section])
-    state = state_section(values, parts.path.resolve().parent, own)
+    state = state_section(values, parts.folder, own)
     for found in own.problems:
         findings.problem(INPUTS, f"{where}: {found.key} {found.what}", found.fix)
     if own.problems:
