@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from dil.config.conversion import WITH_TARGET
 from dil.config.event_time import COLUMN as EVENTS
 from dil.config.event_time import PARTITION_COLUMN as STREAMS
 from dil.config.event_time import EventTimeSection
@@ -31,7 +32,6 @@ from dil.sections.schema import SCHEMA, TARGET, SchemaSection
 from dil.spi.registry import BUILT_IN, PluginKind, short_name
 from dil.text.paths import compile_path
 
-_GROUPING = ("json-normalizer", "avro-normalizer", "csv-range-generator")
 _EXTRACTORS = ("json", "csv", "avro", "xml", "parquet", "orc")
 _DATABASES = "jdbc"
 # None stands for a type that the schema does not decide.
@@ -116,7 +116,7 @@ def _columns(
     if values.section(ConversionSection).keeps_columns:
         return None  # columns of earlier runs are kept, whatever the schema says now
     names = [short_name(PluginKind.CONVERTER, ref) for ref in plugins.converters]
-    if any(name not in _GROUPING for name in names):
+    if any(name not in WITH_TARGET for name in names):
         return None
     origin = TARGET if names else SCHEMA
     known = _types(values.section(SchemaSection).target) if names else _read(values, plugins)

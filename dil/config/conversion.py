@@ -43,7 +43,8 @@ _JSON_NORMALIZER = "json-normalizer"
 _AVRO_NORMALIZER = "avro-normalizer"
 _VALIDATION = "in-flow-validation"
 _RANGES = "csv-range-generator"
-_WITH_TARGET = (_JSON_NORMALIZER, _AVRO_NORMALIZER, _RANGES)
+# Converters that make rows with the columns of ms.target.schema.
+WITH_TARGET = (_JSON_NORMALIZER, _AVRO_NORMALIZER, _RANGES)
 _RANGE_COLUMNS = 2
 _ABSENT = f"is not in {SCHEMA}, so nothing would be encrypted"
 _NO_COLUMN = re.compile(r"CURRENTDATE|P[0-9]+D|\{\{[^{}]+\}\}|", re.IGNORECASE)
@@ -108,7 +109,7 @@ def check_conversion(
             f"has {behind} after {_VALIDATION}, which gives no rows",
             f"Put {_VALIDATION} last.",
         )
-    grouping = [name for name in names if name in _WITH_TARGET]
+    grouping = [name for name in names if name in WITH_TARGET]
     if len(grouping) > 1:
         findings.problem(
             CONVERTERS,
@@ -126,7 +127,7 @@ def check_conversion(
     for name in dict.fromkeys(names):
         # Only the first converter gets the rows that the job's properties describe.
         given = _given(values, findings) if names.index(name) == 0 else None
-        if name in _WITH_TARGET:
+        if name in WITH_TARGET:
             _check_grouping(name, given, values, findings)
         elif name == _VALIDATION:
             _check_validation(given, values, findings)
