@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from dil.config.destinations import DESTINATION, DestinationSection
 from dil.config.egress import progress_key
 from dil.config.findings import Findings
 from dil.config.identity import NAMESPACE, DatasetSection
@@ -65,20 +64,6 @@ class TablesSection(Section):
         default=None,
         identity=False,
     )
-
-
-def is_of_files(values: Properties) -> bool:
-    """Return whether rows are published as plain files, and to nothing else."""
-    return other_place(values) is None
-
-
-def other_place(values: Properties) -> str | None:
-    """Return the property that publishes rows to another place than plain files, or None."""
-    if values.section(DestinationSection).name:
-        return DESTINATION
-    if values.section(WarehouseSection).url is not None:
-        return URL
-    return None if values.section(TablesSection).format is TableFormat.FILES else FORMAT
 
 
 def table_spec(values: Properties, folder: Path, place: str, findings: Findings) -> TableSpec:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from dil.config.catalog import TYPE, CatalogSection
 from dil.config.findings import Findings
+from dil.config.places import other_place
 from dil.config.publishing import FILE_EACH, MODE
-from dil.config.tables import other_place
 from dil.config.writing import FORMAT
 from dil.model.job import (
     OutputFormat,
