@@ -45,24 +45,14 @@ from dil.config.plugins import (
 )
 from dil.config.property import names_of
 from dil.config.publishing import merges_anew, publishing_spec
-from dil.config.query import (
-    LoadInput,
-    QueryParts,
-    own_events,
-    query_spec,
-    refuse_source_properties,
-)
+from dil.config.query import own_events, query_spec, refuse_source_properties
+from dil.config.query_inputs import LoadInput, QueryParts
 from dil.config.read_context import JobFileLocation, JobReadContext
 from dil.config.reader import read_job, with_overrides
 from dil.config.rereading import check_rereading
 from dil.config.running import running_section
 from dil.config.schema_files import with_schema_files
-from dil.config.sections import (
-    evaluate,
-    read_section,
-    read_zone,
-    report_missing,
-)
+from dil.config.sections import evaluate, read_section, read_zone, report_missing
 from dil.config.state import state_section
 from dil.config.streaming import stream_spec
 from dil.config.table import ALIASES, SECTIONS

@@ -17,12 +17,7 @@ from dil.config.merging import merge_spec
 from dil.config.places import DESTINATION, is_of_files, other_place
 from dil.config.preprocessing import dump_mode
 from dil.config.read_context import path_of
-from dil.config.tables import (
-    FIELDS,
-    FORMAT,
-    TablesSection,
-    table_spec,
-)
+from dil.config.tables import FIELDS, FORMAT, TablesSection, table_spec
 from dil.config.timelabels import require_labels
 from dil.config.warehouse import OPERATION, URL, WarehouseSection, is_timeseries, warehouse_section
 from dil.config.watermarks import PlanningSection

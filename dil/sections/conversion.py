@@ -36,15 +36,7 @@ from dil.sections.grammars import (
     path_problem,
     through_members,
 )
-from dil.sections.reading import (
-    ReadContext,
-    ShapeError,
-    as_array,
-    as_object,
-    build,
-    each,
-    texts,
-)
+from dil.sections.reading import ReadContext, ShapeError, as_array, as_object, build, each, texts
 from dil.text.paths import compile_path
 from dil.text.zones import find_zone, zone_fix
 
