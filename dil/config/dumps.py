@@ -26,6 +26,8 @@ from dil.model.job import PublishMode
 from dil.model.properties import Properties
 from dil.sections.extraction import FILE_NAME, ExtractionSection
 
+_FIX = "Leave it out, or read the files with another ms.extractor.class."
+
 
 def check_dump(values: Properties, findings: Findings) -> None:
     """Check that a file dump has a file name, and no property that is about rows."""
@@ -41,14 +43,14 @@ def check_dump(values: Properties, findings: Findings) -> None:
         findings.problem(
             key,
             "is about rows, and this job dumps files as they are",
-            "Leave it out, or read the files with another ms.extractor.class.",
+            _FIX,
         )
     publishing = values.section(PublishingSection)
     if not publishing.file_per_unit:
         findings.problem(
             FILE_EACH,
             "is false, and files are dumped as they are: two files cannot be combined",
-            "Leave it out, or read the files with another ms.extractor.class.",
+            _FIX,
         )
     if publishing.mode not in (None, PublishMode.APPEND):
         findings.problem(

@@ -173,6 +173,9 @@ DUMP = {"ms.extractor.class": "filedump", "ms.extractor.target.file.name": "{{id
     [
         ({"ms.warehouse.url": "sqlite:///w.db"}, "ms.warehouse.url", "dumps files as they are"),
         ({"ms.catalog.type": "hive"}, "ms.catalog.type", "dumps files as they are"),
+        ({"ms.table.format": "delta"}, "ms.table.format", "dumps files as they are"),
+        ({"ms.table.partition.fields": "day"}, "ms.table.partition.fields", "is about rows"),
+        ({"ms.output.system.columns": "_dil_run_id"}, "ms.output.system.columns", "is about rows"),
         (
             {"ms.output.file.per.work.unit": "false"},
             "ms.output.file.per.work.unit",
