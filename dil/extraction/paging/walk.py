@@ -61,6 +61,10 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 MOST_LEFT_OUT = 100
+_BEYOND = (
+    " If the source answers so beyond its last page, end the paging before: by"
+    " ms.total.count.field, or by `more` or `stopOnShortPage` of ms.pagination."
+)
 
 
 @dataclass(slots=True)
@@ -227,6 +231,9 @@ def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
             page, response = _answered(ask, request, walk, state.asked)
         except DilError as error:
             walk.counters.asked -= error.is_unsent
+            is_refused = isinstance(error, SourceError) and error.refused is not None
+            if is_refused and rules.is_paged and state.asked > 1:
+                error.fix += _BEYOND
             raise
         doubts.watch(page)
         yield page, request
