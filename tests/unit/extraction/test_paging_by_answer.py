@@ -368,6 +368,13 @@ def test_an_answer_that_is_read_twice_because_the_total_is_not_reached_fails():
     assert caught.value.retryable  # the source may have answered wrongly once
 
 
+def test_a_source_that_keeps_one_cursor_is_answered_with_other_ways_to_page():
+    cursor = {"parameters": CURSOR, "session": SessionKeyField(name="next")}
+    with pytest.raises(SourceContractError, match="twice in a row") as caught:
+        walked(Source(page(1, next="A"), page(1, next="A")), **cursor)
+    assert "keeps one cursor for all pages" in caught.value.fix
+
+
 # Tokens in bodies
 
 
