@@ -25,8 +25,9 @@ _UNKNOWN_FIX = (
     " ms.http.idempotency.header names the header that marks a row, ms.http.retry.unsafe=true"
     " declares that repeating does no harm."
 )
-_PROXY_FIX = (
+PROXY_FIX = (
     "Check source.conn.use.proxy.url, and whether the proxy allows connections to this host."
+    " If it asks for credentials, write user:password@host."
 )
 _TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: ([1-4][0-9]{2})")
 # Kinds of errors and of their causes; the first match counts. The order matters: a
@@ -82,12 +83,15 @@ def connection_failure(error: Exception, shown: str) -> SourceError:
             return SourceError(f"{shown}: {reason}", fix)
     refused = _TUNNEL_REFUSED.search(text)
     if refused:
-        return SourceError(f"{shown}: the proxy answers with HTTP status {refused[1]}", _PROXY_FIX)
-    place = "the proxy: " if isinstance(error, requests.exceptions.ProxyError) else ""
+        return SourceError(f"{shown}: the proxy answers with HTTP status {refused[1]}", PROXY_FIX)
+    is_of_proxy = isinstance(error, requests.exceptions.ProxyError)
+    place = "the proxy: " if is_of_proxy else ""
     causes = list(causes_of(error))
     for kinds, reason, fix in _REASONS:
         if any(isinstance(cause, kinds) for cause in causes):
-            return TransientSourceError(f"{shown}: {place}{reason}", fix)
+            return TransientSourceError(
+                f"{shown}: {place}{reason}", PROXY_FIX if is_of_proxy else fix
+            )
     kind = next((each.reason for each in causes if isinstance(each, ssl.SSLError)), "")
     kind = kind or type(error).__name__
     return TransientSourceError(f"{shown}: {place}the connection failed ({kind})", _NETWORK_FIX)

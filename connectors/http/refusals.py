@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connectors.http.body import BodyStream
-from connectors.http.failures import unknown_outcome
+from connectors.http.failures import PROXY_FIX, unknown_outcome
 from connectors.http.retries import after_retries
 from connectors.http.statuses import RETRIED, StatusVerdict
 from dil.errors import (
@@ -30,6 +30,7 @@ _SHOWN_BYTES = 4096
 _BODY_WAIT_S = 30.0
 _ERRORS = range(400, 600)
 _REDIRECTS = range(300, 400)
+_PROXY_LOGIN = 407
 _PATIENCE = "To wait longer, raise ms.http.retry.max and ms.http.retry.max.seconds."
 _QUOTA_FIX = (
     "Run the job again then: finished work is kept. To wait inside the run, raise"
@@ -78,9 +79,8 @@ class Refusal:
             return TransientSourceError(what, fix, self.asked_s)
         if self.verdict is StatusVerdict.AUTHENTICATION:
             return AuthenticationError(what, self.login_fix)
-        error = SourceError(
-            what, "Correct the request; ms.http.statuses defines the statuses that are failures."
-        )
+        fix = "Correct the request; ms.http.statuses defines the statuses that are failures."
+        error = SourceError(what, PROXY_FIX if status == _PROXY_LOGIN else fix)
         if status not in _REDIRECTS:  # A redirect shows that the address is wrong.
             error.refused = RefusedAnswer(status, self.answer.reason or "", text)
         return error

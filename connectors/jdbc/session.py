@@ -18,7 +18,7 @@ from connectors.jdbc.failures import RefusedError
 from connectors.jdbc.keeping import KeptConnection, connection_of_thread
 from connectors.jdbc.settings import JdbcSettings
 from connectors.jdbc.shape import ResultShape
-from connectors.jdbc.splitting import narrowed, ranges_of, refuse_unknown, unit_of
+from connectors.jdbc.splitting import narrowed, no_even_ranges, ranges_of, refuse_unknown, unit_of
 from connectors.jdbc.sql_text import SqlTextError
 from connectors.jdbc.statement import Statement, names_in
 from connectors.jdbc.syntax import SqlSyntax, syntax_of
@@ -218,10 +218,14 @@ def key_ranges(settings: JdbcSettings, count: int, *, by_quantile: bool) -> list
             sql = _statement(settings.statement, connection.syntax).template
             found = ranges_of(connection, sql, column, count, by_quantile=by_quantile)
     except RefusedError:
+        has_column = False
         # A new connection, because some databases refuse queries after an error.
         with suppress(SourceError), closing(connect(login)) as connection:
             sql = _statement(settings.statement, connection.syntax).template
             refuse_unknown(connection, sql, column)
+            has_column = True
+        if has_column and not by_quantile:  # the type has no min, as uuid in PostgreSQL
+            raise no_even_ranges(column) from None
         raise
     return [unit_of(part) for part in found]
 

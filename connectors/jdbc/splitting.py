@@ -42,21 +42,26 @@ def ranges_of(
     """
     name = _name(connection.syntax, column)
     source = f"(\n{sql}\n) q"
+    if by_quantile:
+        bounds = _quantiles(connection, source, name, count)
+        _check_order(connection, source, column, bounds)
+        return between(bounds, nulls=True)
     sql = f"SELECT min({name}) AS least, max({name}) AS most FROM {source}"  # noqa: S608
     facts = _rows(connection, sql)[0]
     least, most = _key(facts["least"]), _key(facts["most"])
     if least is None:
         return between((), nulls=True)
-    if by_quantile:
-        bounds = _quantiles(connection, source, name, count)
-        _check_order(connection, source, column, bounds)
-        return between(bounds, nulls=True)
     if not isinstance(least, int) or not isinstance(most, int):
-        raise SourceContractError(
-            f'the column "{column}" holds no whole numbers, so its keys have no even ranges',
-            "Set ms.jdbc.partition.by=quantile.",
-        )
+        raise no_even_ranges(column)
     return even_ranges(least, most, count, nulls=True)
+
+
+def no_even_ranges(column: str) -> SourceContractError:
+    """Return the error for a column whose keys are no whole numbers."""
+    return SourceContractError(
+        f'the column "{column}" holds no whole numbers, so its keys have no even ranges',
+        "Set ms.jdbc.partition.by=quantile.",
+    )
 
 
 def narrowed(syntax: SqlSyntax, sql: str, column: str, unit: JsonObject) -> str:
@@ -121,11 +126,14 @@ def unit_of(part: KeyRange) -> JsonObject:
 def _quantiles(connection: SourceConnection, source: str, name: str, count: int) -> list[Key]:
     """Return the first keys of all parts but the first part; parts have about as many rows.
 
-    A key that fills more than one part is returned at most once.
+    A key that fills more than one part is returned at most once. The first row of a part is found
+    by its order, because databases sort types for which they have no ``min``, such as uuid.
     """
     sql = (
-        f"SELECT min(k) AS k FROM (SELECT {name} AS k, ntile({count}) OVER (ORDER BY {name}) AS n"  # noqa: S608
-        f" FROM {source} WHERE {name} IS NOT NULL) parts GROUP BY n ORDER BY n"
+        "SELECT k FROM (SELECT k, n, lag(n) OVER (ORDER BY n, k) AS earlier FROM"  # noqa: S608
+        f" (SELECT {name} AS k, ntile({count}) OVER (ORDER BY {name}) AS n"
+        f" FROM {source} WHERE {name} IS NOT NULL) parts) firsts"
+        " WHERE earlier IS NULL OR earlier <> n ORDER BY n"
     )
     found = [_key(row["k"]) for row in _rows(connection, sql)]
     distinct = dict.fromkeys(key for key in found if key is not None)

@@ -71,7 +71,8 @@ _NO_CONNECTION = tuple(
         (r"password|authentication|pg_hba\.conf|role |permission denied for database",
          Fault.LOGIN),
         (r"does not support ssl", Fault.NO_TLS),
-        (r"does not exist|invalid|certificate|ssl|tls", Fault.OPTIONS),
+        (r"does not exist|invalid|unsupported startup parameter|certificate|ssl|tls",
+         Fault.OPTIONS),
     )
 )  # fmt: skip
 _BROKE_OFF = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Collection
 from contextlib import closing
 
@@ -17,6 +18,7 @@ NO_DATA_FIELD = (
 _UTF8 = {"utf-8", "ascii"}
 _HTML = ("text/html", "application/xhtml+xml")
 _CSV = ("text/csv", "application/csv")
+_CHARSET = re.compile(r"""charset=["']?([\w.:-]{1,40})""", re.IGNORECASE | re.ASCII)
 
 
 def refuse_other_types(response: Response, accepted: Collection[str], *, suffix: str = "") -> None:
@@ -52,6 +54,14 @@ def _fix(kind: str) -> str:
     if kind in _CSV:
         return f"For CSV write ms.extractor.class=csv. {accepted}"
     return accepted
+
+
+def charset_advice(response: Response) -> str:
+    """Return the advice for a body that is not text in the job's character set."""
+    named = _CHARSET.search(response.header("Content-Type") or "")
+    if named is None:
+        return "Check ms.source.data.character.set."
+    return f"Check ms.source.data.character.set; the answer's content type says {named[1]}."
 
 
 def is_utf8(charset: str) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 _CELL = 32
 _WIDTH = 10_000
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CLEANSING = 'ms.schema.cleansing={"pattern": "[^A-Za-z0-9_]|^(?=[0-9])"}'
 
 
 def columns_json(schema: pa.Schema) -> list[JsonObject]:
@@ -56,7 +59,7 @@ def schema_text(rows: pa.Table, words: Mapping[str, str]) -> str:
 
     If the rows have no value in a column or member, its type is only a guess: it is left out, and
     a comment names it. ``words`` are better types, such as timestamp, for columns of texts; another
-    comment names these columns.
+    comment names these columns. A third comment names the columns whose names a schema cannot hold.
     """
     left_out: list[str] = []
     seen = [
@@ -73,7 +76,23 @@ def schema_text(rows: pa.Table, words: Mapping[str, str]) -> str:
         text += f"# their texts are ISO 8601; string keeps them as they are: {', '.join(read)}\n"
     if left_out:
         text += f"# left out, because no row shown had a value: {', '.join(left_out)}\n"
+    if unfit := [path for field in seen for path in _unfit(field, "")]:
+        text += f"# names that no ms.output.schema can hold: {', '.join(unfit)}\n"
+        text += f"# first rename them, and preview again: {_CLEANSING}\n"
     return text
+
+
+def _unfit(field: pa.Field, path: str) -> Iterator[str]:
+    """Yield the columns and members whose names ``ms.output.schema`` refuses."""
+    here = f"{path}{one_line(field.name)}"
+    if not _NAME.fullmatch(field.name):
+        yield here
+    kind = field.type
+    while pa.types.is_list(kind):
+        kind = kind.value_type
+    if pa.types.is_struct(kind):
+        for each in kind:
+            yield from _unfit(each, f"{here}.")
 
 
 def _seen(field: pa.Field, values: pa.Array, path: str, left_out: list[str]) -> pa.Field | None:

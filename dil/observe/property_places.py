@@ -16,7 +16,7 @@ Places = Callable[[str], Origin | None]
 _NAMED = re.compile(
     r"(?<![\w.])(?<!-D )"
     r"((?:ms|source|job|task|taskexecutor|writer|data|extract|state|converter|encrypt|fs)"
-    r"(?:\.[A-Za-z0-9_]+)+)(?:=[^\s,;]*[\w\]}\"'])?"
+    r"(?:\.[A-Za-z0-9_]+)+)(?:=(?:\{[^{}]*\}|[^\s,;]*[\w\]}\"']))?"
 )
 # The properties of a source's request, for failures that name no property.
 _ASKED_BY = ("ms.jdbc.statement", "ms.source.uri")

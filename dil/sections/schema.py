@@ -219,7 +219,8 @@ def _column(item: JsonValue, path: str, index: int, findings: list[tuple[str, st
         raise ShapeError(
             (
                 f'has the column name "{where}", which files cannot hold',
-                "Use letters, digits and underscores, and no digit at the beginning.",
+                "Use letters, digits and underscores, and no digit at the beginning."
+                " ms.schema.cleansing renames such columns of the source.",
             )
         )
     data_type, has_null = _data_type(members.get("dataType"), where, findings)

@@ -88,7 +88,7 @@ def _ends_at_a_quote(error: ValueError) -> bool:
     if not isinstance(error, json.JSONDecodeError) or "delimiter" not in error.msg:
         return False
     before, after = error.doc[: error.pos].rstrip(), error.doc[error.pos :]
-    return before.endswith('"') and re.match(r"[^\s\[\]{},:\"]", after) is not None
+    return before.endswith('"') and re.match(r"[^\s\[\]{},:\"]|\{\{", after) is not None
 
 
 class _DuplicateError(ValueError):

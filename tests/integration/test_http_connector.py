@@ -376,6 +376,19 @@ def test_a_failing_proxy_is_named_as_one():
     assert "shop.invalid/x: the proxy: connection refused" in message
 
 
+def test_advice_for_a_proxy_is_about_the_proxy(server):
+    server.script("/x", Reply(status=407))
+    for url, members in (
+        (server.url + "/x", {}),
+        ("http://shop.invalid/x", {"proxy": f"http://127.0.0.1:{unused_port()}"}),
+    ):
+        session = Session(url, retry=RetryBudget(0, 0), **members)
+        with session, pytest.raises(SourceError, match=r"407|proxy") as caught:
+            session.get()
+        assert "source.conn.use.proxy.url" in caught.value.fix
+        assert "user:password@host" in caught.value.fix
+
+
 def unused_port():
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))

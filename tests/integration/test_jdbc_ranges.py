@@ -109,6 +109,25 @@ def test_servers_cut_a_table_as_well(
     server.drop_database(name)
 
 
+def test_keys_of_a_type_without_a_least_key_are_cut_by_quantile(
+    postgresql_server: PostgresqlServer,
+) -> None:
+    name = f"t{uuid.uuid4().hex[:12]}"
+    url = jdbc(postgresql_server.add_database(name))
+    read(url, "create table t (k uuid)")
+    read(url, "insert into t select md5(i::text)::uuid from generate_series(1, 40) i")
+    whole = JdbcSettings(
+        url, "select k from t", "admin", Secret(POSTGRESQL_PASSWORD), split_column="k"
+    )
+    parts = rows_by_range(whole, 4, by_quantile=True)
+    assert [len(part) for part in parts] == [10, 10, 10, 10, 0]
+    assert len({key for part in parts for key in part}) == 40
+    with pytest.raises(SourceContractError, match="holds no whole numbers") as caught:
+        key_ranges(whole, 4, by_quantile=False)
+    assert "quantile" in caught.value.fix
+    postgresql_server.drop_database(name)
+
+
 def test_text_has_no_even_ranges(tmp_path: Path) -> None:
     url = sqlite_file(tmp_path / "a.db", "create table t (k text)", "insert into t values ('a')")
     with pytest.raises(SourceContractError, match="no whole numbers") as caught:

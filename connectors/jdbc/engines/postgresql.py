@@ -148,7 +148,10 @@ def _conninfo(login: Login) -> str:
     return postgresql.conninfo(given)
 
 
-_CHECK_URI = "Check the name of the database in ms.source.uri, and its options."
+_CHECK_URI = (
+    "Check the name of the database in ms.source.uri, and its options. A pooler such as PgBouncer"
+    " may refuse currentSchema and options."
+)
 _FIXES = {
     Fault.NO_ENTRY: "pg_hba.conf of the server has no line for this user, database and address."
     " Have one added; if its lines ask for TLS, write sslmode=require into ms.source.uri.",

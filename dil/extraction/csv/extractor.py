@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dil.errors import SourceContractError
 from dil.extraction.coercion import RowPosition
-from dil.extraction.content import refuse_other_types
+from dil.extraction.content import charset_advice, refuse_other_types
 from dil.extraction.csv.cells import CellReader
 from dil.extraction.csv.columns import CsvColumns, FoundCsvColumns, GivenCsvColumns, ReadBlock
 from dil.extraction.csv.dialect import CsvDialect
@@ -134,7 +134,7 @@ class CsvExtractor(Extractor):
             except UnicodeDecodeError as error:
                 raise SourceContractError(
                     f"the body is not {self.spec.charset} text: {error.reason}",
-                    "Check ms.source.data.character.set.",
+                    charset_advice(response),
                 ) from None
 
     @contextmanager

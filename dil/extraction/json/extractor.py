@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ import pyarrow as pa
 
 from dil.errors import SourceContractError
 from dil.extraction.coercion import RowPosition
-from dil.extraction.content import NO_DATA_FIELD, refuse_other_types
+from dil.extraction.content import NO_DATA_FIELD, charset_advice, refuse_other_types
 from dil.extraction.excerpt import excerpt
 from dil.extraction.json.document import Document, collector_paused, is_null, is_object
 from dil.extraction.json.envelope import is_envelope, likely_rows, note_of
@@ -34,6 +35,11 @@ from dil.text.paths import compile_path
 
 _AnyDocument: TypeAlias = Document | LargeDocument | LargeLines
 _LINES = ("application/x-ndjson", "application/jsonlines", "application/jsonl")
+# Half of an escaped surrogate pair; msgspec describes it in various words.
+_HALF_PAIR = re.compile(
+    rb"\\u[dD][89abAB][\da-fA-F]{2}(?!\\u[dD][c-fC-F])"
+    rb"|(?<!\\u[dD][89abAB][\da-fA-F]{2})\\u[dD][c-fC-F][\da-fA-F]{2}"
+)
 
 
 class JsonExtractor(Extractor):
@@ -214,18 +220,34 @@ class _Source:
         return SourceContractError(f"{place}page {self.page}: {what}", fix)
 
     def _no_json(self, error: Exception) -> SourceContractError:
-        reason = "bad UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+        reason = str(error)
         fix = "The source may have answered with an error page, or the answer was cut off."
-        if "trailing characters" in reason:
+        if isinstance(error, UnicodeDecodeError):
+            reason, fix = "bad UTF-8", charset_advice(self.response)
+        elif "trailing characters" not in reason and (half := self._half_pair()):
+            reason = f"a text has half of a surrogate pair, {half}"
+            fix = "The source cut the text inside a character, which no text can hold; correct it."
+        elif "trailing characters" in reason:
             fix = (
                 "If each line is a value of its own, give the file a name that ends in .jsonl, or"
-                ' set ms.http.response.type={"Content-Type": "application/x-ndjson"}.'
+                f" set ms.http.response.type={{{self._types_of_lines()}}}."
             )
         return self.refusal(
             f"the body is not JSON ({reason}); content type"
             f' {self.response.content_type or "unknown"}; it begins: "{excerpt(self._begin())}"',
             fix,
         )
+
+    def _types_of_lines(self) -> str:
+        """Return members of ms.http.response.type that accept this response as lines."""
+        kind = self.response.content_type
+        if not kind or kind in JsonExtractor.content_types or kind.endswith("+json"):
+            return '"Content-Type": "application/x-ndjson"'
+        return f'"Content-Type": "{kind}", "Lines": "application/x-ndjson"'
+
+    def _half_pair(self) -> str:
+        found = _HALF_PAIR.search(self.text) if isinstance(self.text, bytes) else None
+        return found[0].decode() if found else ""
 
     def _begin(self) -> bytes:
         return self.text if isinstance(self.text, bytes) else self.text.read(Span(0, 1024))

@@ -23,15 +23,21 @@ def missing_field(path: Path, lookup: Callable[[Steps], JsonValue | Missing]) ->
     """
     steps = path.steps
     what = f'there is no "{path.text if path.is_place else path.shown(steps)}" in the response'
+    is_null = False
     for depth in range(len(steps) - 1, -1, -1):
         level = lookup(steps[:depth])
         if isinstance(level, Missing):
             continue
-        place = f'"{path.shown(steps[:depth])}"' if depth else "it"
+        if level is None and depth:
+            what += f'; "{path.shown(steps[:depth])}" is null'
+            is_null = True
+            continue
+        root = "the response" if is_null else "it"
+        place = f'"{path.shown(steps[:depth])}"' if depth else root
         if isinstance(level, list):
             return f"{what}; {place} is an array", _FIX
         if isinstance(level, dict):
-            near = _nearest(steps[depth], list(level))
+            near = "" if is_null else _nearest(steps[depth], list(level))
             meant = path.shown((*steps[:depth], near, *steps[depth + 1 :]))
             fix = f'Did you mean "{shortened(meant)}"? {_FIX}' if near else _FIX
             return f"{what}; {place} has {_listed(list(level))}", fix

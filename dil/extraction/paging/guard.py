@@ -114,8 +114,10 @@ class PagingGuard:
             raise _broken(
                 "two pages in a row are the same, byte for byte: the source ignores the parameter"
                 " that says which page is meant",
-                "Check its name in ms.parameters, and where it is sent. If such pages are right, "
-                'write "allowEqualPages": true in ms.pagination.',
+                "Check its name in ms.parameters, and where it is sent. If the source gives its"
+                " last page again beyond the end, name ms.total.count.field, or `more` or"
+                " `stopOnShortPage` of ms.pagination. If such pages are right, write"
+                ' "allowEqualPages": true in ms.pagination.',
             )
 
     def _refuse_emptiness(self, decision: PagingDecision, state: PageState) -> None:

@@ -40,6 +40,7 @@ from dil.extraction.paging.position import (
     skips_rows,
 )
 from dil.extraction.paging.rules import (
+    GUARD_ROW,
     Action,
     PageState,
     PagingDecision,
@@ -61,6 +62,14 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 MOST_LEFT_OUT = 100
+_ONE_CURSOR = (
+    " A source that keeps one cursor for all pages, as a scroll does, is read by offsets or by a"
+    " key of the last row."
+)
+_BEYOND = (
+    " If the source answers so beyond its last page, end the paging before: by"
+    " ms.total.count.field, or by `more` or `stopOnShortPage` of ms.pagination."
+)
 
 
 @dataclass(slots=True)
@@ -227,6 +236,9 @@ def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
             page, response = _answered(ask, request, walk, state.asked)
         except DilError as error:
             walk.counters.asked -= error.is_unsent
+            is_refused = isinstance(error, SourceError) and error.refused is not None
+            if is_refused and rules.is_paged and state.asked > 1:
+                error.fix += _BEYOND
             raise
         doubts.watch(page)
         yield page, request
@@ -283,7 +295,8 @@ def _is_over(
         walk.counters.is_void = True
         raise SourceContractError(
             failure(decision, walk.spec.session, rules.wait_timeout_s, state.key),
-            "See ms.session.key.field, ms.pagination and ms.wait.timeout.seconds.",
+            "See ms.session.key.field, ms.pagination and ms.wait.timeout.seconds."
+            + (_ONE_CURSOR if decision.row == GUARD_ROW else ""),
         )
     if decision.action is Action.NEXT:
         return False

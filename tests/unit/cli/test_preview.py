@@ -62,6 +62,32 @@ def test_inferred_columns_can_be_pasted_into_the_job(source, tmp_path, capsys):
     assert "ms.output.schema" not in capsys.readouterr().out
 
 
+def test_names_that_no_schema_can_hold_are_named_with_the_property_that_renames_them(
+    tmp_path, capsys
+):
+    (tmp_path / "in").mkdir()
+    rows = '{"id": 1, "a-b": {"ü": 2}, "l": [{"2x": 3}]}\n'
+    (tmp_path / "in" / "a.jsonl").write_text(rows, encoding="utf-8")
+    job = tmp_path / "names.conf"
+    job.write_text(
+        "job.name=names\nextract.table.name=names\nsource.class=file\nms.source.uri=in\n"
+        f"ms.extractor.class=json\ndata.publisher.final.dir={tmp_path}/lake\n",
+        encoding="utf-8",
+    )
+    assert main(["preview", str(job)]) == 0
+    printed = capsys.readouterr().out
+    assert "can hold: a-b, a-b.ü, l.2x\n" in printed
+
+    _, _, cleansing = printed.strip().rpartition("preview again: ")
+    job.write_text(job.read_text(encoding="utf-8") + cleansing + "\n", encoding="utf-8")
+    assert main(["preview", str(job)]) == 0
+    printed = capsys.readouterr().out
+    schema = printed[printed.index("ms.output.schema=") :]
+    job.write_text(job.read_text(encoding="utf-8") + schema, encoding="utf-8")
+    assert main(["preview", str(job), "--json"]) == 0
+    assert told(capsys)["rows"] == [{"id": 1, "a_b": {"_": 2}, "l": [{"_2x": 3}]}]
+
+
 def test_texts_of_iso_8601_are_proposed_as_timestamps_that_the_pasted_job_reads(tmp_path, capsys):
     rows = "id,day,at\n2024-01-01,2024-03-05,2024-03-05T01:02:03.5Z\n2024-01-02,,\n"
     (tmp_path / "in").mkdir()

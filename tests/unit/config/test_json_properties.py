@@ -262,6 +262,8 @@ def test_only_a_quote_inside_a_text_is_answered_with_how_to_write_one(load_text)
 
     quoted = fix("a.conf", 'ms.parameters=[{"name":"x","value":"say \\"hello\\" now"}]\n')
     assert 'Write \\\\" for it' in quoted
+    quoted = fix("c.conf", 'ms.parameters=[{"name":"x","value":"page(after: \\"{{y}}\\")"}]\n')
+    assert 'Write \\\\" for it' in quoted
     for wrong in ('[{"name" "x"}]', '[{"name":"x"}}', '[{"name":"x" "value":"y"}]', '{"a":}'):
         assert "property file" not in fix("b.conf", f"ms.parameters={wrong}\n")
     assert "property file" not in fix("a.yaml", 'ms.parameters: \'[{"name":"x"y"}]\'\n')

@@ -139,6 +139,7 @@ SERVER = 'connection to server at "db", port 5432 failed: '
         (Fault.OPTIONS, 'invalid connection option "sslmod"'),
         (Fault.OPTIONS, 'invalid sslmode value: "maybe"'),
         (Fault.OPTIONS, f"{SERVER}SSL error: certificate verify failed"),
+        (Fault.OPTIONS, f"{SERVER}FATAL:  unsupported startup parameter: options"),  # PgBouncer
     ],
 )
 def test_words_say_why_no_connection_came_about(fault: Fault, text: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dil.errors import SourceContractError
+from dil.errors import RefusedAnswer, SourceContractError, SourceError
 from dil.extraction.json.extractor import JsonExtractor
 from dil.extraction.paging.notes import CAPPED, MORE_LEFT, NEXT_LEFT, NO_FLAG
 from dil.extraction.paging.position import initial_values
@@ -346,10 +346,33 @@ def test_polling_may_give_the_same_answer_many_times():
     assert walked(source, session=session)[0] == [1] * 5
 
 
+def test_a_refusal_beyond_the_last_page_is_answered_with_how_to_end_before():
+    class Refusing(Source):
+        def fetch(self, values):
+            if len(self.asked) == 2:
+                error = SourceError("HTTP status 404", "Correct the request.")
+                error.refused = RefusedAnswer(404, "Not Found", "no such page")
+                raise error
+            return super().fetch(values)
+
+    paged = Pagination(initial_values=(0, 2))
+    with pytest.raises(SourceError) as caught:
+        walked(Refusing(same(1), same(2)), parameters=OFFSETS, pagination=paged)
+    assert "beyond its last page" in caught.value.fix
+
+
 def test_an_answer_that_is_read_twice_because_the_total_is_not_reached_fails():
     with pytest.raises(SourceContractError, match="the same, byte for byte") as caught:
         walked(Source(same(2, total=9)), total_count_field="total")
+    assert "its last page again" in caught.value.fix
     assert caught.value.retryable  # the source may have answered wrongly once
+
+
+def test_a_source_that_keeps_one_cursor_is_answered_with_other_ways_to_page():
+    cursor = {"parameters": CURSOR, "session": SessionKeyField(name="next")}
+    with pytest.raises(SourceContractError, match="twice in a row") as caught:
+        walked(Source(page(1, next="A"), page(1, next="A")), **cursor)
+    assert "keeps one cursor for all pages" in caught.value.fix
 
 
 # Tokens in bodies

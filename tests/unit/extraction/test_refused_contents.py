@@ -60,8 +60,30 @@ def test_the_fix_for_another_content_type_fits_the_type(kind, extractor, fix):
 def test_lines_that_come_as_one_value_are_met_with_how_to_read_lines():
     error = refusal(b'{"customer": "Zoe"}\n{"customer": "Ada"}\n')
     assert "a name that ends in .jsonl" in error.fix
-    assert "ms.http.response.type" in error.fix
+    assert '{"Content-Type": "application/x-ndjson"}' in error.fix
+    plain = refusal(b"{}\n{}\n", "text/plain", extra_content_types=("text/plain",))
+    assert '{"Content-Type": "text/plain", "Lines": "application/x-ndjson"}' in plain.fix
     assert "error page" in refusal(b'{"customer": "Zo').fix
+
+
+@pytest.mark.parametrize("extractor", [JsonExtractor, CsvExtractor])
+def test_of_a_body_in_another_character_set_the_advice_names_the_one_that_the_source_names(
+    extractor,
+):
+    body = '[{"name": "Zoë"}]'.encode("latin-1")
+    headers = {"content-type": 'application/json; charset="ISO-8859-1"'}
+    for known, told in ((headers, "says ISO-8859-1."), ({}, "Check ms.source.data.character.set.")):
+        response = Response(io.BytesIO(body), known)
+        with pytest.raises(SourceContractError) as caught:
+            list(extractor(ExtractionSpec(REF)).extract(response).batches)
+        assert caught.value.fix.endswith(told)
+
+
+@pytest.mark.parametrize("text", [r"\ud83d", r"\uDE00abcdefgh", r"\ud83d, and more text"])
+def test_half_of_a_character_is_named_as_such(text):
+    error = refusal(b'[{"a": "\\ud83d\\ude00"}, {"a": "%b"}]' % text.encode())
+    assert f"half of a surrogate pair, {text[:6]})" in error.message
+    assert "cut the text" in error.fix
 
 
 # A path to rows that leads to nothing
@@ -76,6 +98,12 @@ def test_lines_that_come_as_one_value_are_met_with_how_to_read_lines():
         ("rows", b"[1, 2]", "it is an array", ""),
         ("rows", b"{}", "it has no members", ""),
         ("a.b", b'{"a": 1}', "", ""),
+        (
+            "data.a.b",
+            b'{"data": null, "errors": ["secret"]}',
+            '"data" is null; the response has the members data, errors',
+            "",
+        ),
     ],
 )
 def test_what_there_is_instead_of_the_rows_is_named(field, body, there, meant):

@@ -23,8 +23,8 @@ KNOWN = {"ms.source.uri": Origin("a.conf", 3), "ms.ssl": Origin("a.conf", 7)}
         ("ms.ssl, ms.ssl and ms.ssl.other", "ms.ssl (a.conf:7), ms.ssl and ms.ssl.other"),
         ("To wait longer raise ms.http.retry.max.", "To wait longer raise ms.http.retry.max."),
         (
-            "Set ms.ssl={}, or ms.source.uri=X.",
-            "Set ms.ssl={} (a.conf:7), or ms.source.uri=X (a.conf:3).",
+            'Set ms.ssl={"a": "b"}, or ms.source.uri=X.',
+            'Set ms.ssl={"a": "b"} (a.conf:7), or ms.source.uri=X (a.conf:3).',
         ),
         ("See ms.source.uri (a.conf:3)", "See ms.source.uri (a.conf:3)"),
         ("dil run J -D ms.ssl={} sets ms.ssl", "dil run J -D ms.ssl={} sets ms.ssl (a.conf:7)"),
