@@ -51,7 +51,7 @@ class InputReading:
     """The part of an input that a query reads: after ``reached``, up to the block ``last``.
 
     ``reads_whole`` asks for all rows that exist at the end, ``reads_late`` also for late rows.
-    ``needs_changelog`` says that the rows come from the changelog, whatever the blocks have.
+    ``needs_changelog`` says that new rows come from the changelog, whatever the blocks have.
     ``reads_closed`` asks only for the rows of timelabels that were closed in this part, whenever
     these rows came.
     """
@@ -107,8 +107,10 @@ class InputReading:
         if self.reads_closed:
             parts = self._of_closed(dataset.parts_at(end))
         elif self.reads_whole:
-            # If a changelog was ever kept, queries may name its column ever after.
-            parts, has_op = dataset.all_parts_at(end)
+            # Queries may name the changelog's column as soon as a changelog is wanted, and if one
+            # was ever kept, ever after.
+            parts, is_kept = dataset.all_parts_at(end)
+            has_op = is_kept or self.needs_changelog
         elif (changed := self.changed_files()) is not None:
             parts, has_op = one_after_the_other(file for _, file in changed), True
         elif self.chain.has_data_in(self.first, self.last):
