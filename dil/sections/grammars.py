@@ -53,8 +53,7 @@ def path_problem(
     return (f"{subject}, which {what}", _SELECT) if what else None
 
 
-def _path(text: str, around: ReadContext) -> str:
-    del around
+def _path(text: str, _around: ReadContext) -> str:
     if found := path_problem("", text):
         raise ShapeError(found)
     return text

@@ -9,7 +9,7 @@ from typing import Annotated
 from annotated_types import Ge, Le
 
 from dil.model.json import JsonValue
-from dil.model.section import Long, Scope, Section, ValueType, Written, prop
+from dil.model.section import Long, Section, ValueType, Written, prop
 from dil.model.settings import Pagination, SessionKeyField
 from dil.sections.grammars import DocumentPath, check_regex, path_problem
 from dil.sections.reading import ReadContext, ShapeError, as_object, build, texts
@@ -17,8 +17,7 @@ from dil.sections.reading import ReadContext, ShapeError, as_object, build, text
 PAGES, SESSION, TOTAL = "ms.pagination", "ms.session.key.field", "ms.total.count.field"
 
 
-def _pagination(value: JsonValue, around: ReadContext) -> Pagination:
-    del around
+def _pagination(value: JsonValue, _around: ReadContext) -> Pagination:
     pagination = build(Pagination, as_object(value))
     found = [
         *_place("next", pagination.next, is_link=True),
@@ -42,8 +41,7 @@ def _place(member: str, text: str, *, is_link: bool) -> Iterator[tuple[str, str]
         yield f'{member} is "{text}"', 'Write "link" for the Link header.'
 
 
-def _session_key(value: JsonValue, around: ReadContext) -> SessionKeyField:
-    del around
+def _session_key(value: JsonValue, _around: ReadContext) -> SessionKeyField:
     members = dict(as_object(value))
     if "initValue" in members:
         members.update(texts({"initValue": members["initValue"]}))
@@ -73,7 +71,6 @@ class PagingSection(Section):
         "or by a flag in a response; and the limits that end the walk at the latest.",
         default_factory=Pagination,
         example='{"initialvalues": [0, 100, 1], "fields": ["paging.offset", "paging.limit"]}',
-        scope=Scope.TASK,
     )
     session: _SessionKey | None = prop(
         SESSION,
@@ -82,7 +79,6 @@ class PagingSection(Section):
         default=None,
         example='{"name": "status", "condition": {"regexp": "ready|empty"},\n'
         ' "failCondition": {"regexp": "failed"}}',
-        scope=Scope.TASK,
     )
     total_count_field: DocumentPath = prop(
         TOTAL,
@@ -90,19 +86,16 @@ class PagingSection(Section):
         "`header:<name>`.",
         default="",
         example="paging.total",
-        scope=Scope.TASK,
     )
     call_interval_ms: Annotated[Long, Ge(0)] = prop(
         "ms.call.interval.millis",
         "Least time between the starts of two requests of a work unit.",
         default=0,
-        scope=Scope.TASK,
         identity=False,
     )
     wait_timeout_s: Annotated[Long, Ge(0), Le(86_400)] = prop(
         "ms.wait.timeout.seconds",
         "Most time that a session may take to meet its condition.",
         default=600,
-        scope=Scope.TASK,
         identity=False,
     )
