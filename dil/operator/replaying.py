@@ -201,7 +201,9 @@ class _Replayer:
                 raise _SkippedError(f"{item.dataset_id} is no input of the job any more")
             found = InputRows()
             if item.last_block is not None:
-                found = _reading(recorded, item, chain).rows()
+                reading = _reading(recorded, item, chain)
+                needs_op = reading.reads_whole and known.keeps_changelog
+                found = replace(reading, needs_changelog=needs_op).rows()
             yield view_of(view, found, known.writing)
 
     def _run(self, recorded: _Recorded, spec: QuerySpec, views: tuple[View, ...]) -> QueryResult:

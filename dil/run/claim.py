@@ -134,4 +134,6 @@ def _checked_destination(run: ActiveRun, planned: PlannedRun) -> tuple[Published
     signatures = (unit.signature for unit in planned.plan.work_units)
     spec, files = job.publishing, run.files
     publishing.refuse_rewritten(job.name, run.store, spec, files, live, signatures)
+    if not run.options.accept_new_signatures:
+        plan_checks.refuse_pruned_units(job, run.store, planned.plan, planned.history, live)
     return live

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import starmap
 
 import msgspec
 
 from dil import planning
-from dil.errors import ConfigError, PlanningError
+from dil.errors import ConfigError, PlanningError, StateError
 from dil.model.dataset import PublishedFile, UnitEntry
-from dil.model.history import History
+from dil.model.history import History, UnitRecord
 from dil.model.interval import Interval
 from dil.model.job import Job, PlanningSpec, PublishMode
 from dil.model.json import JsonObject
-from dil.model.work_unit import Plan
+from dil.model.work_unit import Plan, WorkUnit
 from dil.observe.progress import counted
 from dil.planning import SavedPlan
 from dil.planning.partitions import partition
 from dil.spi.state_store import StateStore
+from dil.state.amendments.last_act import pruned_units
 from dil.state.blocks.source_state import PENDING
 from dil.state.work_units.signatures import parts_of_signature
 from dil.text.zones import find_zone, moment
@@ -163,8 +164,7 @@ def refuse_shorter_windows(job: Job, plan: Plan, history: History) -> None:
     if job.publishing.mode is not PublishMode.WINDOW_REPLACE:
         return
     for unit in plan.work_units:
-        start = unit.partition.low
-        record = history.records(unit.unit_key, start, start + 1).get(unit.signature)
+        record = _records_of(unit, history).get(unit.signature)
         if record is not None and record.high is not None and record.high > unit.high:
             raise PlanningError(
                 f"work unit {unit.signature} was read up to {record.high}; this run would replace "
@@ -172,6 +172,44 @@ def refuse_shorter_windows(job: Job, plan: Plan, history: History) -> None:
                 "Let the range end on a partition boundary, or at or after that time; an earlier "
                 "--now has the same effect.",
             )
+
+
+def refuse_pruned_units(
+    job: Job, store: StateStore, plan: Plan, history: History, live: Iterable[PublishedFile]
+) -> None:
+    """Refuse to append work units whose rows are published, and whose records were pruned since.
+
+    Raises:
+        StateError: rows would be read and appended a second time.
+    """
+    spec = job.planning
+    reads_all = spec.ignore_history or spec.backfill or not job.state.enabled
+    if job.publishing.mode is not PublishMode.APPEND or reads_all:
+        return
+    due = {unit.signature: unit for unit in plan.work_units}
+    held = [file for file in live if not due.keys().isdisjoint(file.signatures)]
+    unread = {
+        signature
+        for signature in due.keys() & {each for file in held for each in file.signatures}
+        if signature not in _records_of(due[signature], history)
+    }
+    resets = store.blocks_of_kind("ResetState") if unread else ()
+    pruned = pruned_units(resets, store.blocks(), unread)
+    doubled = [file for file in held if not pruned.isdisjoint(file.signatures)]
+    if own := store.own_files(doubled):
+        raise StateError(
+            f"{min(pruned)} has rows in {min(own)}, and dil state prune deleted its record when "
+            f"it was outside of the job's range: the rows of {counted(len(pruned), 'work unit')} "
+            "would be read and appended a second time",
+            "Nothing was changed. Set the range of ms.watermark back, or read everything again "
+            "once with -D ms.publish.mode=replace. To append all the same: "
+            "--accept-new-signatures.",
+        )
+
+
+def _records_of(unit: WorkUnit, history: History) -> Mapping[str, UnitRecord]:
+    start = unit.partition.low
+    return history.records(unit.unit_key, start, start + 1)
 
 
 def warn_of_lost_state(

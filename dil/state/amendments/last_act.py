@@ -167,6 +167,35 @@ def changed_since(blocks: Iterable[JsonObject], instant_text: str) -> frozenset[
     return frozenset(found)
 
 
+def pruned_units(
+    resets: Iterable[JsonObject], blocks: Iterable[JsonObject], signatures: Iterable[str]
+) -> frozenset[str]:
+    """Return the work units whose record ``dil state prune`` removed, and no later block has again.
+
+    Args:
+        resets: All ResetState blocks.
+        blocks: All blocks, newest first; read down to the last mention of each work unit, and not
+            at all if nothing was ever pruned.
+        signatures: The work units to look for.
+    """
+    acts: list[Any] = [block for block in resets if _is_act(block["event"])]
+    prunes = [
+        range(_sequence(act) + 1, _sequence(act) + 1 + int(act["event"]["dataBlocks"]))
+        for act in acts
+        if act["event"]["act"] == "prune"
+    ]
+    unseen = set(signatures) if prunes else set()
+    found: set[str] = set()
+    for block in blocks if unseen else ():
+        named = unseen.intersection(_signatures(block["event"]))
+        unseen -= named
+        if any(_sequence(block) in each for each in prunes):
+            found |= named
+        if not unseen:
+            break
+    return frozenset(found)
+
+
 def _act_of(act: JsonObject, blocks: Iterable[JsonObject]) -> LastAct:
     """Return the act, from its own blocks, the later blocks and the block before it."""
     reset: Any = act["event"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -264,22 +264,27 @@ class DatasetChain:
 class GoneFiles:
     """Files that left, by their content: equal bytes have the same rows."""
 
-    _blocks: dict[tuple[str, int], list[int]] = field(default_factory=dict)
+    _left: dict[tuple[str, int], list[tuple[int, SliceFile]]] = field(default_factory=dict)
 
     def add(self, number: int, files: Iterable[SliceFile]) -> None:
         """Record files that a block removed."""
         for file in files:
-            self._blocks.setdefault((file.physical_hash, file.rows), []).append(number)
+            self._left.setdefault((file.physical_hash, file.rows), []).append((number, file))
 
     def has_back(self, file: SliceFile) -> bool:
         """Return whether a file is one of the files that left, and record it as returned."""
         if len(file.physical_hash) <= len(SHA2_256):
             return False  # its content hash is unknown
-        blocks = self._blocks.get((file.physical_hash, file.rows))
-        if not blocks:
+        left = self._left.get((file.physical_hash, file.rows))
+        if not left:
             return False
-        blocks.pop()
+        left.pop()
         return True
+
+    def files(self) -> Iterator[tuple[int, SliceFile]]:
+        """Yield the removed files that have not returned, with the blocks that removed them."""
+        for left in self._left.values():
+            yield from left
 
     def first(self) -> tuple[int, int] | None:
         """Return the first block with removed files that have not returned.
@@ -287,7 +292,7 @@ class GoneFiles:
         The result is the block's number and the number of these files, or None if all removed files
         have returned.
         """
-        left = Counter(number for blocks in self._blocks.values() for number in blocks)
+        left = Counter(number for number, _ in self.files())
         return min(left.items(), default=None)
 
 

@@ -51,7 +51,7 @@ class InputReading:
     """The part of an input that a query reads: after ``reached``, up to the block ``last``.
 
     ``reads_whole`` asks for all rows that exist at the end, ``reads_late`` also for late rows.
-    ``needs_changelog`` says that the rows come from the changelog, whatever the blocks have.
+    ``needs_changelog`` says that new rows come from the changelog, whatever the blocks have.
     ``reads_closed`` asks only for the rows of timelabels that were closed in this part, whenever
     these rows came.
     """
@@ -73,18 +73,19 @@ class InputReading:
         """Return whether rows came or went in this part, or labels whose rows are read were closed.
 
         Raises:
-            StateError: rows came for a label that was closed and read before, or it was reopened.
+            StateError: rows came for a label that was closed and read before, or left it, or it
+                was reopened.
         """
         if self.reads_closed:
             has_books = any(True for _ in self.chain.books(self.first, self.last))
             if self.reads_whole:
-                return has_books or bool(self._came_for_read_labels())
+                return has_books or bool(self._changed_read_labels())
             if has_books:
                 self.closed_labels()  # it refuses a label that was read and reopened
-            came = self._came_for_read_labels()
-            if came:
-                label, number = min(came.items())
-                what = f"adds rows of the timelabel {label}, which was closed and read"
+            changed = self._changed_read_labels()
+            if changed:
+                label, (verb, number) = min(changed.items())
+                what = f"{verb} rows of the timelabel {label}, which was closed and read"
                 raise self._broken(number, what)
             return has_books
         if self.chain.has_data_in(self.first, self.last):
@@ -106,8 +107,10 @@ class InputReading:
         if self.reads_closed:
             parts = self._of_closed(dataset.parts_at(end))
         elif self.reads_whole:
-            # If a changelog was ever kept, queries may name its column ever after.
-            parts, has_op = dataset.all_parts_at(end)
+            # Queries may name the changelog's column as soon as a changelog is wanted, and if one
+            # was ever kept, ever after.
+            parts, is_kept = dataset.all_parts_at(end)
+            has_op = is_kept or self.needs_changelog
         elif (changed := self.changed_files()) is not None:
             parts, has_op = one_after_the_other(file for _, file in changed), True
         elif self.chain.has_data_in(self.first, self.last):
@@ -152,32 +155,33 @@ class InputReading:
                 raise self._broken(number, what)
         return frozenset(found)
 
-    def _came_for_read_labels(self) -> dict[str, int]:
-        """Return the labels that were closed before this part and got rows in it.
+    def _changed_read_labels(self) -> dict[str, tuple[str, int]]:
+        """Return the labels that were closed before this part, and that got or lost rows in it.
 
-        Each label comes with the newest block that brought rows for it. Such rows come from a run
-        or a backfill under ``ms.timelabel.close=never``, which does not look at the books. The work
-        does not grow with the number of closed labels: if a label was closed or reopened since, the
-        first of these changes shows whether it was closed before; else the present books show it.
+        The members are those of ``_changed_labels``. Rows come from a run or a backfill under
+        ``ms.timelabel.close=never``, which does not look at the books; acts of operators take rows
+        away. The work does not grow with the number of closed labels: if a label was closed or
+        reopened since, the first of these changes shows whether it was closed before; else the
+        present books show it.
         """
-        came = self._came_labels()
-        if not came or self.chain.last_until(self.first, (CLOSE_BOOKS,)) is None:
+        changed = self._changed_labels()
+        if not changed or self.chain.last_until(self.first, (CLOSE_BOOKS,)) is None:
             return {}
-        changed: dict[str, bool] = {}
+        books: dict[str, bool] = {}
         for _, event in self.chain.books(self.first, self.chain.sequence):
-            changed.setdefault(str(event.body["timelabel"]), event.kind != CLOSE_BOOKS)
+            books.setdefault(str(event.body["timelabel"]), event.kind != CLOSE_BOOKS)
         now = books_of(checkpoint(self.chain.tx, self.chain.dataset_id, BOOKS))
 
         def was_closed(label: str) -> bool:
             low = label_start(label)
-            return changed.get(label, now.is_closed(Interval(low, low + 1)))
+            return books.get(label, now.is_closed(Interval(low, low + 1)))
 
-        return {label: number for label, number in came.items() if was_closed(label)}
+        return {label: how for label, how in changed.items() if was_closed(label)}
 
-    def _came_labels(self) -> dict[str, int]:
-        """Return the labels for which rows came, each with the newest block that brought some.
+    def _changed_labels(self) -> dict[str, tuple[str, int]]:
+        """Return the labels that got rows ("adds") or lost rows ("removes"), each with a block.
 
-        A compaction brings none, and neither does an act that is undone.
+        A compaction does neither, and neither does an act that is undone.
         """
         acts = DatasetChain(self.chain).acts(self.first, self.last)
         came: dict[str, tuple[str, int]] = {}
@@ -186,13 +190,18 @@ class InputReading:
             act = acts.get(number, "")
             if is_compaction(act):
                 continue
-            gone.add(number, data.removes)
+            gone.add(number, (part for part in data.removes if part.path not in came))
             for part in data.removes if act else ():
                 came.pop(part.path, None)
             for part in data.parts or ():
                 if part.rows and part.timelabel and not (act and gone.has_back(part)):
                     came[part.path] = part.timelabel, number
-        return dict(came.values())
+        left = {
+            part.timelabel: ("removes", number)
+            for number, part in gone.files()
+            if part.rows and part.timelabel
+        }
+        return left | {label: ("adds", number) for label, number in came.values()}
 
     def schema_beside(self) -> str:
         """Return the text of the schema of rows beside the dataset: changed and late rows."""

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from dil.cli.main import main
+from dil.errors import StateError
 from dil.state.blocks.verification import verify_chain
 from tests.jobs import dataset, visible_files
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import DAY_MS
-from tests.stories import Story, day
+from tests.stories import Story, day, ids_of
 
 
 @pytest.fixture
@@ -50,6 +51,38 @@ def test_prune_goes_by_a_period_of_its_own_for_runs(
     del story.changes["ms__retention"]
     story.job()
     assert "nothing to change" in verbs("prune", "--now", moment)
+
+
+def test_a_run_does_not_append_published_rows_whose_records_were_pruned(
+    story: Story, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verbs = Verbs(story, capsys)
+    story.run(day(3))
+    begin_at(story, "2020-01-03")
+    story.run(day(4))
+    story.changes["ms__retention"] = '{"state.store":"P7D"}'
+    story.job()
+    month = datetime.fromtimestamp((story.clock + 30 * DAY_MS) / 1000, UTC).isoformat()
+    verbs("prune", "--now", month, "--yes")
+    published = story.rows()
+
+    begin_at(story, "2020-01-01")
+    with pytest.raises(StateError, match="dil state prune deleted its record"):
+        story.run(day(4))
+    assert story.rows() == published
+
+    begin_at(story, "2020-01-03")
+    assert story.run(day(4)).exit_code == 0
+    assert story.rows() == published
+    begin_at(story, "2020-01-01")
+    assert story.run(day(4), accept_new_signatures=True).exit_code == 0
+    assert story.rows() - published == ids_of("a", "b", days=range(2))
+
+
+def begin_at(story: Story, begin: str) -> None:
+    time = {"name": "system", "type": "datetime", "range": {"from": begin, "to": "P0D"}}
+    units = {"name": "unit", "type": "unit", "units": "a,b"}
+    story.changes["ms__watermark"] = json.dumps([time, units])
 
 
 def test_expire_shows_what_is_too_old_and_deletes_it_for_good(

@@ -97,6 +97,17 @@ def test_full_reads_the_dataset_whose_rows_came_all(shop):
     assert ReplayOutcome.DIFFERS not in outcomes(shop, every)
 
 
+def test_full_names_changes_before_the_input_has_a_changelog(shop):
+    log = shop.derive("log", "SELECT op, id, amount FROM merged", "merged")
+    shop.put({1: 1}, changes={"ms.publish.changelog": "false"})
+    with pytest.raises(StateError, match="changed rows, and no changelog says which") as error:
+        shop.run(log)
+
+    assert shop.run_as_printed(log, error.value.fix).exit_code == 0
+    assert shop.rows("log", "op", "id", "amount") == Counter([(0, 1, 1)])
+    assert set(outcomes(shop, log)) == {ReplayOutcome.SAME}
+
+
 def test_a_merge_without_changelog_is_refused_and_the_next_one_begins_it_anew(shop):
     log = shop.derive("log", "SELECT op, id, amount FROM merged", "merged")
     shop.put({1: 1})

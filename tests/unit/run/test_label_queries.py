@@ -176,6 +176,26 @@ def test_rows_that_came_unseen_are_refused_for_a_label_behind_the_one_closed_las
         final.run(4)
 
 
+@pytest.mark.parametrize("mode", ["append", "full"])
+def test_rows_that_an_operator_takes_out_of_a_closed_label_do_not_stay_unnoticed(days, mode):
+    final = Derived(days, ms__query__mode=mode)
+    days.run(2)
+    final.run(2)
+    read = final.ids()
+    taken = ["state", "forget", str(days.path), "--all", "--withdraw-files", "--yes"]
+    assert main(taken) == 0
+
+    if mode == "append":
+        with pytest.raises(StateError, match=f"removes rows of the timelabel {label(0)}, which"):
+            final.run(3)
+    else:
+        final.run(3)
+        assert final.ids() == Counter()
+    assert main(["state", "undo", str(days.path), "--yes"]) == 0
+    final.run(3)
+    assert final.ids() == read == Counter([0, 1, 2])
+
+
 class Unseeing:
     """The job of the days for backfills, as it is without a look at what is closed."""
 
