@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,8 +30,14 @@ _LOG = logging.getLogger(__name__)
 _SHOWN_BYTES = 4096
 _BODY_WAIT_S = 30.0
 _ERRORS = range(400, 600)
+_FORBIDDEN = 403
+_LIMIT = re.compile("limit|quota", re.IGNORECASE)
 _REDIRECTS = range(300, 400)
 _PATIENCE = "To wait longer, raise ms.http.retry.max and ms.http.retry.max.seconds."
+_LIMIT_FIX = (
+    'The answer names a limit: if the source says so by status 403, add "quota": [403] to'
+    " ms.http.statuses, and run the job again when the limit is renewed. If not:"
+)
 _QUOTA_FIX = (
     "Run the job again then: finished work is kept. To wait inside the run, raise"
     " ms.http.retry.max.seconds; to send fewer requests, set ms.http.rate.limit."
@@ -77,7 +84,10 @@ class Refusal:
             )
             return TransientSourceError(what, fix, self.asked_s)
         if self.verdict is StatusVerdict.AUTHENTICATION:
-            return AuthenticationError(what, self.login_fix)
+            names_limit = status == _FORBIDDEN and _LIMIT.search(text)
+            return AuthenticationError(
+                what, f"{_LIMIT_FIX} {self.login_fix}" if names_limit else self.login_fix
+            )
         error = SourceError(
             what, "Correct the request; ms.http.statuses defines the statuses that are failures."
         )
