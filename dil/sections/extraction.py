@@ -35,6 +35,7 @@ from dil.sections.schema import primitive
 from dil.spi.registry import PluginKind, known_name
 
 EXTRACTOR, DATA_FIELD, CSV = "ms.extractor.class", "ms.data.field", "ms.csv"
+OPTIONAL = "ms.data.field.optional"
 FILE_NAME = "ms.extractor.target.file.name"
 _CODE = re.compile(r"u([0-9a-f]{4})", re.IGNORECASE)
 _PROJECTION = re.compile(r"[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*")
@@ -92,6 +93,14 @@ class ExtractionSection(Section):
         default="",
         example="result.rows",
         scope=Scope.TASK,
+    )
+    data_field_optional: Bool = prop(
+        OPTIONAL,
+        "Whether an answer may lack `ms.data.field` because it has no rows, also the first answer "
+        "(JSON and XML). Services of Google leave out empty lists.",
+        default=False,
+        scope=Scope.TASK,
+        identity=False,
     )
     default_types: _Types = prop(
         "ms.data.default.type",

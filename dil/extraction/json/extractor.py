@@ -138,6 +138,8 @@ class JsonExtractor(Extractor):
             return ()
         payload = document.rows(field)
         if isinstance(payload, Missing):
+            if self.spec.data_field_optional:
+                return ()
             if source.page > 1:
                 return None
             raise source.refusal(*_what_is_there(field, document))

@@ -96,8 +96,9 @@ DOUBTS = frozenset(
     }
 )  # fmt: skip
 
-# Only a first page was read, and nothing proves that it had all rows; a person has to check.
-_ONLY_ONE_PAGE = frozenset({NO_KEY, NO_LINK, NO_NEXT, NO_FLAG_LEFT})
+# Only a first page was read, or a later one may have been an error, and nothing proves that all rows
+# came; a person has to check.
+_TO_CHECK = frozenset({NO_KEY, NO_LINK, NO_NEXT, NO_FLAG_LEFT, NO_DATA_FIELD})
 EMPHASIS = "ROWS MAY BE MISSING: "
 # Parameters that set the number of rows of a page.
 _LIMIT = re.compile(
@@ -112,8 +113,8 @@ _BY_VALUES = frozenset({13, 18})
 
 
 def emphasized(note: str) -> str:
-    """Return a note, emphasized if only the first page was read and more pages may exist."""
-    return f"{EMPHASIS}{note}" if note in _ONLY_ONE_PAGE else note
+    """Return a note, emphasized if more pages may exist and a person has to check."""
+    return f"{EMPHASIS}{note}" if note in _TO_CHECK else note
 
 
 def asked_rows(values: Mapping[str, JsonValue], uri: str) -> int | None:

@@ -19,7 +19,8 @@ def test_the_body_of_a_refusal_shows_the_name_of_the_error_and_no_long_word_that
         body = b'[{"errorCode": "%b"}]' % name.encode()
         assert name in excerpt(body, is_refusal=True)
         assert name not in excerpt(body)
-    for word in ("ABCDEFGHIJKLMNOPQRSTUVWX", "sk_live_abcdefghijklmnop9", "aBcDeFgHiJkLmNoPqRsTuVw"):
+    words = ("ABCDEFGHIJKLMNOPQRSTUVWX", "sk_live_abcdefghijklmnop9", "aBcDeFgHiJkLmNoPqRsTuVw")
+    for word in words:
         assert word not in excerpt(b'{"error": "%b"}' % word.encode(), is_refusal=True)
 
 
