@@ -38,7 +38,8 @@ CURSOR_LEFT = (
     " if the source sends empty pages in between"
 )
 NO_TOTAL = (
-    "no response had ms.total.count.field, so nothing shows that all rows came; check its path"
+    "no response had ms.total.count.field, so nothing shows that all rows came; check its path; a"
+    " header is written header:NAME"
 )
 NO_KEY = (
     "no response had ms.session.key.field, so paging ended after the first page; that is right only"
@@ -96,8 +97,8 @@ DOUBTS = frozenset(
     }
 )  # fmt: skip
 
-# Only a first page was read, or a later one may have been an error, and nothing proves that all rows
-# came; a person has to check.
+# Only a first page was read, or a later page may have been an error, and nothing proves that all
+# rows came; a person has to check.
 _TO_CHECK = frozenset({NO_KEY, NO_LINK, NO_NEXT, NO_FLAG_LEFT, NO_DATA_FIELD})
 EMPHASIS = "ROWS MAY BE MISSING: "
 # Parameters that set the number of rows of a page.

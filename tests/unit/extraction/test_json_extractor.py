@@ -99,9 +99,9 @@ def test_an_optional_data_field_may_be_missing_in_every_answer_and_nothing_else_
 
 
 def test_the_error_of_a_missing_data_field_names_the_property_for_sources_that_leave_it_out():
-    for members, is_named in (('"fieldMask":"a"', True), ('"result":[]', False)):
+    for body, is_named in (('{"fieldMask":"a"}', True), ('{"result":[]}', False)):
         with pytest.raises(SourceContractError) as caught:
-            extractor(column("a"), data_field="results").extract(response("{%s}" % members))
+            extractor(column("a"), data_field="results").extract(response(body))
         assert ("ms.data.field.optional=true" in caught.value.fix) is is_named
 
 
