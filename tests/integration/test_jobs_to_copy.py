@@ -84,6 +84,7 @@ SCRIPTS: Mapping[str, Callable[[HttpServer], dict[str, list[Reply]]]] = {
         "/crm/v3/objects/contacts/search": [
             page({"results": [{"id": "1", "updatedAt": "a"}], "paging": {"next": {"after": "1"}}}),
             page({"results": [{"id": n, "updatedAt": "a"} for n in "23"]}),
+            page({"results": []}),
         ]
     },
     "zendesk_tickets": lambda _: {
@@ -171,6 +172,20 @@ def test_each_job_reads_all_pages_of_its_service(
     files = [path for path in (tmp_path / "lake").rglob("*.parquet") if path.name[0] not in "_."]
     ids = [value for path in files for value in pq.read_table(path)["id"].to_pylist()]
     assert len(ids) == len(set(ids)) == 3
+
+
+def test_contacts_are_read_after_the_last_id_so_that_rows_that_change_move_no_others(
+    server: HttpServer, tmp_path: Path
+) -> None:
+    for path, replies in SCRIPTS["hubspot_contacts"](server).items():
+        server.script(path, *replies)
+    job = loaded("hubspot_contacts", tmp_path, lambda t: re.sub(r"https://[^/]+", server.url, t))
+
+    run(job)
+
+    bodies = [json.loads(request.body) for request in server.requests]
+    assert [body["filterGroups"][0]["filters"][2]["value"] for body in bodies] == ["0", "1", "3"]
+    assert not any("after" in body or "tmpLast" in body for body in bodies)
 
 
 def test_requests_hold_what_the_services_ask_for(server: HttpServer, tmp_path: Path) -> None:
