@@ -99,17 +99,24 @@ class Refusal:
         return self.answer.status_code in RETRIED
 
 
-def quota_error(what: str, asked_s: float | None, now_s: float) -> QuotaError:
+def quota_error(
+    answer: requests.Response, shown: str, asked_s: float | None, now_s: float
+) -> QuotaError:
     """Return the error for a spent quota; it says when the source will answer again.
 
     Args:
-        what: The request and its answer.
+        answer: The answer; if only its status says that the quota is spent, the error quotes it.
+        shown: The request.
         asked_s: The seconds that the source asks to wait, None if it does not say.
         now_s: The time in epoch seconds.
     """
+    with answer:
+        text = _beginning(answer, shown).decode("utf-8", "replace").strip()
+    what = answer_words(answer, shown)
     if asked_s is None:
+        spent = f"{what}; the source's quota is spent"
         return QuotaError(
-            f"{what}; the source's quota is spent",
+            _with_beginning(spent, text) if text else spent,
             "Run the job again when the quota is renewed: finished work is kept.",
         )
     opens = dt.datetime.fromtimestamp(now_s + asked_s, dt.UTC).isoformat(timespec="seconds")

@@ -144,11 +144,12 @@ def test_a_larger_budget_waits_as_long_as_it_is_asked(server):
 
 def test_a_status_listed_as_quota_ends_the_run_at_once(server):
     driver = Driver()
-    server.script("/x", Reply(status=402))
+    server.script("/x", Reply(b'{"error": {"reason": "dailyLimitExceeded"}}', status=402))
     session = Session(server.url + "/x", statuses=HttpStatuses(quota=(402,)), coordinator=driver)
     with session, pytest.raises(QuotaError) as caught:
         session.get()
     assert "HTTP status 402 Payment Required; the source's quota is spent" in caught.value.message
+    assert "dailyLimitExceeded" in caught.value.message
     assert len(driver.spent) == 1
 
 

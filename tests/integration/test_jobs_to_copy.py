@@ -64,6 +64,10 @@ def issue(number: int) -> dict[str, object]:
     return {"id": number, "updated_at": f"2024-01-01T00:00:0{number}Z"}
 
 
+def exported(server: HttpServer, tickets: list[dict[str, object]], *, is_end: bool) -> Reply:
+    return page({"tickets": tickets, "after_url": f"{server.url}/more", "end_of_stream": is_end})
+
+
 SCRIPTS: Mapping[str, Callable[[HttpServer], dict[str, list[Reply]]]] = {
     "github_issues": lambda server: {
         "/repos/apache/spark/issues": [page([issue(1)], **link(server, "/more"))],
@@ -87,16 +91,9 @@ SCRIPTS: Mapping[str, Callable[[HttpServer], dict[str, list[Reply]]]] = {
             page({"results": []}),
         ]
     },
-    "zendesk_tickets": lambda _: {
-        "/api/v2/tickets.json": [
-            page({"tickets": [{"id": 1}], "meta": {"has_more": True, "after_cursor": "c"}}),
-            page(
-                {
-                    "tickets": [{"id": 2}, {"id": 3}],
-                    "meta": {"has_more": False, "after_cursor": "d"},
-                }
-            ),
-        ]
+    "zendesk_tickets": lambda server: {
+        "/api/v2/incremental/tickets/cursor.json": [exported(server, [issue(1)], is_end=False)],
+        "/more": [exported(server, [issue(2), issue(3)], is_end=True)],
     },
     "jira_issues": lambda _: {
         "/rest/api/3/search/jql": [
