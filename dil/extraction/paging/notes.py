@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 
 TOTAL_NOT_REACHED = (
-    "paging ended before as many rows had come as ms.total.count.field says; rows may be missing"
+    "paging ended before as many rows had come as ms.total.count.field says; the source may give"
+    " fewer rows on a page than asked for, or its total may be an estimate"
 )
 CURSOR_LEFT = (
     "paging ended at a page without rows that still named a next session key; rows may be missing"
@@ -97,9 +98,9 @@ DOUBTS = frozenset(
     }
 )  # fmt: skip
 
-# Only a first page was read, or a later page may have been an error, and nothing proves that all
-# rows came; a person has to check.
-_TO_CHECK = frozenset({NO_KEY, NO_LINK, NO_NEXT, NO_FLAG_LEFT, NO_DATA_FIELD})
+# Only a first page was read, a later page may have been an error, or the source says that it has
+# more rows; a person has to check.
+_TO_CHECK = frozenset({NO_KEY, NO_LINK, NO_NEXT, NO_FLAG_LEFT, NO_DATA_FIELD, TOTAL_NOT_REACHED})
 EMPHASIS = "ROWS MAY BE MISSING: "
 # Parameters that set the number of rows of a page.
 _LIMIT = re.compile(

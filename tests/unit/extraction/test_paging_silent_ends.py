@@ -17,6 +17,7 @@ from dil.extraction.paging.notes import (
     NO_LINK,
     NO_NEXT,
     SHORT_PAGE,
+    TOTAL_NOT_REACHED,
     emphasized,
 )
 from dil.extraction.paging.position import PagingPosition
@@ -140,8 +141,8 @@ def test_a_link_that_a_page_below_its_limit_lacks_is_no_alarm():
     ]
 
 
-def test_ends_after_the_first_page_and_pages_without_the_field_of_rows_are_said_loudly():
-    for note in (NO_KEY, NO_NEXT, NO_LINK, NO_FLAG_LEFT, NO_DATA_FIELD):
+def test_ends_that_a_person_has_to_check_are_said_loudly():
+    for note in (NO_KEY, NO_NEXT, NO_LINK, NO_FLAG_LEFT, NO_DATA_FIELD, TOTAL_NOT_REACHED):
         assert emphasized(note) == EMPHASIS + note
     for note in (LIKELY_LAST, NO_FLAG, SHORT_PAGE):
         assert emphasized(note) == note
