@@ -88,23 +88,6 @@ def test_a_missing_data_field_fails_on_the_first_page_and_ends_later():
     assert rows_of(reader.extract(response('{"error":"no"}'))) == []
 
 
-def test_an_optional_data_field_may_be_missing_in_every_answer_and_nothing_else_may_be():
-    reader = extractor(column("a"), data_field="results", data_field_optional=True)
-    for body in ('{"fieldMask":"a"}', '{"results":[{"a":"x"}]}', "{}"):
-        page = reader.extract(response(body))
-        assert len(rows_of(page)) == body.count('"x"')
-        assert page.notes == ()
-    with pytest.raises(SourceContractError, match="neither an object nor an array"):
-        reader.extract(response('{"results":5}'))
-
-
-def test_the_error_of_a_missing_data_field_names_the_property_for_sources_that_leave_it_out():
-    for body, is_named in (('{"fieldMask":"a"}', True), ('{"result":[]}', False)):
-        with pytest.raises(SourceContractError) as caught:
-            extractor(column("a"), data_field="results").extract(response(body))
-        assert ("ms.data.field.optional=true" in caught.value.fix) is is_named
-
-
 def test_a_null_payload_gives_no_row_and_a_scalar_payload_fails():
     assert given_rows('{"data":null}', column("a"), data_field="data") == []
     with pytest.raises(SourceContractError):
