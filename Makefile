@@ -40,7 +40,7 @@ demo: setup java ## Run the main job on real records, twice, and prove that each
 
 .PHONY: test
 test: setup java servers ## Run all tests but the longest, which make torture runs
-	@TMPDIR=$$(scripts/fast-folder) $(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder -m "not long"
+	@TMPDIR=$$(scripts/fast-folder) $(BIN)/python -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder -m "not long"
 
 .PHONY: servers
 servers: setup ## Find or install the servers that tests start: PostgreSQL, MariaDB, some of PyPI and npm

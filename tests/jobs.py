@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -78,18 +77,6 @@ def write_job(folder: Path, url: str, **changes: str) -> Path:
     lines = [f"{name}={value}" for name, value in properties(folder, url, **changes).items()]
     path.write_text("\n".join(lines) + "\n")
     return path
-
-
-def run(job: Path, now: str, *flags: str, timeout: float = 180) -> subprocess.CompletedProcess[str]:
-    """Run ``dil run --json`` in a process of its own."""
-    return subprocess.run(
-        [*DIL, "run", str(job), "--now", now, "--json", *flags],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-        cwd=ROOT,
-    )
 
 
 def dataset(folder: Path) -> Path:

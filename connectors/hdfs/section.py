@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dil.model.section import Bool, Scope, Section, Text, prop
+from dil.model.section import Bool, Section, Text, prop
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,12 +16,10 @@ class HdfsSection(Section):
         "File system of a file source's paths that name none, such as `hdfs://namenode:8020` or"
         " `webhdfs://namenode:9870`; left out, the one that `fs.uri` names.",
         default="",
-        scope=Scope.TASK,
     )
     decompresses: Bool = prop(
         "ms.source.files.decompress",
         "Whether a file source unpacks files whose names end in `.gz`, `.bz2`, `.xz`, `.zst`,"
         " `.deflate` or `.snappy`. A file dump copies files unchanged unless this is set.",
         default=True,
-        scope=Scope.TASK,
     )

@@ -13,16 +13,7 @@ from connectors.http.authentication_section import authentication
 from dil.model.authentication import Authentication
 from dil.model.json import JsonValue, as_text
 from dil.model.secret import Secret
-from dil.model.section import (
-    Int,
-    Scope,
-    Section,
-    StandsFor,
-    Support,
-    ValueType,
-    Written,
-    prop,
-)
+from dil.model.section import Int, Section, StandsFor, ValueType, Written, no_effect, prop
 from dil.model.settings import HttpStatuses, HttpStatusReasons
 from dil.sections.reading import ReadContext, ShapeError, as_object, is_scalar
 
@@ -62,17 +53,16 @@ class HttpSection(Section):
     """The properties of HTTP in a job."""
 
     headers: _Headers = prop(
-        "ms.http.request.headers",
+        HEADERS,
         "Headers of every request, name to text. A value may be a secret.",
         default_factory=dict,
         variables=True,
         hidden_members="every value",
         example='{"Accept": "application/json", "x-region": "{{region}}", '
         '"x-api-key": "env:API_KEY"}',
-        scope=Scope.TASK,
     )
     authentication: _Authentication | None = prop(
-        "ms.authentication",
+        AUTHENTICATION,
         "How the job identifies itself. `method` basic, bearer, oauth or custom: one header with"
         " the `token`, or with user name and password. `apikey`: a header or a member of the"
         " query. `oauth2`: a token that DIL fetches inside the job and renews before it expires,"
@@ -81,7 +71,6 @@ class HttpSection(Section):
         variables=True,
         hidden_members="token, clientSecret, refreshToken",
         example='{"method": "bearer", "encryption": "none", "token": "env:API_TOKEN"}',
-        scope=Scope.TASK,
     )
     statuses: _Statuses = prop(
         "ms.http.statuses",
@@ -91,14 +80,12 @@ class HttpSection(Section):
         default_factory=HttpStatuses,
         shown='{"success":[200,201,202],"pagination_error":[401]}',
         example='{"success": [200, 202], "warning": [404], "error": [204]}',
-        scope=Scope.TASK,
     )
     reasons: _Reasons = prop(
         "ms.http.status.reasons",
         "Reason phrases under `error` that make a successful status an error.",
         default_factory=HttpStatusReasons,
         example='{"error": ["Not Ready"]}',
-        scope=Scope.TASK,
     )
     pool_size: Annotated[Int, StandsFor({0: 50}), Ge(0), Le(500)] = prop(
         "ms.http.conn.max",
@@ -106,26 +93,19 @@ class HttpSection(Section):
         " does not limit the requests: `taskexecutor.threadpool.size` sets how many work units"
         " query a source at once.",
         default=50,
-        scope=Scope.TASK,
         identity=False,
     )
-    pool_size_per_host: Annotated[Int, StandsFor({0: 20}), Ge(0), Le(200)] = prop(
+    pool_size_per_host: Annotated[Int, StandsFor({0: 20}), Ge(0), Le(200)] = no_effect(
         "ms.http.conn.per.route.max",
         "Connections of DIL's pool to one host. `taskexecutor.threadpool.size` sets how many work"
         " units query a source at once.",
         default=20,
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
-    connection_age_s: Annotated[Int, Ge(0)] = prop(
+    connection_age_s: Annotated[Int, Ge(0)] = no_effect(
         "ms.http.conn.ttl.seconds",
         "Age at which DIL's pool closes a connection. Here a connection lasts as long as the "
         "Spark task that opened it, or until the server closes it.",
         default=10,
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
     retries: Annotated[Int, Ge(0)] = prop(
         "ms.http.retry.max",
@@ -133,7 +113,6 @@ class HttpSection(Section):
         " switches this off. The source sets the waits (`Retry-After`, `RateLimit-Reset`), else"
         " they are 1, 2, 4 s and so on.",
         default=3,
-        scope=Scope.TASK,
         identity=False,
     )
     retry_s: Annotated[Int, Ge(0)] = prop(
@@ -141,7 +120,6 @@ class HttpSection(Section):
         "Longest time that the repetitions of one request may take together. If a source asks for"
         " a longer wait, its quota counts as spent: the run ends with DIL-QUOTA.",
         default=120,
-        scope=Scope.TASK,
         identity=False,
     )
     body_wait_s: Annotated[Int, Ge(0)] = prop(
@@ -149,7 +127,6 @@ class HttpSection(Section):
         "Longest wait for each MiB of an answer's body, or for its rest, so that DIL gives up a"
         " body that trickles. 0: no limit.",
         default=600,
-        scope=Scope.TASK,
         identity=False,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from dil.model.section import ONE_OF, Bool, Scope, Section, Text, prop
+from dil.model.section import ONE_OF, Bool, Section, Text, prop
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,21 +16,18 @@ class JdbcSection(Section):
         "ms.jdbc.schema.refactor",
         "Letter case of the column names of a database source.",
         default="none",
-        scope=Scope.TASK,
     )
     invalid_dates: Annotated[Literal["fail", "null"], ONE_OF] = prop(
         "ms.jdbc.invalid.dates",
         "How a database source treats dates that no calendar has, such as `0000-00-00` of MySQL"
         " and `infinity` of PostgreSQL: as an error (`fail`), or as null.",
         default="fail",
-        scope=Scope.TASK,
     )
     is_read_only: Bool = prop(
         "ms.jdbc.read.only",
         "Whether queries of a database source run in a transaction, or on a file, that cannot be"
         " written.",
         default=True,
-        scope=Scope.TASK,
         identity=False,
     )
     reader: Annotated[Literal["driver", "spark"], ONE_OF] = prop(
@@ -39,7 +36,6 @@ class JdbcSection(Section):
         " Spark with a JDBC driver (`spark`), for databases without a Python driver here. With"
         " `spark`, `ms.source.uri` is any `jdbc:` URL, and there are no pages.",
         default="driver",
-        scope=Scope.TASK,
     )
     driver_jar: Text = prop(
         "ms.jdbc.driver.jar",
@@ -47,13 +43,11 @@ class JdbcSection(Section):
         " A relative path starts at the job file's folder. If it is left out, Spark must have the"
         " jar (`--jars`).",
         default="",
-        scope=Scope.TASK,
         identity=False,
     )
     driver_class: Text = prop(
         "ms.jdbc.driver.class",
         "Class of the JDBC driver, if its jar does not name the class.",
         default="",
-        scope=Scope.TASK,
         identity=False,
     )

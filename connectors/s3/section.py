@@ -12,7 +12,7 @@ from annotated_types import Ge
 from dil.model.json import JsonValue
 from dil.model.members import AnyCase, Flag, Setting, Whole, member
 from dil.model.secret import Secret
-from dil.model.section import Int, Scope, Section, ValueType, Written, prop
+from dil.model.section import Int, Section, ValueType, Written, prop
 from dil.sections.reading import ReadContext, ShapeError, as_object, build
 
 PARAMETERS = "ms.source.s3.parameters"
@@ -129,17 +129,15 @@ class S3Section(Section):
     """The properties of S3 in a job."""
 
     parameters: Annotated[S3Settings, Written(ValueType.JSON_OBJECT, read=_s3)] = prop(
-        "ms.source.s3.parameters",
+        PARAMETERS,
         "Region, bucket, endpoint, kind of credentials and time-outs of an S3 source.",
         default_factory=S3Settings,
         example='{"region": "eu-central-1", "read_timeout_seconds": 120}',
         hidden_members="`session_token`",
-        scope=Scope.TASK,
     )
     list_keys: Annotated[Int, Ge(1)] = prop(
         "ms.s3.list.max.keys",
         "Keys requested in each list call of an S3 source; DIL reads all pages of the list.",
         default=1000,
-        scope=Scope.TASK,
         identity=False,
     )

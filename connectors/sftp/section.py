@@ -10,7 +10,7 @@ from typing import Annotated
 from annotated_types import Ge, Le
 
 from dil.model.secret import Secret
-from dil.model.section import Bool, Int, Scope, SecretText, Section, Text, ValueType, Written, prop
+from dil.model.section import Bool, Int, SecretText, Section, Text, ValueType, Written, prop
 from dil.sections.reading import ReadContext, note_missing
 
 # A key, or a key without its first line; a message must not show either as a path.
@@ -50,13 +50,11 @@ class SftpSection(Section):
         "source.conn.host",
         "Host of an SFTP source, if `ms.source.uri` names none.",
         default="",
-        scope=Scope.TASK,
     )
     port: Annotated[Int, Ge(1), Le(65535)] = prop(
         "source.conn.port",
         "Port of an SFTP source, if `ms.source.uri` names none.",
         default=22,
-        scope=Scope.TASK,
         identity=False,
     )
     private_key: _PrivateKey | None = prop(
@@ -65,7 +63,6 @@ class SftpSection(Section):
         "itself (`file:`, `env:`, `ENC(...)`). A relative path starts at the job file's "
         "folder.",
         default=None,
-        scope=Scope.TASK,
     )
     known_hosts: _KnownHosts = prop(
         "source.conn.known.hosts",
@@ -73,21 +70,18 @@ class SftpSection(Section):
         "`~/.ssh/known_hosts` of the user that runs the task. A relative path starts at the "
         "job file's folder.",
         default="",
-        scope=Scope.TASK,
         identity=False,
     )
     passphrase: SecretText | None = prop(
         "ms.sftp.private.key.passphrase",
         "Passphrase of `source.conn.private.key`.",
         default=None,
-        scope=Scope.TASK,
     )
     fingerprint: Text = prop(
         "ms.sftp.host.key.fingerprint",
         "Fingerprint of the SFTP server's host key, as `ssh-keygen -l` shows it: `SHA256:...`; "
         "takes the place of `source.conn.known.hosts`.",
         default="",
-        scope=Scope.TASK,
         identity=False,
     )
     checks_host_key: Bool = prop(
@@ -95,13 +89,11 @@ class SftpSection(Section):
         "Whether the SFTP server must show a known host key. If this is off, DIL trusts any"
         " server that answers, and sends it the password.",
         default=True,
-        scope=Scope.TASK,
         identity=False,
     )
     timeout_ms: Annotated[Int, Ge(0)] = prop(
         "ms.sftp.conn.timeout.millis",
         "Milliseconds to wait for an answer of an SFTP source; 0 means no limit.",
         default=60_000,
-        scope=Scope.TASK,
         identity=False,
     )

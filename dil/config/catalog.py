@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
 
 from dil.config.findings import Findings
 from dil.config.identity import DatasetSection
+from dil.config.packages import require_package
+from dil.config.places import other_place
+from dil.config.property import names_of
 from dil.config.publishing import FINAL_DIR, PublishingSection
-from dil.config.tables import TablesSection, other_place
+from dil.config.tables import TablesSection
 from dil.config.writing import FORMAT as WRITTEN
 from dil.config.writing import PATH_TYPE, WritingSection
 from dil.model.catalog import LABEL_FIELDS, CatalogSpec, CatalogType
@@ -19,10 +21,10 @@ from dil.model.destination import Layout
 from dil.model.job import OutputFormat, PublishingSpec
 from dil.model.properties import Properties
 from dil.model.schema import Primitive
-from dil.model.section import ONE_OF, Scope, Section, Text, prop
+from dil.model.section import ONE_OF, Section, Text, prop
 from dil.model.suggestions import quote
 from dil.sections.extraction import ExtractionSection
-from dil.sections.schema import SchemaSection
+from dil.sections.schema import SCHEMA, SchemaSection
 from dil.storage.locations import PathError, local_path
 
 TYPE = "ms.catalog.type"
@@ -45,49 +47,43 @@ class CatalogSection(Section):
     """The catalog, and the table under which it registers the dataset."""
 
     type: Annotated[Literal["none", "hive", "glue"], ONE_OF] = prop(
-        "ms.catalog.type",
+        TYPE,
         "Where the dataset's table and partitions are registered after each publish: a Hive "
         "metastore or AWS Glue.",
         default="none",
-        scope=Scope.JOB,
         identity=False,
     )
     database: Text = prop(
-        "ms.catalog.database",
+        DATABASE,
         "The catalog's database. Unset: the last part of `extract.namespace`.",
         default="",
-        scope=Scope.JOB,
         identity=False,
     )
     table: Text = prop(
-        "ms.catalog.table",
+        TABLE,
         "The catalog's table. Unset: `extract.table.name`.",
         default="",
-        scope=Scope.JOB,
         identity=False,
     )
     metastore: Text = prop(
-        "ms.catalog.hive.metastore",
+        METASTORE,
         "The Hive metastore, such as `thrift://host:9083`; or a folder for an embedded metastore, "
         "which one process at a time can use. Unset: the metastore of Spark's own configuration, "
         "`hive-site.xml`.",
         default="",
-        scope=Scope.JOB,
         identity=False,
     )
     region: Text = prop(
-        "ms.catalog.glue.region",
+        REGION,
         "The region of AWS Glue. Unset: the region of the environment.",
         default="",
-        scope=Scope.JOB,
         identity=False,
     )
     endpoint: Text = prop(
-        "ms.catalog.glue.endpoint",
+        ENDPOINT,
         "The address of a service with the API of AWS Glue. Unset: `AWS_ENDPOINT_URL_GLUE`, "
         "`AWS_ENDPOINT_URL`, else AWS.",
         default="",
-        scope=Scope.JOB,
         identity=False,
     )
 
@@ -100,16 +96,11 @@ def with_catalog(
     Relative paths start at ``folder``.
     """
     section = values.section(CatalogSection)
-    if section.type == "none":
-        if not values.section(ExtractionSection).is_file_dump:
-            _note_unused(values, findings)
-        return publishing
     if values.section(ExtractionSection).is_file_dump:
-        findings.problem(
-            TYPE,
-            f"is {quote(section.type)}, and this job dumps files as they are",
-            "Leave it out: a catalog has tables of rows.",
-        )
+        return publishing
+    if section.type == "none":
+        unused = names_of(CatalogSection) - {TYPE}
+        findings.unused(unused, f"has no effect while {TYPE} is none", "Leave it out.")
         return publishing
     _check_output(values, findings, run_folder=publishing.run_folder)
     _check_columns(values, findings)
@@ -129,12 +120,6 @@ def with_catalog(
         endpoint=section.endpoint,
     )
     return replace(publishing, catalog=spec)
-
-
-def _note_unused(values: Properties, findings: Findings) -> None:
-    for name in sorted(values.explicit):
-        if name.startswith("ms.catalog.") and name != TYPE:
-            findings.notice(name, f"has no effect while {TYPE} is none", "Leave it out.")
 
 
 def _check_output(values: Properties, findings: Findings, *, run_folder: bool) -> None:
@@ -195,7 +180,7 @@ def _check_columns(values: Properties, findings: Findings) -> None:
     for column in columns:
         if is_parquet and isinstance(column.type, Primitive) and column.type.word == "time":
             findings.problem(
-                "ms.output.schema",
+                SCHEMA,
                 f'has the column "{column.name}" of type time, which Hive and Glue do not have',
                 f"Declare it as string, or leave {TYPE} out.",
             )
@@ -240,12 +225,7 @@ def _metastore(text: str, folder: Path, findings: Findings) -> str:
 
 
 def _check_glue(section: CatalogSection, findings: Findings) -> None:
-    if find_spec("botocore") is None:
-        findings.problem(
-            TYPE,
-            'is "glue", and the package botocore is not installed',
-            "Install it: pip install 'dil-spark[glue]'",
-        )
+    require_package("botocore", "glue", TYPE, 'is "glue"', findings)
     endpoint, region = section.endpoint, section.region
     if region and not endpoint and not _REGION.fullmatch(region):
         findings.problem(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dil.config.event_jobs import EventParts
 from dil.config.event_time import AFTER_CLOSE, EventTimeSection
 from dil.config.findings import Findings
+from dil.config.parts import JobParts
 from dil.config.timelabels import CLOSE, TimelabelsSection
 from dil.model.job import PlanningSpec, PublishingSpec, PublishMode, StateSpec
 from dil.model.properties import Properties
@@ -52,18 +52,14 @@ def with_closing(
     return replace(planning, timelabel=replace(labels, closing=closing, after_close=after))
 
 
-def uses_side_table(parts: EventParts, findings: Findings) -> bool:
-    """Return whether rows for closed labels go to a side table; add a finding if they cannot.
-
-    ``parts`` are the settings of the job.
-    """
+def uses_side_table(parts: JobParts, findings: Findings) -> bool:
+    """Return whether rows for closed labels go to a side table; add a finding if they cannot."""
     labels = parts.planning.timelabel
     if labels is None or not labels.closes or labels.after_close is not AfterClose.SIDE_TABLE:
         return False
-    is_validation = any(ref.qualname == "InFlowValidation" for ref in parts.converters[-1:])
     for is_refused, why, way in (
         (parts.is_dump, "the job publishes files as they are, which have no rows", ""),
-        (is_validation, "the job validates rows and writes none", ""),
+        (parts.only_validates, "the job validates rows and writes none", ""),
         (parts.commits_pages, "an attempt that resumes does not see the rows of earlier pages",
          "leave ms.state.cursor.commit=page out"),
         (not parts.has_folder, "the dataset has no folder of its own beside which rows could go",

@@ -10,30 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from dil.config.conversion import WITH_TARGET
 from dil.config.event_time import COLUMN as EVENTS
 from dil.config.event_time import PARTITION_COLUMN as STREAMS
 from dil.config.event_time import EventTimeSection
 from dil.config.findings import Findings
 from dil.config.identity import DELTAS, KEYS, DatasetSection
-from dil.config.merging import MergingSection
+from dil.config.merging import OP, MergingSection
 from dil.config.publishing import publish_mode
-from dil.config.tables import TablesSection
+from dil.config.tables import FIELDS, TablesSection
+from dil.config.timelabels import COLUMN as LABEL
 from dil.config.timelabels import TimelabelsSection
-from dil.config.writing import WritingSection
+from dil.config.writing import SYSTEM, WritingSection
 from dil.model.job import Plugins, PublishMode
 from dil.model.properties import Properties
 from dil.model.schema import ArrayType, DataType, MapType, Primitive, RecordType, Schema
 from dil.model.suggestions import nearest_word, quote
-from dil.sections.conversion import ConversionSection, DerivedSection
+from dil.sections.conversion import DERIVED, ConversionSection, DerivedSection
 from dil.sections.extraction import ExtractionSection
-from dil.sections.schema import SchemaSection
+from dil.sections.schema import SCHEMA, TARGET, SchemaSection
 from dil.spi.registry import BUILT_IN, PluginKind, short_name
 from dil.text.paths import compile_path
 
-OP, LABEL, APART = "ms.merge.op.field", "ms.timelabel.column", "ms.table.partition.fields"
-_SCHEMA, _TARGET, _DERIVED = "ms.output.schema", "ms.target.schema", "ms.derived.fields"
-_SYSTEM = "ms.output.system.columns"
-_GROUPING = ("json-normalizer", "avro-normalizer", "csv-range-generator")
 _EXTRACTORS = ("json", "csv", "avro", "xml", "parquet", "orc")
 _DATABASES = "jdbc"
 # None stands for a type that the schema does not decide.
@@ -46,7 +44,7 @@ _SHOWN = 10
 def check_columns(values: Properties, plugins: Plugins, findings: Findings) -> None:
     """Refuse unknown column names if rows depend on them; else give a notice."""
     is_dump = values.section(ExtractionSection).is_file_dump
-    if is_dump or not findings.is_sound(_SCHEMA, _TARGET, _DERIVED, _SYSTEM):
+    if is_dump or not findings.is_sound(SCHEMA, TARGET, DERIVED, SYSTEM):
         return
     found = _columns(values, plugins)
     if found is None:
@@ -63,7 +61,7 @@ def check_columns(values: Properties, plugins: Plugins, findings: Findings) -> N
                 key,
                 f"names {quote(name)}, a column of records, lists or maps in {origin}: rows can"
                 " be compared by plain values only",
-                f"Name another column, or take a member out with {_DERIVED}.",
+                f"Name another column, or take a member out with {DERIVED}.",
             )
         elif key == LABEL and columns[name] not in _TIMES:
             findings.problem(
@@ -87,7 +85,7 @@ def _named(values: Properties, *, is_merged: bool) -> Iterator[tuple[str, str]]:
     several: dict[str, tuple[str, ...]] = {
         KEYS: dataset.primary_keys,
         DELTAS: dataset.delta_fields,
-        APART: values.section(TablesSection).partition_fields,
+        FIELDS: values.section(TablesSection).partition_fields,
         OP: (values.section(MergingSection).op_field,) if is_merged else (),
         LABEL: (values.section(TimelabelsSection).column,),
         EVENTS: (values.section(EventTimeSection).column,),
@@ -118,9 +116,9 @@ def _columns(
     if values.section(ConversionSection).keeps_columns:
         return None  # columns of earlier runs are kept, whatever the schema says now
     names = [short_name(PluginKind.CONVERTER, ref) for ref in plugins.converters]
-    if any(name not in _GROUPING for name in names):
+    if any(name not in WITH_TARGET for name in names):
         return None
-    origin = _TARGET if names else _SCHEMA
+    origin = TARGET if names else SCHEMA
     known = _types(values.section(SchemaSection).target) if names else _read(values, plugins)
     system = dict.fromkeys(values.section(WritingSection).system_columns)
     return (origin, {**known, **system}) if known else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dil.config.egress import progress_key
+from dil.config.egress import COMMIT, progress_key
 from dil.config.findings import Findings
 from dil.config.writing import WritingSection
 from dil.model.contract import ContractMode, QuarantineSpec
@@ -39,12 +39,12 @@ from dil.sections.source import SourceSection
 from dil.spi.registry import PluginKind, short_name
 from dil.text.paths import compile_path
 
-_COMMIT = "ms.state.cursor.commit"
 _JSON_NORMALIZER = "json-normalizer"
 _AVRO_NORMALIZER = "avro-normalizer"
 _VALIDATION = "in-flow-validation"
 _RANGES = "csv-range-generator"
-_WITH_TARGET = (_JSON_NORMALIZER, _AVRO_NORMALIZER, _RANGES)
+# Converters that make rows with the columns of ms.target.schema.
+WITH_TARGET = (_JSON_NORMALIZER, _AVRO_NORMALIZER, _RANGES)
 _RANGE_COLUMNS = 2
 _ABSENT = f"is not in {SCHEMA}, so nothing would be encrypted"
 _NO_COLUMN = re.compile(r"CURRENTDATE|P[0-9]+D|\{\{[^{}]+\}\}|", re.IGNORECASE)
@@ -76,7 +76,7 @@ def conversion_spec(values: Properties, converters: tuple[ClassRef, ...]) -> Con
 
 def check_contract(values: Properties, state: StateSpec, findings: Findings) -> None:
     """Check that a contract has a schema to compare rows with, and a way to put rows aside."""
-    if not findings.is_sound(CONTRACT, _COMMIT, SCHEMA):
+    if not findings.is_sound(CONTRACT, COMMIT, SCHEMA):
         return
     schema = values.section(SchemaSection)
     mode = schema.contract
@@ -109,7 +109,7 @@ def check_conversion(
             f"has {behind} after {_VALIDATION}, which gives no rows",
             f"Put {_VALIDATION} last.",
         )
-    grouping = [name for name in names if name in _WITH_TARGET]
+    grouping = [name for name in names if name in WITH_TARGET]
     if len(grouping) > 1:
         findings.problem(
             CONVERTERS,
@@ -127,7 +127,7 @@ def check_conversion(
     for name in dict.fromkeys(names):
         # Only the first converter gets the rows that the job's properties describe.
         given = _given(values, findings) if names.index(name) == 0 else None
-        if name in _WITH_TARGET:
+        if name in WITH_TARGET:
             _check_grouping(name, given, values, findings)
         elif name == _VALIDATION:
             _check_validation(given, values, findings)

@@ -10,9 +10,10 @@ from dil.config.findings import Findings
 from dil.config.property import properties_of
 from dil.config.requests import all_parameters
 from dil.model.properties import Properties
-from dil.model.section import ONE_OF, Scope, Section, ValueType, prop
+from dil.model.section import ONE_OF, Section, ValueType, prop
 from dil.model.suggestions import quote
-from dil.sections.conversion import DerivedSection
+from dil.sections.conversion import DERIVED, DerivedSection
+from dil.sections.parameters import KEY as PARAMETERS
 
 _LINT = "ms.lint.patterns"
 
@@ -27,7 +28,6 @@ class LintSection(Section):
         "day of the year), `%Y-%m-%d`, `hh` without `a`, `mm` for a month, `xxxx` without `ww`. "
         "off accepts them.",
         default="on",
-        scope=Scope.JOB,
         identity=False,
     )
 
@@ -57,7 +57,7 @@ def _patterns(values: Properties) -> Iterator[tuple[str, str, str]]:
                 yield from ((entry.name, "has", each) for each in written if each != "iso")
     for parameter in all_parameters(values):
         if parameter.format == "datetime" and parameter.pattern:
-            yield "ms.parameters", f'parameter "{parameter.name}" has', parameter.pattern
+            yield PARAMETERS, f'parameter "{parameter.name}" has', parameter.pattern
     for field in values.section(DerivedSection).fields:
         if field.formula.type == "epoc" and field.formula.format.lower() != "iso":
-            yield "ms.derived.fields", f'field "{field.name}" has', field.formula.format
+            yield DERIVED, f'field "{field.name}" has', field.formula.format

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dil.config.findings import Findings
-from dil.config.property import properties_of
+from dil.config.property import names_of
 from dil.model.dedupe import COLUMN, KEYS, WITHIN, DedupeSpec
 from dil.model.job import PublishingSpec, PublishMode, QueryMode
 from dil.model.properties import Properties
@@ -19,9 +19,8 @@ def dedupe_spec(
 ) -> DedupeSpec | None:
     """Return the rule for repeats, None if all rows are published; problems become findings."""
     section = values.section(DedupeSection)
-    given = {entry.name for entry in properties_of(DedupeSection)} & values.explicit
     if not section.keys:
-        for name in sorted(given):
+        for name in sorted(names_of(DedupeSection) & values.explicit):
             findings.problem(name, f"has no effect without {KEYS}", f"Set {KEYS} as well.")
         return None
     if mode is QueryMode.WINDOWED:

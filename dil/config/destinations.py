@@ -1,37 +1,25 @@
-"""``ms.destination.class``: a class of the job's own that publishes rows."""
+"""Checks of ``ms.destination.class``, a class of the job's own that publishes rows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dil.config.findings import Findings
+from dil.config.merging import MISSING
+from dil.config.places import DESTINATION
 from dil.config.property import properties_of
+from dil.config.publishing import MODE
+from dil.config.tables import FORMAT
+from dil.config.warehouse import URL
 from dil.model.destination import TableFormat
 from dil.model.job import ClassRef, DestinationSpec, Plugins, PublishingSpec
 from dil.model.properties import Properties
-from dil.model.section import ClassName, Scope, Section, prop
 from dil.model.suggestions import quote
 from dil.sections.extraction import ExtractionSection
 from dil.spi.destination import Destination
 from dil.spi.registry import is_built_in, load
 
-DESTINATION = "ms.destination.class"
-MODE, MISSING = "ms.publish.mode", "ms.merge.delete.missing"
 _DATABASES = ("warehouse", "postgresql", "mysql", "mariadb", "duckdb", "sqlite")
-
-
-@dataclass(frozen=True, slots=True)
-class DestinationSection(Section):
-    """A destination of the job's own."""
-
-    name: ClassName = prop(
-        "ms.destination.class",
-        "Class that publishes the rows, in place of files, tables and warehouses: the name that an"
-        " installed package offers, or the Python path of a class of the job's own.",
-        default="",
-        example="sqlite_destination.SqliteDestination",
-        scope=Scope.JOB,
-    )
 
 
 def refuse_word_of_table(text: str, findings: Findings) -> bool:
@@ -55,16 +43,9 @@ def with_destination(
 ) -> PublishingSpec:
     """Return the publishing part, with the job's own destination class if the job names one."""
     ref = plugins.destination
-    if ref is None:
+    if ref is None or values.section(ExtractionSection).is_file_dump:
         return publishing
     kind: type[Destination] = load(ref)
-    if values.section(ExtractionSection).is_file_dump:
-        findings.problem(
-            DESTINATION,
-            "is set, and this job dumps files as they are",
-            "Leave it out, or read the files with another ms.extractor.class.",
-        )
-        return publishing
     _refuse_second_place(publishing, findings)
     _check_modes(kind, publishing, values, findings)
     secrets = tuple(_secrets_of(kind) - _secrets_of(*map(load, _others(plugins))))
@@ -74,8 +55,8 @@ def with_destination(
 
 def _refuse_second_place(publishing: PublishingSpec, findings: Findings) -> None:
     others = {
-        "ms.warehouse.url": publishing.warehouse is not None,
-        "ms.table.format": publishing.table.format is not TableFormat.FILES,
+        URL: publishing.warehouse is not None,
+        FORMAT: publishing.table.format is not TableFormat.FILES,
     }
     for key, is_set in others.items():
         if is_set:

@@ -15,7 +15,7 @@ from dil.config.findings import Findings
 from dil.config.read_context import path_of
 from dil.model.egress import AuditSpec, EgressSpec
 from dil.model.properties import Properties
-from dil.model.section import ONE_OF, Bool, Int, Long, PathText, Scope, Section, Support, Text, prop
+from dil.model.section import ONE_OF, Bool, Int, Long, PathText, Section, Text, no_effect, prop
 from dil.sections.http import IDEMPOTENCY_HEADER, METHOD, SendingSection
 from dil.sections.secondary import KEY as SECONDARY
 from dil.sections.secondary import SecondarySection
@@ -23,9 +23,9 @@ from dil.sections.secondary import SecondarySection
 _FAILED = "ms.egress.failed.rows"
 _ROWS = "ms.egress.batch.rows"
 _FIELD = "ms.egress.batch.field"
-_RESUME = "ms.egress.resume"
 _TOPIC = "ms.kafka.audit.topic.name"
-COMMIT = "ms.state.cursor.commit"
+_AUDIT_DIR = "ms.audit.dir"
+COMMIT, RESUME = "ms.state.cursor.commit", "ms.egress.resume"
 _ONCE = frozenset({"POST", "PATCH"})
 
 
@@ -45,7 +45,6 @@ class ProgressSection(Section):
         "With `ms.state.cursor.commit=page`: seconds of work between two saves of progress inside "
         "a work unit; 0 saves after every page.",
         default=1,
-        scope=Scope.TASK,
         identity=False,
     )
 
@@ -55,40 +54,35 @@ class EgressSection(Section):
     """The settings by which rows are sent and requests are recorded."""
 
     failed_rows: Annotated[Literal["fail", "keep"], ONE_OF] = prop(
-        "ms.egress.failed.rows",
+        _FAILED,
         "What happens to a payload row that the receiver refuses for good, by a status that is "
         "neither success nor warning and is not about credentials, quota or a temporary failure. "
         "fail: the work unit fails. keep: the row and the response are kept in the dataset's "
         "folder `_failed`, and the next row is sent.",
         default="fail",
-        scope=Scope.TASK,
     )
     max_failed_rows: Annotated[Long, Ge(-1)] = prop(
         "ms.egress.failed.max.rows",
         "Most refused rows that a work unit keeps before it fails; -1 is no limit.",
         default=-1,
-        scope=Scope.TASK,
     )
     batch_rows: Annotated[Int, Ge(1)] = prop(
-        "ms.egress.batch.rows",
+        _ROWS,
         "Number of payload rows in one request, in the array `ms.egress.batch.field` of its body.",
         default=1,
-        scope=Scope.TASK,
     )
     batch_field: Text = prop(
-        "ms.egress.batch.field",
+        _FIELD,
         "The member of the body that holds the rows of a batch. With it even a single row is "
         "sent as an array.",
         default="",
-        scope=Scope.TASK,
     )
     resumes: Bool = prop(
-        "ms.egress.resume",
+        RESUME,
         "Whether a later attempt continues after the last row that the receiver has "
         "acknowledged, in place of sending the work unit from its first row. Progress is kept"
         " after every row, as with `ms.state.cursor.commit` page.",
         default=False,
-        scope=Scope.TASK,
         identity=False,
     )
     sends_again: Bool = prop(
@@ -96,7 +90,6 @@ class EgressSection(Section):
         "For one run, with -D: send the rows of work units although an earlier attempt may "
         "have sent them.",
         default=False,
-        scope=Scope.TASK,
         identity=False,
     )
     audits: Bool = prop(
@@ -104,54 +97,35 @@ class EgressSection(Section):
         "Records every request before it is sent, and its outcome, in files of JSON lines. Secrets "
         "are masked.",
         default=False,
-        scope=Scope.TASK,
         identity=False,
     )
     audit_dir: PathText = prop(
-        "ms.audit.dir",
+        _AUDIT_DIR,
         "Folder of the audit, on a local path. Unset: `_audit` in the dataset's folder.",
         default="",
-        scope=Scope.TASK,
         identity=False,
     )
     is_audit_required: Bool = prop(
         "ms.audit.required",
         "Whether a request that cannot be recorded fails the work unit and is not sent.",
         default=True,
-        scope=Scope.TASK,
         identity=False,
     )
-    audit_topic: Text = prop(
-        "ms.kafka.audit.topic.name",
+    audit_topic: Text = no_effect(
+        _TOPIC,
         "Topic of the audit in DIL's documents. The audit goes to files, see `ms.audit.dir`.",
-        default="",
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
-    kafka_brokers: Text = prop(
+    kafka_brokers: Text = no_effect(
         "ms.kafka.brokers",
         "Brokers of the audit producer. The audit goes to files, see `ms.audit.dir`.",
-        default="",
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
-    kafka_client_id: Text = prop(
+    kafka_client_id: Text = no_effect(
         "ms.kafka.clientId",
         "Client id of the audit producer. The audit goes to files, see `ms.audit.dir`.",
-        default="",
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
-    kafka_schema_registry_url: Text = prop(
+    kafka_schema_registry_url: Text = no_effect(
         "ms.kafka.schema.registry.url",
         "Schema registry of the audit producer. The audit goes to files, see `ms.audit.dir`.",
-        default="",
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
 
 
@@ -163,7 +137,7 @@ def resumes(values: Properties) -> bool:
 def progress_key(values: Properties) -> str:
     """Return the property that keeps progress inside work units; empty if none does."""
     if resumes(values):
-        return _RESUME
+        return RESUME
     return COMMIT if values.section(ProgressSection).commit == "page" else ""
 
 
@@ -185,7 +159,7 @@ def audit_section(values: Properties, folder: Path, findings: Findings) -> Audit
     egress = values.section(EgressSection)
     return AuditSpec(
         enabled=egress.audits,
-        directory=path_of(egress.audit_dir, "ms.audit.dir", folder, findings),
+        directory=path_of(egress.audit_dir, _AUDIT_DIR, folder, findings),
         is_required=egress.is_audit_required,
     )
 
@@ -210,7 +184,7 @@ def _check_rows(values: Properties, egress: EgressSection, findings: Findings) -
     """Add findings for properties without effect, because there are no rows to send."""
     asked = {
         _FAILED: egress.failed_rows == "keep",
-        _RESUME: egress.resumes,
+        RESUME: egress.resumes,
         _ROWS: egress.batch_rows > 1,
         _FIELD: bool(egress.batch_field),
     }

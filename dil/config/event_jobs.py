@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from dil.config.egress import COMMIT
 from dil.config.event_time import (
     AFTER_CLOSE,
     COLUMN,
@@ -13,35 +14,18 @@ from dil.config.event_time import (
     event_time_section,
 )
 from dil.config.findings import Findings
-from dil.config.property import properties_of
+from dil.config.parts import JobParts
+from dil.config.property import names_of
 from dil.config.requests import sends_low_watermark
 from dil.model.event_time import EventTimeSpec, Strategy
-from dil.model.job import ClassRef, PlanningSpec, StateSpec
 from dil.model.properties import Properties
 
-_COMMIT = "ms.state.cursor.commit"
 
-
-@dataclass(frozen=True, slots=True)
-class EventParts:
-    """The settings that these checks compare; ``is_dump`` says that files are published as is.
-
-    ``has_folder`` says that the dataset has a folder below ``data.publisher.final.dir``.
-    """
-
-    planning: PlanningSpec
-    state: StateSpec
-    converters: tuple[ClassRef, ...]
-    is_dump: bool
-    commits_pages: bool
-    has_folder: bool
-
-
-def job_events(parts: EventParts, values: Properties, findings: Findings) -> EventTimeSpec | None:
+def job_events(parts: JobParts, values: Properties, findings: Findings) -> EventTimeSpec | None:
     """Return the event-time part of a job, None if it has no event column."""
     spec = event_time_section(values, findings)
     if not spec.column:
-        _check_without_column(spec, values, findings)
+        _check_without_column(spec, findings)
         return None
     if spec.strategy is Strategy.NONE:
         findings.notice(
@@ -54,7 +38,7 @@ def job_events(parts: EventParts, values: Properties, findings: Findings) -> Eve
     return replace(spec, reads_on=sends_low_watermark(values, parts.planning))
 
 
-def _check_without_column(spec: EventTimeSpec, values: Properties, findings: Findings) -> None:
+def _check_without_column(spec: EventTimeSpec, findings: Findings) -> None:
     if spec.strategy is not Strategy.NONE:
         findings.problem(
             STRATEGY,
@@ -62,24 +46,20 @@ def _check_without_column(spec: EventTimeSpec, values: Properties, findings: Fin
             f"Set {COLUMN}, or leave {STRATEGY} out.",
         )
         return
-    names = (each.name for each in properties_of(EventTimeSection))
-    for name in sorted(values.explicit.intersection(names) - {STRATEGY, AFTER_CLOSE}):
-        findings.notice(name, f"has no effect without {COLUMN}", f"Leave it out, or set {COLUMN}.")
+    names = names_of(EventTimeSection) - {STRATEGY, AFTER_CLOSE}
+    findings.unused(names, f"has no effect without {COLUMN}", f"Leave it out, or set {COLUMN}.")
 
 
-def _check_job(parts: EventParts, spec: EventTimeSpec, findings: Findings) -> None:
-    if parts.is_dump:
-        what = "needs rows, and the job publishes files as they are"
-        findings.problem(COLUMN, what, "Leave it out, or read the rows of the files.")
-    if any(ref.qualname == "InFlowValidation" for ref in parts.converters[-1:]):
+def _check_job(parts: JobParts, spec: EventTimeSpec, findings: Findings) -> None:
+    if parts.only_validates:
         what = "needs rows, and the job validates them and writes none"
         findings.problem(COLUMN, what, "Leave it out, or set it in the job that writes the rows.")
     if parts.commits_pages:
         findings.problem(
-            _COMMIT,
+            COMMIT,
             f"is page, and {COLUMN} is set: an attempt that resumes does not see the event times of"
             " earlier pages",
-            f"Leave {_COMMIT} out, and make work units smaller with ms.work.unit.partition.",
+            f"Leave {COMMIT} out, and make work units smaller with ms.work.unit.partition.",
         )
     if spec.strategy is not Strategy.NONE and not parts.state.enabled:
         findings.problem(
@@ -90,7 +70,7 @@ def _check_job(parts: EventParts, spec: EventTimeSpec, findings: Findings) -> No
         )
 
 
-def _check_late_rows(parts: EventParts, spec: EventTimeSpec, findings: Findings) -> None:
+def _check_late_rows(parts: JobParts, spec: EventTimeSpec, findings: Findings) -> None:
     if spec.late_action == "side_table" and not parts.has_folder:
         findings.problem(
             LATE_ACTION,

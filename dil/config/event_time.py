@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from itertools import pairwise
 from typing import Annotated, Literal, TypeAlias
@@ -12,22 +11,12 @@ from typing import Annotated, Literal, TypeAlias
 from annotated_types import Ge, Le
 
 from dil.config.findings import Findings
-from dil.config.values import ValueProblem, duration_ms
+from dil.config.values import ValueProblem, duration_ms, share
 from dil.model.event_time import DAY_MS, MAX_BOUND_MS, AdaptiveBound, EventTimeSpec, Strategy
 from dil.model.json import JsonValue, as_text
 from dil.model.members import MemberError, ReadBy, Setting, Whole, member
 from dil.model.properties import Properties
-from dil.model.section import (
-    ONE_OF,
-    Duration,
-    Int,
-    Scope,
-    Section,
-    Text,
-    ValueType,
-    Written,
-    prop,
-)
+from dil.model.section import ONE_OF, Duration, Int, Section, Text, ValueType, Written, prop
 from dil.sections.reading import Finding, ReadContext, ShapeError, as_object, build
 
 COLUMN = "ms.event.column"
@@ -57,14 +46,10 @@ def _length(value: object) -> int:
 
 
 def _quantile(value: object) -> Fraction:
-    fix = "Write a number above 0 and at most 1, such as 0.95."
     try:
-        quantile = Decimal(as_text(value))  # type: ignore[arg-type] # JSON
-    except InvalidOperation as error:
-        raise MemberError("is no number", fix) from error
-    if not quantile.is_finite() or not 0 < quantile <= 1:
-        raise MemberError("is out of bounds", fix)
-    return Fraction(quantile)
+        return share(as_text(value), "0.95")  # type: ignore[arg-type] # JSON
+    except ValueProblem as problem:
+        raise MemberError(problem.what, problem.fix) from problem
 
 
 def _margin(value: object) -> tuple[int, int]:
@@ -113,8 +98,7 @@ _MEMBERS = tuple(
 )
 
 
-def _adaptive(value: JsonValue, around: ReadContext) -> AdaptiveBound:
-    del around
+def _adaptive(value: JsonValue, _around: ReadContext) -> AdaptiveBound:
     asked = build(Adaptive, as_object(value))
     found: list[Finding] = []
     if asked.max > MAX_BOUND_MS:
@@ -128,9 +112,8 @@ def _adaptive(value: JsonValue, around: ReadContext) -> AdaptiveBound:
     return AdaptiveBound(asked.window, asked.quantile, asked.min, asked.max, asked.margins)
 
 
-def _delay(value: JsonValue | int, around: ReadContext) -> Delay:
+def _delay(value: JsonValue | int, _around: ReadContext) -> Delay:
     """Return one delay in ms, or one for each stream (partition)."""
-    del around
     if isinstance(value, int):
         return value
     found: list[Finding] = []
@@ -152,82 +135,71 @@ class EventTimeSection(Section):
     """The event time of rows, its watermark, and late rows."""
 
     column: Text = prop(
-        "ms.event.column",
+        COLUMN,
         "Column of the time at which the event of a row happened: a timestamp, a date or epoch "
         "milliseconds; or a JSONPath of it.",
         default="",
-        scope=Scope.JOB,
     )
     strategy: Annotated[Strategy, ONE_OF] = prop(
-        "ms.event.watermark",
+        STRATEGY,
         "How the event-time watermark follows the rows. `fixed_delay` is the largest time less "
         "`ms.event.delay`, as in Spark; `bounded` is the same for each partition, as in Flink; "
         "`adaptive` measures how late rows come; `source_180ms` assumes 180 ms; `system_time` is "
         "the time of the commit less the delay; `manual` is set by an operator.",
         default=Strategy.NONE,
-        scope=Scope.JOB,
     )
     delay: Annotated[Delay | None, Written(ValueType.DURATION_OR_OBJECT, read=_delay)] = prop(
-        "ms.event.delay",
+        DELAY,
         "How far behind the largest time the watermark stays: an ISO duration such as `PT10M`, or "
         "an object with one for each partition. The named partitions are known from the start: "
         "under the policy `min` a named partition without rows holds the watermark back.",
         default=None,
         example='{"north": "PT10S", "south": "PT5M"}',
-        scope=Scope.JOB,
     )
     stream_column: Text = prop(
-        "ms.event.partition.column",
+        PARTITION_COLUMN,
         "Column that names the partition of a row, such as a device: each partition has its own "
         "watermark, and the least of these counts. Unset: all rows are in one partition.",
         default="",
-        scope=Scope.JOB,
     )
     idle_ms: Duration | None = prop(
-        "ms.event.idle.timeout",
+        IDLE,
         "How long the watermark waits for a partition without rows. Unset: one "
         "planned run without rows.",
         default=None,
-        scope=Scope.JOB,
     )
     policy: Annotated[Literal["min", "max"], ONE_OF] = prop(
-        "ms.event.multi.policy",
+        POLICY,
         "Which of the partitions' watermarks counts under `fixed_delay`.",
         default="min",
-        scope=Scope.JOB,
     )
     order: Annotated[Literal["batch", "arrival"], ONE_OF] = prop(
         "ms.event.order",
         "Whether the rows of a batch are in the order of their arrival, so that `adaptive` may "
         "measure by it.",
         default="batch",
-        scope=Scope.JOB,
     )
     warmup: Annotated[Literal["hold", "ignore"], ONE_OF] = prop(
         "ms.event.warmup",
         "Whether a partition that has had too few rows to be measured holds the watermark back.",
         default="hold",
-        scope=Scope.JOB,
     )
     most_streams: Annotated[Int, Ge(1), Le(1_000_000)] = prop(
         "ms.event.partitions.max",
         "Most partitions; more are refused, because the state keeps each of them.",
         default=1000,
-        scope=Scope.JOB,
     )
     nulls: Annotated[Literal["keep", "reject", "ingest_time"], ONE_OF] = prop(
         "ms.event.null",
         "What happens to a row without event time: `keep` keeps it, and it is never late; `reject` "
         "refuses it; `ingest_time` gives it the time of the commit.",
         default="keep",
-        scope=Scope.JOB,
     )
     max_future_ms: Duration = prop(
         "ms.event.max.future",
         "How far ahead of now an event time may be; later rows are refused and move no watermark.",
         default=DAY_MS,
         shown="P1D",
-        scope=Scope.JOB,
     )
     adaptive: Annotated[
         AdaptiveBound, Written(ValueType.JSON_OBJECT, read=_adaptive, members=_MEMBERS)
@@ -239,36 +211,31 @@ class EventTimeSection(Section):
         shown='{"window":5000,"quantile":0.95,"min":50,"max":604800000,'
         '"margins":[[250,604800000],[500,30000],[750,10000],[1000,1000]]}',
         example='{"window": 5000, "quantile": 0.95, "min": 50, "max": "P7D"}',
-        scope=Scope.JOB,
     )
     late_action: Annotated[Literal["flag", "side_table", "drop", "fail"], ONE_OF] | None = prop(
-        "ms.late.action",
+        LATE_ACTION,
         "What happens to late rows: `flag` marks them in the columns `_late` and `_lateness_ms`, "
         "`side_table` publishes them beside the dataset, `drop` leaves them out, `fail` fails "
         "their work unit. Unset: late rows are published like all other rows, and only counted.",
         default=None,
-        scope=Scope.JOB,
     )
     boundary: Annotated[Literal["exclusive", "inclusive"], ONE_OF] = prop(
         "ms.late.boundary",
         "Whether a row at the watermark itself is late; `inclusive` is as in Spark.",
         default="exclusive",
-        scope=Scope.JOB,
     )
     lag: Annotated[Int, Ge(0), Le(1)] = prop(
         "ms.late.lag",
         "Age of the watermark that decides which rows are late, in batches before the last one; 1 "
         "is as in Spark.",
         default=0,
-        scope=Scope.JOB,
     )
     after_close: Annotated[Literal["side_table", "reopen", "reject"], ONE_OF] = prop(
-        "ms.late.after.close",
+        AFTER_CLOSE,
         "What happens to rows for a closed timelabel: `side_table` publishes them beside "
         "the dataset, `reopen` publishes them in the dataset and closes the label again, `reject` "
         "leaves them out.",
         default="side_table",
-        scope=Scope.JOB,
     )
 
 

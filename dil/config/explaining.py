@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 
 from dil.config.canonical import DEPRECATED, MISSPELLED
-from dil.config.destinations import DESTINATION
 from dil.config.identity import CLASS
 from dil.config.json_forms import JsonMember, form_of
+from dil.config.places import DESTINATION
 from dil.config.preprocessing import NAMES as PREPROCESSORS
 from dil.config.property import Group, Property
-from dil.config.table import ALIASES, GROUPS, TABLE, lookup
+from dil.config.table import ALIASES, GROUPS, TABLE, group_of, lookup
 from dil.config.writers import WRITER
 from dil.errors import ConfigError
 from dil.model.json import JsonObject, JsonValue
@@ -244,11 +244,6 @@ def _near(name: str) -> str:
         others = f", and {more} more" if more > 0 else ""
         return f"These names contain it: {shown}{others}."
     return "dil explain without a name lists all groups."
-
-
-def group_of(name: str) -> Group:
-    """Return the group that holds a property of the table."""
-    return next(group for group in GROUPS if TABLE[name] in group.properties)
 
 
 def old_names(name: str) -> tuple[str, ...]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dil.errors import ConfigError, Origin, Problem
+from dil.sections.source import URI
 
 UNKNOWN = "is no known property"
-_ADDRESS = "ms.source.uri"
-_RESOLVERS = "ms.secret.resolvers"
+RESOLVERS = "ms.secret.resolvers"
 _NAME = re.compile(r"\w+(?:\.\w+)+")
 _TAKEN_OUT = (
     "Take it out of the address. Send it by a parameter, such as "
@@ -46,6 +46,12 @@ class Findings:
         """Add a notice about one property."""
         self.notices.append(Problem(origin or self.origins.get(key), key, what, fix))
 
+    def unused(self, names: Iterable[str], what: str, fix: str) -> None:
+        """Add a notice about each of these properties that is set."""
+        for name in sorted(names):
+            if name in self.origins:
+                self.notice(name, what, fix)
+
     def information(self, what: str, origin: Origin) -> None:
         """Add a notice that asks for nothing."""
         found = Problem(origin, "", what)
@@ -63,12 +69,12 @@ class Findings:
             return
         first, *others = self.plain_secrets
         also = f"; so {'does' if len(others) == 1 else 'do'} {', '.join(others)}" if others else ""
-        taken = next((key for key in self.plain_secrets if key != _ADDRESS), "")
+        taken = next((key for key in self.plain_secrets if key != URI), "")
         fixes = [
             f"Write env:NAME, file:PATH, or the ENC(...) that `dil secrets encrypt --key FILE --for"
             f" {taken}` makes."
         ] * bool(taken)
-        if _ADDRESS in self.plain_secrets:
+        if URI in self.plain_secrets:
             fixes.append(_TAKEN_OUT)
         what = f"holds a secret in plain text{also}"
         found = Problem(self.plain_secrets[first], first, what, " ".join(fixes))
@@ -99,7 +105,7 @@ class Findings:
                 also has the notices.
         """
         if self.problems:
-            if self.is_sound(_RESOLVERS):  # else a text may be a reference of a wrong resolver
+            if self.is_sound(RESOLVERS):  # else a text may be a reference of a wrong resolver
                 self.note_plain_secrets()
             raise ConfigError(dict.fromkeys(self.problems), self._own_notices(), self.infos)
 

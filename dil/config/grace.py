@@ -3,44 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
 
 from dil.config.findings import Findings
-from dil.config.watermarks import Composite
+from dil.config.values import share
+from dil.config.watermarks import GRACE, Composite
 from dil.model.grace import DAY_MS, HOUR_MS, GraceMode, GraceSpec
 from dil.model.properties import Properties
-from dil.model.section import (
-    ONE_OF,
-    Duration,
-    Int,
-    Scope,
-    Section,
-    ValueType,
-    Written,
-    prop,
-)
-from dil.sections.reading import ReadContext, ShapeError
+from dil.model.section import ONE_OF, Duration, Int, Section, ValueType, Written, prop
+from dil.sections.reading import ReadContext
 
 MODE, QUANTILE = "ms.grace.mode", "ms.grace.quantile"
 LEAST, MOST = "ms.grace.min", "ms.grace.max"
-_FIXED = ("ms.grace.period", "ms.grace.period.days")
+_FIXED = (GRACE, f"{GRACE}.days")
 _DEFAULT = GraceSpec()
 
 
-def _quantile(value: str, around: ReadContext) -> Fraction:
-    del around
-    fix = "Write a number above 0 and at most 1, such as 0.999."
-    try:
-        quantile = Decimal(value.strip())
-    except InvalidOperation as error:
-        raise ShapeError(("is no number", fix)) from error
-    if not quantile.is_finite() or not 0 < quantile <= 1:
-        raise ShapeError(("is out of bounds", fix))
-    return Fraction(quantile)
+def _quantile(value: str, _around: ReadContext) -> Fraction:
+    return share(value, "0.999")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +37,6 @@ class GraceSection(Section):
         "`ms.grace.period(.days)` until 10,000 rows and 7 commits are measured; `max` takes "
         "`ms.grace.max`.",
         default=_DEFAULT.mode,
-        scope=Scope.JOB,
     )
     quantile: Annotated[Fraction, Written(ValueType.STRING, read=_quantile)] = prop(
         QUANTILE,
@@ -62,35 +44,30 @@ class GraceSection(Section):
         default=_DEFAULT.quantile,
         shown="0.999",
         example="0.9995",
-        scope=Scope.JOB,
     )
     low_ms: Duration = prop(
         LEAST,
         "The shortest grace period of `auto`, an ISO duration.",
         default=_DEFAULT.low_ms,
         shown="PT0S",
-        scope=Scope.JOB,
     )
     high_ms: Duration = prop(
         MOST,
         "The longest grace period of `auto`; its probes, and `max`, use it as their grace period.",
         default=_DEFAULT.high_ms,
         shown="P31D",
-        scope=Scope.JOB,
     )
     unit: Annotated[Literal["hour", "day"], ONE_OF] | None = prop(
         "ms.grace.unit",
         "The unit to which a grace period of `auto` is rounded up. Unset: `hour` if partitions are "
         "hourly, else `day`.",
         default=None,
-        scope=Scope.JOB,
     )
     probe_every: Annotated[Int, Ge(0), Le(10_000)] = prop(
         "ms.grace.probe.every",
         "Under `auto` one run in this many is a probe, which reads `ms.grace.max` back: only "
         "probes find rows that come later than the grace period of other runs. 0 means no probes.",
         default=_DEFAULT.probe_every,
-        scope=Scope.JOB,
     )
 
 
@@ -102,9 +79,7 @@ def grace_section(partition: str | Composite, values: Properties, findings: Find
     words = (partition,) if isinstance(partition, str) else [word for word, _, _ in partition]
     unit = section.unit or ("hour" if "hourly" in words else "day")
     if section.mode is GraceMode.MAX:
-        for name in _FIXED:
-            if name in values.explicit:
-                findings.notice(name, f"has no effect with {MODE}=max", f"Set {MOST}.")
+        findings.unused(_FIXED, f"has no effect with {MODE}=max", f"Set {MOST}.")
     return GraceSpec(
         section.mode,
         section.quantile,

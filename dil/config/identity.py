@@ -14,17 +14,18 @@ from dil.model.section import (
     ClassName,
     Int,
     PathText,
-    Scope,
     Section,
-    Support,
     Text,
     Texts,
     Zone,
+    internal,
+    no_effect,
     prop,
 )
 
 CLASS, NAMESPACE, TABLE = "source.class", "extract.namespace", "extract.table.name"
 KEYS, DELTAS = "extract.primary.key.fields", "extract.delta.fields"
+NAME, TEMPLATE, PLUGIN_PATH = "job.name", "job.template", "ms.plugin.path"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class JobSection(Section):
     """The name of a job, its connector, and properties of the launcher."""
 
     source_class: ClassName = prop(
-        "source.class",
+        CLASS,
         "The connector: a short name such as `http`, a Java name of DIL's, or "
         "`package.module:Class`.",
         default="",
@@ -40,80 +41,44 @@ class JobSection(Section):
         required=True,
     )
     name: Text = prop(
-        "job.name",
+        NAME,
         "Name of the job, and the key of all its state: a renamed job starts "
         "from scratch. Letters, digits, dot, dash, underscore, and single blanks between them.",
         default="",
         example="orders",
         required=True,
-        scope=Scope.JOB,
         identity=False,
     )
-    group: Text = prop(
-        "job.group",
-        "Label for people.",
-        default="",
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
-    )
-    description: Text = prop(
-        "job.description",
-        "Free text for people.",
-        default="",
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
-    )
-    folder: Text = prop(
-        "job.dir",
-        "A folder to be used as `${job.dir}` in other properties.",
-        default="",
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
-    )
-    schedule: Text = prop(
+    group: Text = no_effect("job.group", "Label for people.")
+    description: Text = no_effect("job.description", "Free text for people.")
+    folder: Text = no_effect("job.dir", "A folder to be used as `${job.dir}` in other properties.")
+    schedule: Text = no_effect(
         "job.schedule",
         "Cron text of Gobblin's scheduler; start the job from cron or a workflow tool.",
-        default="",
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
-    runs_once: Bool = prop(
-        "job.runonce",
-        "Belongs to Gobblin's scheduler; here each run happens once.",
-        default=False,
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
+    runs_once: Bool = no_effect(
+        "job.runonce", "Belongs to Gobblin's scheduler; here each run happens once.", default=False
     )
     is_disabled: Bool = prop(
         "job.disabled",
         "If true, a run does nothing and ends with success.",
         default=False,
-        scope=Scope.JOB,
         identity=False,
     )
-    locks: Bool = prop(
+    locks: Bool = no_effect(
         "job.lock.enabled",
         "Gobblin's switch. One run of the job is active at a time, always: the lease cannot be "
         "switched off.",
         default=True,
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
     lease_s: Annotated[Int, Ge(1)] = prop(
         "ms.lease.seconds",
         "How long a run on another host keeps the job's lease after its last sign of life.",
         default=60,
-        scope=Scope.JOB,
         identity=False,
     )
     template: PathText = prop(
-        "job.template",
+        TEMPLATE,
         "File of properties that apply unless the job, or a file that it inherits or includes, "
         "sets them. A relative path, or the path after `resource:///`, is looked for in the folder "
         "of the job file, then in the folders of `ms.plugin.path`. A template may inherit another "
@@ -121,11 +86,10 @@ class JobSection(Section):
         "`gobblin.template.required_attributes`.",
         default="",
         example="resource:///templates/orders.template",
-        scope=Scope.JOB,
         identity=False,
     )
     plugin_path: Texts = prop(
-        "ms.plugin.path",
+        PLUGIN_PATH,
         "Folders, comma separated, in which classes of your own are looked for after the "
         "installed packages and the job file's folder.",
         default=(),
@@ -138,14 +102,14 @@ class DatasetSection(Section):
     """The name of a dataset, its load type, and the columns that distinguish its rows."""
 
     namespace: Text = prop(
-        "extract.namespace",
+        NAMESPACE,
         "Name space of the Avro record, separated by dots; with slashes in place of the dots, also "
         "a part of the output folder.",
         default="",
         example="com.acme.crm",
     )
     table: Text = prop(
-        "extract.table.name",
+        TABLE,
         "Name of the dataset, of its folder and of the Avro record.",
         default="",
         example="orders",
@@ -167,32 +131,22 @@ class DatasetSection(Section):
         default=False,
     )
     primary_keys: Texts = prop(
-        "extract.primary.key.fields",
+        KEYS,
         "Columns that identify a row. If there are neither rows nor a schema, they become columns "
         "of text.",
         default=(),
         example="id",
-        scope=Scope.TASK,
     )
     delta_fields: Texts = prop(
-        "extract.delta.fields",
+        DELTAS,
         "Columns that order the versions of a row. If there are neither rows nor a schema, they "
         "become timestamps.",
         default=(),
         example="updated_at",
-        scope=Scope.TASK,
     )
     extract_id_zone: Zone = prop(
         "extract.extractIdTimeZone",
         "Zone of the extract id (`yyyyMMddHHmmss`) in the default output folder.",
         default="UTC",
-        scope=Scope.JOB,
     )
-    urn: Text = prop(
-        "dataset.urn",
-        "The work unit's signature as stored.",
-        default="",
-        scope=Scope.TASK,
-        support=Support.INTERNAL,
-        identity=False,
-    )
+    urn: Text = internal("dataset.urn", "The work unit's signature as stored.", default="")

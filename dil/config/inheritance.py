@@ -137,6 +137,18 @@ class TrustedUsers:
         return ""
 
 
+def may_import(folder: Path, key: str, owners: TrustedUsers, findings: Findings) -> bool:
+    """Return whether classes may be imported from a folder; add a problem of ``key`` if not."""
+    doubt = owners.doubt(folder, in_project=True)
+    if doubt:
+        findings.problem(
+            key,
+            f"would import classes from {folder}, which {doubt}",
+            "Move the job and its classes to a folder that other users cannot write to.",
+        )
+    return not doubt
+
+
 def _found(path: Path) -> tuple[os.stat_result, ...]:
     """Return the stat results of a path and of a link's target; empty if the path is gone."""
     try:

@@ -17,7 +17,6 @@ from dil.config import (
     names,
     preprocessing,
     requests,
-    rereading,
     written_texts,
 )
 from dil.config.canonical import canonical
@@ -25,15 +24,17 @@ from dil.config.catalog import with_catalog
 from dil.config.closing import uses_side_table, with_closing
 from dil.config.destinations import with_destination
 from dil.config.digest import digest
+from dil.config.dumps import check_dump
 from dil.config.entry import Entry
-from dil.config.event_jobs import EventParts, job_events
+from dil.config.event_jobs import job_events
 from dil.config.event_time import EventTimeSection, event_time_section
 from dil.config.findings import Findings
 from dil.config.first_digest import first_digest
 from dil.config.grace import check_measured
-from dil.config.identity import JobSection
-from dil.config.inheritance import TrustedUsers
+from dil.config.identity import NAME, PLUGIN_PATH, JobSection
+from dil.config.inheritance import TrustedUsers, may_import
 from dil.config.interpolation import interpolate, references
+from dil.config.parts import JobParts
 from dil.config.planning import PLANNING_NAMES, planning_section
 from dil.config.plugins import (
     check_plugins,
@@ -42,27 +43,18 @@ from dil.config.plugins import (
     own_classes,
     read_plugin_properties,
 )
-from dil.config.property import properties_of
+from dil.config.property import names_of
 from dil.config.publishing import merges_anew, publishing_spec
-from dil.config.query import (
-    LoadInput,
-    QueryParts,
-    own_events,
-    query_spec,
-    refuse_source_properties,
-)
+from dil.config.query import own_events, query_spec, refuse_source_properties
+from dil.config.query_inputs import LoadInput, QueryParts
 from dil.config.read_context import JobFileLocation, JobReadContext
 from dil.config.reader import read_job, with_overrides
+from dil.config.rereading import check_rereading
 from dil.config.running import running_section
 from dil.config.schema_files import with_schema_files
-from dil.config.sections import (
-    evaluate,
-    read_section,
-    read_zone,
-    report_missing,
-)
+from dil.config.sections import evaluate, read_section, read_zone, report_missing
 from dil.config.state import state_section
-from dil.config.streaming import StreamParts, stream_spec
+from dil.config.streaming import stream_spec
 from dil.config.table import ALIASES, SECTIONS
 from dil.config.tables import check_rows_apart
 from dil.config.templates import with_templates
@@ -164,7 +156,7 @@ def peek_name(
 
     Never raises, so that the report of a failure can name the job.
     """
-    key, settings = "job.name", overrides or {}
+    settings = overrides or {}
     try:
         entries = read_job(str(path), Findings())
     except (ConfigError, OSError):
@@ -172,13 +164,13 @@ def peek_name(
     written = with_templates(
         with_overrides(entries, settings), str(path), settings, environ or {}, Findings()
     )
-    if key not in written:
+    if NAME not in written:
         return ""
     findings = Findings()
     found = interpolate(
-        written, environ=environ or {}, settings=settings, findings=findings, keys=[key]
+        written, environ=environ or {}, settings=settings, findings=findings, keys=[NAME]
     )
-    return "" if findings.problems else found[key].text.strip()
+    return "" if findings.problems else found[NAME].text.strip()
 
 
 def planning_spec(properties: Mapping[str, str]) -> tuple[PlanningSpec, tuple[Problem, ...]]:
@@ -201,7 +193,7 @@ def planning_spec(properties: Mapping[str, str]) -> tuple[PlanningSpec, tuple[Pr
     )
     entries = canonical(interpolated, findings, lenient=False)
     findings.origins = {key: entry.origin for key, entry in entries.items()}
-    plain = JobReadContext(SecretResolver({}, Path()), "UTC", lambda _what, _fix: None)
+    plain = JobReadContext(SecretResolver({}, Path()), "UTC")
     around = replace(plain, zone=read_zone(entries, plain, findings))
     sections = [read_section(each, entries, around, findings) for each in SECTIONS]
     spec = planning_section(_properties({}, entries, sections), findings)
@@ -216,7 +208,7 @@ def event_time_spec(properties: Mapping[str, str]) -> EventTimeSpec:
         ConfigError: ``ms.event.*`` or ``ms.late.*`` have problems; the error has all of them.
     """
     findings = Findings()
-    known = {each.name for each in properties_of(EventTimeSection)}
+    known = names_of(EventTimeSection)
     entries: dict[str, Entry] = {}
     for key, text in properties.items():
         if key in known and text.strip():
@@ -224,7 +216,7 @@ def event_time_spec(properties: Mapping[str, str]) -> EventTimeSpec:
         elif key not in known and key.startswith(("ms.event.", "ms.late.")):
             findings.problem(key, "is unknown", suggestion(key, known), Origin("properties"))
     findings.origins = {key: entry.origin for key, entry in entries.items()}
-    around = JobReadContext(SecretResolver({}, Path()), "UTC", lambda _what, _fix: None)
+    around = JobReadContext(SecretResolver({}, Path()), "UTC")
     section = read_section(EventTimeSection, entries, around, findings)
     spec = event_time_section(_properties({}, entries, [section]), findings)
     findings.raise_problems()
@@ -303,25 +295,14 @@ class _Builder(Struct):
         date_patterns.check_patterns(properties, findings)
         extraction.check_csv(properties, plugins.extractor, findings)
         preprocessing.check_preprocessors(plugins.preprocessors, properties, findings)
-        preprocessing.check_dump(properties, findings)
+        check_dump(properties, findings)
         check_writing(properties, publishing.final_dir, findings)
         check_rows_apart(properties, findings)
         conversion.check_contract(properties, state, findings)
         conversion.check_conversion(properties, plugins.converters, findings)
         column_checks.check_columns(properties, plugins, findings)
-        rereading.check_rereading(
-            rereading.Parts(planning, publishing, state, is_dump=bool(writing.file_name)),
-            properties,
-            findings,
-        )
-        parts = EventParts(
-            planning,
-            state,
-            plugins.converters,
-            is_dump=bool(writing.file_name),
-            commits_pages=running.page_commit_s is not None,
-            has_folder=bool(publishing.dataset_path.strip("/")),
-        )
+        parts = JobParts(planning, writing, publishing, state, running, plugins.converters)
+        check_rereading(parts, properties, findings)
         events = job_events(parts, properties, findings)
         events = own_events(events, properties, self.place.path, findings)
         check_measured(
@@ -350,16 +331,7 @@ class _Builder(Struct):
             findings,
         )
         stream = stream_spec(
-            StreamParts(
-                planning,
-                publishing,
-                state,
-                is_dump=bool(writing.file_name),
-                query=None if query is None else query.mode,
-            ),
-            properties,
-            folder,
-            findings,
+            parts, None if query is None else query.mode, properties, folder, findings
         )
         self._raise_problems()
         if plugins.connector is None or plugins.extractor is None:
@@ -408,23 +380,18 @@ class _Builder(Struct):
             try:
                 folder = local_path(text, self.place.folder)
             except PathError as error:
-                self.findings.problem("ms.plugin.path", str(error), "Use a local folder.")
+                self.findings.problem(PLUGIN_PATH, str(error), "Use a local folder.")
                 continue
             if not folder.is_dir():
                 self.findings.problem(
-                    "ms.plugin.path",
+                    PLUGIN_PATH,
                     f"names {folder}, which is no folder",
                     "A relative path starts at the folder of the job file.",
                 )
-            found.setdefault(folder, "ms.plugin.path")
+            found.setdefault(folder, PLUGIN_PATH)
         if not keys:
             return ()
         for folder, key in found.items():
-            if folder.is_dir() and (doubt := owners.doubt(folder, in_project=True)):
-                self.findings.problem(
-                    key,
-                    f"would import classes from {folder}, which {doubt}",
-                    "Move the job and its classes to a folder that other users cannot write to.",
-                )
+            if folder.is_dir() and not may_import(folder, key, owners, self.findings):
                 self._raise_problems()  # before anything is imported
         return tuple(map(str, found))

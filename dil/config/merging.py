@@ -9,15 +9,17 @@ from annotated_types import Ge, Le
 
 from dil.config.findings import Findings
 from dil.config.identity import DELTAS, KEYS, DatasetSection
-from dil.config.tables import TablesSection
+from dil.config.property import names_of
+from dil.config.tables import FIELDS, TablesSection
+from dil.config.warehouse import OPERATION
 from dil.model.destination import MAX_DELETED_PERCENT, MergeSpec, TableFormat
 from dil.model.job import PublishMode
 from dil.model.properties import Properties
-from dil.model.section import ONE_OF, Bool, Int, Scope, Section, Text, Texts, prop
+from dil.model.section import ONE_OF, Bool, Int, Section, Text, Texts, prop
 
 MISSING = "ms.merge.delete.missing"
-_APART = "ms.table.partition.fields"
-_OP = "ms.merge.op.field"
+OP = "ms.merge.op.field"
+_WORDS, _DELETES = "ms.merge.op.deletes", "ms.merge.deletes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,42 +27,41 @@ class MergingSection(Section):
     """How the source marks changed rows, and how a merge treats deleted rows."""
 
     op_field: Text = prop(
-        "ms.merge.op.field",
+        OP,
         "Column with the operation that changed a row at the source, such as `op` of a change log.",
         default="",
-        scope=Scope.JOB,
     )
     delete_words: Texts = prop(
-        "ms.merge.op.deletes",
+        _WORDS,
         "Values of that column that mark a deleted row, in any letter case.",
         default=("d", "delete", "deleted"),
-        scope=Scope.JOB,
     )
     deletes: Annotated[Literal["hard", "soft"], ONE_OF] = prop(
-        "ms.merge.deletes",
+        _DELETES,
         "hard removes deleted rows; soft keeps them, with the time in `_dil_deleted_at`.",
         default="hard",
-        scope=Scope.JOB,
     )
     deletes_missing: Bool = prop(
-        "ms.merge.delete.missing",
+        MISSING,
         "Whether a full reading deletes the rows whose keys it did not find.",
         default=False,
-        scope=Scope.JOB,
     )
     max_deleted_percent: Annotated[Int, Ge(0), Le(100)] = prop(
         "ms.merge.delete.limit.percent",
         "Largest share of the dataset's rows, in percent, that a run may delete because the source "
         "no longer has them; a larger share fails the run.",
         default=MAX_DELETED_PERCENT,
-        scope=Scope.JOB,
     )
 
 
 def merge_spec(values: Properties, mode: PublishMode, findings: Findings) -> MergeSpec | None:
     """Return the merge settings; None for another publish mode."""
     if mode is not PublishMode.MERGE:
-        _note_no_effect(values, mode, findings)
+        findings.unused(
+            names_of(MergingSection),
+            f"has no effect: rows are merged with ms.publish.mode=merge, and it is {mode}",
+            "Set ms.publish.mode=merge, or leave the property out.",
+        )
         return None
     dataset = values.section(DatasetSection)
     if not dataset.primary_keys:
@@ -68,12 +69,16 @@ def merge_spec(values: Properties, mode: PublishMode, findings: Findings) -> Mer
             KEYS,
             "is not set, and rows are merged by it",
             "Name the columns that distinguish rows, or set ms.publish.mode=append.",
-            values.origin("ms.publish.mode") or values.origin("ms.warehouse.operation"),
+            values.origin("ms.publish.mode") or values.origin(OPERATION),
         )
     section = values.section(MergingSection)
     _check_apart(values, section, findings)
     if not section.op_field:
-        _note_unused_deletes(values, section, findings)
+        findings.unused(
+            (_WORDS,) if section.deletes_missing else (_WORDS, _DELETES),
+            f"has no effect: {OP} names no column that marks deletes",
+            f"Set {OP}, or leave the property out.",
+        )
     return MergeSpec(
         keys=dataset.primary_keys,
         delta_fields=dataset.delta_fields,
@@ -85,19 +90,6 @@ def merge_spec(values: Properties, mode: PublishMode, findings: Findings) -> Mer
     )
 
 
-def _note_unused_deletes(values: Properties, section: MergingSection, findings: Findings) -> None:
-    """Note the settings that have no effect because no column marks deletes."""
-    unused = ["ms.merge.op.deletes"]
-    unused += [] if section.deletes_missing else ["ms.merge.deletes"]
-    for name in unused:
-        if name in values.explicit:
-            findings.notice(
-                name,
-                f"has no effect: {_OP} names no column that marks deletes",
-                f"Set {_OP}, or leave the property out.",
-            )
-
-
 def _check_apart(values: Properties, section: MergingSection, findings: Findings) -> None:
     """Refuse columns of keys and deletes that the files do not hold."""
     table = values.section(TablesSection)
@@ -107,24 +99,14 @@ def _check_apart(values: Properties, section: MergingSection, findings: Findings
     looked_at = {
         KEYS: dataset.primary_keys,
         DELTAS: dataset.delta_fields,
-        _OP: (section.op_field,),
+        OP: (section.op_field,),
     }
     for name, fields in looked_at.items():
         for field in fields:
             if field in table.partition_fields:
                 findings.problem(
                     name,
-                    f'names "{field}", which is one of {_APART}: only the names of folders '
+                    f'names "{field}", which is one of {FIELDS}: only the names of folders '
                     "have its values, and rows cannot be merged by it",
-                    f"Take it out of {_APART}, or use ms.table.format=iceberg.",
+                    f"Take it out of {FIELDS}, or use ms.table.format=iceberg.",
                 )
-
-
-def _note_no_effect(values: Properties, mode: PublishMode, findings: Findings) -> None:
-    for name in sorted(values.explicit):
-        if name.startswith("ms.merge."):
-            findings.notice(
-                name,
-                f"has no effect: rows are merged with ms.publish.mode=merge, and it is {mode}",
-                "Set ms.publish.mode=merge, or leave the property out.",
-            )

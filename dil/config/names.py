@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from dil.config.findings import Findings
-from dil.config.identity import NAMESPACE, TABLE, DatasetSection, JobSection
+from dil.config.identity import NAME, NAMESPACE, TABLE, DatasetSection, JobSection
 from dil.config.writing import WritingSection
 from dil.model.job import OutputFormat
 from dil.model.properties import Properties
@@ -23,7 +23,7 @@ def check_names(values: Properties, findings: Findings) -> None:
     name, dataset = values.section(JobSection).name, values.section(DatasetSection)
     if name and not _JOB_NAME.fullmatch(name):
         findings.problem(
-            "job.name",
+            NAME,
             f'is "{name}"',
             "Use letters, digits, dot, dash, underscore, and single blanks between them.",
         )

@@ -5,12 +5,14 @@ See rules P6, T12, T14 and T15.
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 from dil.config.egress import COMMIT
 from dil.config.findings import Findings
+from dil.config.grace import MODE as GRACE_MODE
 from dil.config.grace import GraceSection, grace_section
 from dil.config.identity import DatasetSection, JobSection
+from dil.config.property import names_of
 from dil.config.publishing import publish_mode
 from dil.config.timelabels import (
     CATCHUP,
@@ -21,11 +23,18 @@ from dil.config.timelabels import (
     timelabels_section,
 )
 from dil.config.warehouse import is_timeseries
-from dil.config.watermarks import PARTITION, WATERMARK, PlanningSection, uses_default_zone
+from dil.config.watermarks import (
+    ABSTINENT,
+    GRACE,
+    PARTITION,
+    WATERMARK,
+    ZONE,
+    PlanningSection,
+    uses_default_zone,
+)
 from dil.model.grace import GraceMode, GraceSpec
 from dil.model.job import DAY_MS, PlanningSpec, PublishMode
 from dil.model.properties import Properties
-from dil.model.section import property_name
 from dil.model.suggestions import quote
 from dil.model.timelabels import TimelabelSpec
 from dil.sections.query import INPUTS
@@ -35,12 +44,7 @@ from dil.sections.source import KEY_RANGES, ONCE, DatabaseSection, FilesSection
 from dil.spi.registry import PluginKind, known_name
 
 # Planning needs these sections; dil.api.plan reads no others.
-PLANNING_NAMES: tuple[str, ...] = (
-    *(
-        property_name(each)
-        for section in (PlanningSection, GraceSection, SecondarySection, TimelabelsSection)
-        for each in fields(section)
-    ),
+PLANNING_NAMES = names_of(PlanningSection, GraceSection, SecondarySection, TimelabelsSection) | {
     COMMIT,
     ONCE,
     KEY_RANGES,
@@ -59,8 +63,8 @@ PLANNING_NAMES: tuple[str, ...] = (
     "data.publisher.appendExtractToFinalDir",
     "writer.file.path",
     "writer.file.path.type",
-)
-_REREAD = ("ms.grace.period", "ms.grace.period.days", "ms.grace.mode", "ms.abstinent.period")
+}
+_REREAD = (GRACE, f"{GRACE}.days", GRACE_MODE, ABSTINENT)
 
 
 def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
@@ -68,7 +72,7 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
     section, dataset = values.section(PlanningSection), values.section(DatasetSection)
     marks, partition = section.marks, section.partition
     of_source = units_of_source(values)
-    is_named = "ms.timezone" in values.explicit or (of_source and not marks.is_dated)
+    is_named = ZONE in values.explicit or (of_source and not marks.is_dated)
     has_source = INPUTS not in values.explicit
     if has_source and not is_named and findings.is_sound(WATERMARK, PARTITION):
         _note_default_zone(section, findings)
@@ -76,7 +80,6 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
     if of_source:
         check_units_of_source(of_source, values, findings)
     mode = publish_mode(values)
-    abstinent = "ms.abstinent.period"
     grace = grace_section(partition, values, findings)
     return PlanningSpec(
         datetime_name=marks.datetime_name,
@@ -89,7 +92,7 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
         partial=section.reads_partial,
         grace_ms=_grace_ms(grace, values, findings),
         abstinent_ms=_period(
-            abstinent, section.abstinent_ms, section.abstinent_days, values, findings
+            ABSTINENT, section.abstinent_ms, section.abstinent_days, values, findings
         ),
         delay_ms=values.section(DatabaseSection).cursor_delay_ms or 0,
         backfill=section.is_backfill,
@@ -115,7 +118,7 @@ def _grace_ms(spec: GraceSpec, values: Properties, findings: Findings) -> int:
     if spec.mode is GraceMode.MAX:
         return spec.high_ms
     section = values.section(PlanningSection)
-    return _period("ms.grace.period", section.grace_ms, section.grace_days, values, findings)
+    return _period(GRACE, section.grace_ms, section.grace_days, values, findings)
 
 
 def _timelabel(values: Properties, findings: Findings) -> TimelabelSpec | None:
@@ -222,23 +225,20 @@ def check_units_of_source(name: str, values: Properties, findings: Findings) -> 
             "Set ms.publish.mode=replace.",
         )
     if name == ONCE:
-        _check_files(values, planning.marks.start, findings, is_replaced=is_replaced)
+        _check_files(planning.marks.start, findings, is_replaced=is_replaced)
 
 
-def _check_files(values: Properties, start: str, findings: Findings, *, is_replaced: bool) -> None:
-    name = ONCE
+def _check_files(start: str, findings: Findings, *, is_replaced: bool) -> None:
     if start.upper().startswith(("P", "-")):
         findings.problem(
             WATERMARK,
-            f'begins at "{start}", another time in each run: {name} would recognise no file',
+            f'begins at "{start}", another time in each run: {ONCE} would recognise no file',
             "Leave the datetime watermark out, or begin at a date.",
         )
-    for other in _REREAD:
-        if other in values.explicit:
-            findings.notice(other, f"has no effect: {name} reads each file once", "Leave it out.")
+    findings.unused(_REREAD, f"has no effect: {ONCE} reads each file once", "Leave it out.")
     if is_replaced:
         findings.problem(
-            name,
+            ONCE,
             "reads only new files, and each run replaces the whole dataset",
             "Set ms.publish.mode=append, or leave one of the two out.",
         )

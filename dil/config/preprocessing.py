@@ -1,4 +1,4 @@
-"""Preprocessors and file dumps: their properties, and contradictions between them.
+"""Preprocessors: their properties, and the names and permissions of dumped files.
 
 See docs/preprocessors.md, rule U6.
 """
@@ -13,25 +13,15 @@ from typing import Annotated
 
 from annotated_types import Ge
 
-from dil.config.egress import EgressSection, ProgressSection
 from dil.config.findings import Findings
 from dil.errors import PluginError
 from dil.model.job import ExpansionSpec, PreprocessorSpec
 from dil.model.json import JsonValue, as_text
 from dil.model.properties import Properties
 from dil.model.secret import Secret
-from dil.model.section import (
-    ClassNames,
-    Int,
-    Long,
-    Scope,
-    Section,
-    ValueType,
-    Written,
-    prop,
-)
+from dil.model.section import ClassNames, Int, Long, Section, ValueType, Written, prop
 from dil.model.suggestions import suggestion
-from dil.sections.extraction import FILE_NAME, DumpSection, ExtractionSection
+from dil.sections.extraction import DumpSection, ExtractionSection
 from dil.sections.reading import ReadContext, ShapeError, as_object, is_scalar, note_missing
 from dil.spi.preprocessor import Preprocessor
 from dil.spi.registry import PluginKind, is_built_in, known_name, load, resolve, simple_name
@@ -126,20 +116,18 @@ class PreprocessingSection(Section):
     """How the bytes of responses are processed before they are read."""
 
     names: ClassNames = prop(
-        "ms.extract.preprocessors",
+        NAMES,
         "Filters over the bytes of each response, left to right: `gunzip`, `bzip2`, `xz`, "
         "`zstd`, `deflate`, `zip`, `tar`, `gpg-decrypt`, `aggregated-json`, for dumped files "
         "`gpg-encrypt`, Java names of DIL's, or `package.module:Class`.",
         default=(),
-        scope=Scope.TASK,
     )
     parameters: _Parameters = prop(
-        "ms.extract.preprocessor.parameters",
+        PARAMETERS,
         "Parameters by preprocessor, which is named as in `ms.extract.preprocessors`.",
         default_factory=dict,
         example=_EXAMPLE,
         hidden_members="every value",
-        scope=Scope.TASK,
     )
     max_ratio: Annotated[Int, Ge(0)] = prop(
         "ms.extract.expansion.max.ratio",
@@ -147,7 +135,6 @@ class PreprocessingSection(Section):
         "holds for each preprocessor, for `Content-Encoding` and for `ms.source.files.decompress`, "
         "as soon as one of them has unpacked more than 64 MiB; 0 is no limit.",
         default=250,
-        scope=Scope.TASK,
         identity=False,
     )
     max_bytes: Annotated[Long, Ge(0)] = prop(
@@ -155,7 +142,6 @@ class PreprocessingSection(Section):
         "Most bytes that one response may unpack to, for each preprocessor, for `Content-Encoding` "
         "and for `ms.source.files.decompress`; 0 is no limit.",
         default=107_374_182_400,
-        scope=Scope.TASK,
         identity=False,
     )
 
@@ -220,24 +206,6 @@ def check_preprocessors(
         if path := given.reveal() if isinstance(given, Secret) else given:
             where = f'"{spec.name}": {KEYSTORE} '
             note_missing(path, partial(findings.notice, PARAMETERS), where)
-
-
-def check_dump(values: Properties, findings: Findings) -> None:
-    """Check that a file dump has its required properties, and no contradicting property."""
-    if not values.section(ExtractionSection).is_file_dump:
-        return
-    if not dump_name(values):
-        findings.problem(
-            FILE_NAME,
-            "is required by a file dump and not set",
-            "Name the file below data.publisher.final.dir; {{variables}} distinguish work units.",
-        )
-    for key, is_set in (
-        ("ms.state.cursor.commit", values.section(ProgressSection).commit == "page"),
-        ("ms.egress.resume", values.section(EgressSection).resumes),
-    ):
-        if is_set:
-            findings.problem(key, "is for rows, not for a file dump", "Leave it out.")
 
 
 def _key(name: str, parameters: Mapping[str, object]) -> str:

@@ -12,7 +12,6 @@ from annotated_types import Ge, Le
 from dil.model.members import Setting
 from dil.model.section import (
     MemberText,
-    Scope,
     Section,
     StandsFor,
     Support,
@@ -58,7 +57,6 @@ class Property:
     special: Mapping[int, int]
     words: tuple[str, ...]
     aliases: tuple[str, ...]
-    scope: Scope
     variables: bool
     hidden_members: str
     support: Support
@@ -102,6 +100,11 @@ def properties_of(section: type[Section]) -> tuple[Property, ...]:
     return _properties(cast("Any", section))
 
 
+def names_of(*sections: type[Section]) -> frozenset[str]:
+    """Return the names of all properties of some sections."""
+    return frozenset(property_name(each) for section in sections for each in fields(section))
+
+
 @cache
 def _properties(section: type[Any]) -> tuple[Property, ...]:
     hints = get_type_hints(section, include_extras=True)
@@ -131,7 +134,6 @@ def _property(declared: Field[Any], hint: object) -> Property:
         special=by_type[StandsFor].numbers if StandsFor in by_type else {},
         words=written.words or words,
         aliases=facts["aliases"],
-        scope=facts["scope"],
         variables=facts["variables"],
         hidden_members=facts["hidden_members"],
         support=facts["support"],

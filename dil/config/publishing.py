@@ -10,40 +10,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal, TypeAlias
 
-from dil.config.destinations import DESTINATION
 from dil.config.entry import Entry
 from dil.config.findings import Findings
 from dil.config.identity import NAMESPACE, TABLE, DatasetSection
 from dil.config.merging import merge_spec
+from dil.config.places import DESTINATION, is_of_files, other_place
 from dil.config.preprocessing import dump_mode
 from dil.config.read_context import path_of
-from dil.config.tables import (
-    FIELDS,
-    FORMAT,
-    TablesSection,
-    is_of_files,
-    other_place,
-    refuse_table_of_dumps,
-    table_spec,
-)
-from dil.config.timelabels import SCHEDULE, TimelabelsSection
+from dil.config.tables import FIELDS, FORMAT, TablesSection, table_spec
+from dil.config.timelabels import require_labels
 from dil.config.warehouse import OPERATION, URL, WarehouseSection, is_timeseries, warehouse_section
 from dil.config.watermarks import PlanningSection
-from dil.config.writing import PATH_TYPE, WritingSection, group_problem
+from dil.config.writing import PATH, PATH_TYPE, WritingSection, group_problem
 from dil.model.destination import Layout, Operation, TableFormat
 from dil.model.job import PathType, PublishingSpec, PublishMode, TableType
 from dil.model.properties import Properties
-from dil.model.section import (
-    ONE_OF,
-    Bool,
-    ModeBits,
-    PathText,
-    Scope,
-    Section,
-    Support,
-    Text,
-    prop,
-)
+from dil.model.section import ONE_OF, Bool, ModeBits, PathText, Section, Text, no_effect, prop
 from dil.model.suggestions import quote
 from dil.sections.extraction import ExtractionSection
 from dil.sections.file_systems import FileSystemsSection
@@ -55,8 +37,7 @@ FINAL_DIR, AT_JOB_LEVEL = "data.publisher.final.dir", "publish.data.at.job.level
 REPLACES = "data.publisher.replace.final.dir"
 MODE, _LAYOUT = "ms.publish.mode", "ms.publish.layout"
 CHANGELOG = "ms.publish.changelog"
-_FILE_EACH = "ms.output.file.per.work.unit"
-_PATH = "writer.file.path"
+FILE_EACH, _GROUP = "ms.output.file.per.work.unit", "data.publisher.final.dir.group"
 _LABEL_FOLDERS = frozenset("ymdhn")
 _REPLACING = (PublishMode.REPLACE, PublishMode.WINDOW_REPLACE, PublishMode.MERGE)
 # An operation stands for the first of its publish modes, unless the job sets the mode, too.
@@ -70,6 +51,8 @@ _SHARING_NOT = {
     PublishMode.WINDOW_REPLACE: "replaces the files of each work unit separately",
     PublishMode.MERGE: "rewrites the files whose rows it replaces",
 }
+# Where rows go, other than to files and tables of files, if one of these properties is set.
+_ELSEWHERE = {URL: "into a database", DESTINATION: "to a destination of the job's own"}
 # A URL ends at these characters or decodes them, and the libraries of tables name files by URLs.
 _NO_URL = frozenset("#?%")
 _WITH_GROUPS = ("hdfs:", "webhdfs:", "swebhdfs:")
@@ -86,7 +69,7 @@ class PublishingSection(Section):
     """The place where files become visible, and the treatment of earlier files."""
 
     final_dir: PathText = prop(
-        "data.publisher.final.dir",
+        FINAL_DIR,
         "Folder below which all datasets are published: a path (a relative one starts at the job "
         "file's folder), or one of `s3://bucket/folder`, `gs://bucket/folder`, "
         "`abfss://container@account.dfs.core.windows.net/folder`, `webhdfs://host:9870/folder`.",
@@ -95,20 +78,18 @@ class PublishingSection(Section):
         example="/data/lake",
     )
     mode: Annotated[PublishMode, ONE_OF] | None = prop(
-        "ms.publish.mode",
+        MODE,
         "append adds rows; with replace the run's rows replace all earlier rows; with "
         "window_replace a work unit's rows replace the earlier rows of that work unit; with merge "
         "a row replaces the earlier row with the same primary key. Unset: for files append, or "
         "replace with `data.publisher.replace.final.dir`; for tables and warehouses "
         "`extract.table.type` and the keys choose replace, append or merge.",
         default=None,
-        scope=Scope.JOB,
     )
     layout: Annotated[Layout, ONE_OF] = prop(
-        "ms.publish.layout",
+        _LAYOUT,
         "timelabel puts files into folders y=/m=/d=/h=/n= of their timelabel.",
         default=Layout.DEFAULT,
-        scope=Scope.JOB,
     )
     keeps_changelog: Bool = prop(
         CHANGELOG,
@@ -116,74 +97,58 @@ class PublishingSection(Section):
         "beside the dataset; the column `op` has the kind of change. For `ms.publish.mode=merge`, "
         "of files and tables.",
         default=False,
-        scope=Scope.JOB,
         identity=False,
     )
     file_per_unit: Bool = prop(
-        "ms.output.file.per.work.unit",
+        FILE_EACH,
         "If false, a run combines the small files of its work units into files of up to "
         "`ms.writer.target.bytes`. For the publish modes append and replace, of files and tables.",
         default=True,
-        scope=Scope.JOB,
         identity=False,
     )
     replaces: Bool = prop(
-        "data.publisher.replace.final.dir",
+        REPLACES,
         "Whether each run replaces the dataset's folder; has no effect if each run has its own "
         "folder.",
         default=False,
-        scope=Scope.JOB,
     )
     adds_dataset_path: Bool = prop(
         "data.publisher.appendExtractToFinalDir",
         "If false, the relative output folder is not added to the final directory.",
         default=True,
-        scope=Scope.JOB,
     )
     dir_mode: ModeBits | None = prop(
         "data.publisher.permissions",
         "Permission of folders that publishing makes; unset leaves it to the file system.",
         default=None,
-        scope=Scope.JOB,
     )
-    publisher: Annotated[_Publisher, ONE_OF] = prop(
+    publisher: Annotated[_Publisher, ONE_OF] = no_effect(
         "data.publisher.type",
         "Gobblin's publisher; NoopPublisher for file dumps only.",
         default="org.apache.gobblin.publisher.BaseDataPublisher",
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
-    job_publisher: Annotated[_Publisher, ONE_OF] | None = prop(
+    job_publisher: Annotated[_Publisher, ONE_OF] | None = no_effect(
         "data.publisher.job.type",
         "Gobblin's publisher at the end of a run; NoopPublisher for file dumps only.",
         default=None,
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
-    task_publisher: Annotated[_Publisher, ONE_OF] | None = prop(
+    task_publisher: Annotated[_Publisher, ONE_OF] | None = no_effect(
         "data.publisher.task.type",
         "Gobblin's publisher at the end of a task; NoopPublisher for file dumps only. Rows are "
         "published at the end of a run, see `publish.data.at.job.level`.",
         default=None,
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
     group: Text = prop(
-        "data.publisher.final.dir.group",
+        _GROUP,
         "Group of the dataset's folders and files, on this machine and on HDFS; wins over "
         "`writer.file.group`. The user who runs the job has to be in the group.",
         default="",
-        scope=Scope.JOB,
     )
     is_at_job_level: Bool = prop(
-        "publish.data.at.job.level",
+        AT_JOB_LEVEL,
         "If false, a run publishes the work units that succeeded even if others failed, as with "
         "`job.commit.policy=successful`. If true, `job.commit.policy` decides.",
         default=True,
-        scope=Scope.JOB,
     )
 
 
@@ -321,11 +286,10 @@ def _keeps_changelog(values: Properties, mode: PublishMode, findings: Findings) 
             f"is true, and {MODE} is {mode}: only a merge changes rows one by one",
             f"Set {MODE}=merge, or {CHANGELOG}=false.",
         )
-    elif key in (URL, DESTINATION):
-        where = "into a database" if key == URL else "to a destination of the job's own"
+    elif key in _ELSEWHERE:
         findings.problem(
             CHANGELOG,
-            f"is true, and rows go {where}, which merges them itself: {key} is set",
+            f"is true, and rows go {_ELSEWHERE[key]}, which merges them itself: {key} is set",
             f"Publish files or a table of files, or set {CHANGELOG}=false.",
         )
     elif not section.adds_dataset_path:
@@ -342,23 +306,21 @@ def _shares_files(values: Properties, mode: PublishMode, findings: Findings) -> 
     if values.section(PublishingSection).file_per_unit:
         return False
     key = other_place(values)
-    if key in (URL, DESTINATION):
-        where = "into a database" if key == URL else "to a destination of the job's own"
-        findings.problem(
-            _FILE_EACH, f"is false, and the rows go {where}: {key} is set", "Leave it out."
-        )
+    if key in _ELSEWHERE:
+        what = f"is false, and the rows go {_ELSEWHERE[key]}: {key} is set"
+        findings.problem(FILE_EACH, what, "Leave it out.")
     elif mode not in _SHARING:
         findings.problem(
-            _FILE_EACH,
+            FILE_EACH,
             f"is false, and {MODE} is {mode}, which {_SHARING_NOT[mode]}",
             "Leave it out. `dil compact` combines small files later.",
         )
     elif values.section(PlanningSection).is_backfill:
         findings.problem(
-            _FILE_EACH,
+            FILE_EACH,
             "is false, and ms.backfill is true: a backfill has files of its own, so that its rows "
             "can be removed again",
-            f"Run with -D {_FILE_EACH}=true.",
+            f"Run with -D {FILE_EACH}=true.",
         )
     return True
 
@@ -373,20 +335,7 @@ def _final_dir(values: Properties, folder: Path, findings: Findings) -> str:
 
 def _dump_spec(values: Properties, folder: Path, findings: Findings) -> PublishingSpec:
     """Return the publishing part of a file dump; file names are paths below the final directory."""
-    refuse_table_of_dumps(values, findings)
     section = values.section(PublishingSection)
-    if not section.file_per_unit:
-        findings.problem(
-            _FILE_EACH,
-            "is false, and files are dumped as they are: two files cannot be combined",
-            "Leave it out, or read the files with another ms.extractor.class.",
-        )
-    if section.mode not in (None, PublishMode.APPEND):
-        findings.problem(
-            MODE,
-            "does not go with a file dump: a file replaces only the file of the same name",
-            "Leave it out.",
-        )
     final_dir = _final_dir(values, folder, findings)
     return PublishingSpec(
         final_dir=final_dir,
@@ -400,16 +349,15 @@ def _dump_spec(values: Properties, folder: Path, findings: Findings) -> Publishi
 
 def _group(group: str, final_dir: str, values: Properties, findings: Findings) -> str:
     """Return the group of published folders and files; empty text if there is none."""
-    key = "data.publisher.final.dir.group"
     if not group or not findings.is_sound(FINAL_DIR):
         return ""
     is_here = is_local(final_dir)
     if not is_of_files(values) or not (is_here or final_dir.startswith(_WITH_GROUPS)):
         what = "has no effect: only files on this machine and on HDFS have groups here"
-        findings.notice(key, what, "Leave it out.")
+        findings.notice(_GROUP, what, "Leave it out.")
         return ""
     if is_here and (found := group_problem(group)):
-        findings.problem(key, *found)
+        findings.problem(_GROUP, *found)
     return group
 
 
@@ -447,7 +395,7 @@ def _checked_mode(values: Properties, findings: Findings) -> PublishMode:
                 f'is "{warehouse.operation}", which contradicts {MODE}={section.mode}',
                 f"Leave one of them out; {warehouse.operation} is {' or '.join(allowed)}.",
             )
-    is_known = findings.is_sound(PATH_TYPE, _PATH)
+    is_known = findings.is_sound(PATH_TYPE, PATH)
     if mode in _REPLACING and is_known and has_run_folder(values):
         findings.problem(
             MODE,
@@ -474,7 +422,7 @@ def _check_names(values: Properties, place: str, findings: Findings) -> None:
         FINAL_DIR: place,
         NAMESPACE: dataset.namespace,
         TABLE: dataset.table,
-        _PATH: values.section(WritingSection).path,
+        PATH: values.section(WritingSection).path,
     }
     for key, text in texts.items():
         found = sorted(_NO_URL.intersection(text))
@@ -502,13 +450,13 @@ def _relative(text: str, findings: Findings) -> str:
     path = PurePosixPath(text)
     if path.is_absolute() or ".." in path.parts:
         findings.problem(
-            _PATH,
+            PATH,
             f'is "{text}"',
             "Write a path below data.publisher.final.dir, without .. in it.",
         )
     elif any(part.startswith(("_", ".")) for part in path.parts):
         findings.problem(
-            _PATH,
+            PATH,
             f'is "{text}"',
             "Folders that begin with _ or . hold no published data.",
         )
@@ -517,10 +465,7 @@ def _relative(text: str, findings: Findings) -> str:
 
 def _check_label_folders(values: Properties, findings: Findings) -> None:
     """Refuse folders by timelabel if the job cannot have them."""
-    if not values.section(TimelabelsSection).is_set:
-        findings.problem(
-            _LAYOUT, 'is "timelabel", and the job has no timelabels', f"Set {SCHEDULE} too."
-        )
+    require_labels(_LAYOUT, 'is "timelabel"', values, findings)
     if key := other_place(values):
         findings.problem(
             _LAYOUT,

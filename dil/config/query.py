@@ -1,28 +1,29 @@
-"""The query of a derived dataset: its inputs, its text, and the settings that contradict it."""
+"""The query of a derived dataset: its mode, its text, and the settings that contradict it."""
 
 from __future__ import annotations
 
 import ast
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
 from dil.config.dedupe import dedupe_spec
-from dil.config.destinations import DESTINATION
 from dil.config.egress import EgressSection, ProgressSection
 from dil.config.entry import Entry
 from dil.config.event_time import COLUMN
 from dil.config.findings import Findings
 from dil.config.grace import GraceSection
+from dil.config.identity import CLASS
 from dil.config.inheritance import TrustedUsers
+from dil.config.places import DESTINATION
 from dil.config.preprocessing import PreprocessingSection
-from dil.config.property import properties_of
-from dil.config.publishing import CHANGELOG
-from dil.config.read_context import JobReadContext
-from dil.config.state import SERVER_KINDS, StateSection, state_section
+from dil.config.property import names_of
+from dil.config.publishing import MODE as PUBLISH_MODE
+from dil.config.query_inputs import QueryParts, found_inputs
+from dil.config.read_context import path_of
+from dil.config.state import ENABLED
 from dil.config.timelabels import (
     CATCHUP,
     CLOSE,
@@ -34,21 +35,12 @@ from dil.config.timelabels import (
     TimelabelsSection,
 )
 from dil.config.timelabels import COLUMN as LABEL_COLUMN
-from dil.config.watermarks import PlanningSection
+from dil.config.watermarks import ZONE, PlanningSection
 from dil.config.windows import window_spec
 from dil.config.writers import WRITER
-from dil.errors import ConfigError, Origin
+from dil.errors import Origin
 from dil.model.event_time import EventTimeSpec
-from dil.model.job import (
-    ClassRef,
-    DatasetInput,
-    Job,
-    PublishingSpec,
-    PublishMode,
-    QueryMode,
-    QuerySpec,
-    StateSpec,
-)
+from dil.model.job import ClassRef, PublishMode, QueryMode, QuerySpec
 from dil.model.properties import Properties
 from dil.model.section import Section
 from dil.model.suggestions import nearest
@@ -56,36 +48,26 @@ from dil.sections.dedupe import DedupeSection
 from dil.sections.extraction import CsvSection, DumpSection, ExtractionSection
 from dil.sections.paging import PagingSection
 from dil.sections.parameters import ParametersSection
-from dil.sections.query import (
-    FILE,
-    FUNCTION,
-    INPUTS,
-    MODE,
-    SQL,
-    InputStore,
-    QueryInput,
-    QuerySection,
-)
-from dil.sections.reading import ShapeError
+from dil.sections.query import FILE, FUNCTION, INPUTS, MODE, SQL, QuerySection
+from dil.sections.schema import SCHEMA
 from dil.sections.secondary import SecondarySection
 from dil.sections.source import SourceSection
 from dil.sections.windows import WindowSection
 from dil.spi.registry import built_in_sections
-from dil.storage.locations import PathError, local_path
+from dil.storage.locations import local_path
 
 _OF_SOURCES: tuple[type[Section], ...] = (
     SourceSection, PlanningSection, GraceSection, SecondarySection, ProgressSection,
     ParametersSection, PagingSection, ExtractionSection, CsvSection, PreprocessingSection,
     DumpSection, EgressSection,
 )  # fmt: skip
-_KEPT = frozenset({"ms.timezone", "ms.work.unit.min.records"})
+_KEPT = frozenset({ZONE, "ms.work.unit.min.records"})
 # These settings are about work units, which a query lacks; the rows of a query still have labels.
 _LABELS_OF_UNITS = frozenset({SPLIT, CATCHUP, FIRST_RUN, CLOSE})
 _SCHEMAS = frozenset(
-    {"ms.output.schema", "ms.source.schema.urn", "ms.target.schema.urn", "ms.schema.cleansing"}
+    {SCHEMA, "ms.source.schema.urn", "ms.target.schema.urn", "ms.schema.cleansing"}
 )
 _OUTPUT_CLASSES = frozenset({DESTINATION, WRITER})
-_MODE_OF_PUBLISHING = "ms.publish.mode"
 _MEANT = {
     QueryMode.APPEND: (PublishMode.APPEND, PublishMode.MERGE),
     QueryMode.FULL: (PublishMode.REPLACE,),
@@ -104,27 +86,6 @@ _WITHOUT_EVENTS = {
         " the source.",
     ),
 }
-_ENABLED = "state.store.enabled"
-
-# Loads the job of another job file; ``dil.config.loading`` passes it in.
-LoadInput = Callable[[Path], Job]
-
-
-@dataclass(frozen=True, slots=True)
-class QueryParts:
-    """The other parts of a query's job, the path of the job file, and the SQL.
-
-    ``has_events`` says that the job has an event column.
-    """
-
-    job: str
-    path: Path
-    publishing: PublishingSpec
-    state: StateSpec
-    around: JobReadContext
-    load: LoadInput | None
-    sql: Entry | None
-    has_events: bool
 
 
 def refuse_source_properties(entries: Mapping[str, Entry], path: str, findings: Findings) -> None:
@@ -133,8 +94,7 @@ def refuse_source_properties(entries: Mapping[str, Entry], path: str, findings: 
     A property that the job file only inherits was not meant for this job, and is ignored.
     """
     sections = (*_OF_SOURCES, *built_in_sections("source"), *built_in_sections("http"))
-    names = {entry.name for section in sections for entry in properties_of(section)}
-    names |= {"source.class"} | _SCHEMAS | _LABELS_OF_UNITS
+    names = names_of(*sections) | {CLASS} | _SCHEMAS | _LABELS_OF_UNITS
     for name in sorted((names - _KEPT) | _OUTPUT_CLASSES):
         entry = entries.get(name)
         if entry is not None and _is_own(entry.origin, path):
@@ -184,21 +144,19 @@ def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> Que
         )
     if parts.publishing.mode not in _MEANT[mode]:
         words = " or ".join(_MEANT[mode])
-        key = next(
-            (each for each in (_MODE_OF_PUBLISHING, MODE) if each in values.explicit), INPUTS
-        )
+        key = next((each for each in (PUBLISH_MODE, MODE) if each in values.explicit), INPUTS)
         findings.problem(
             key,
             f"does not fit: {MODE} is {mode}, and rows would be published by "
             f"{parts.publishing.mode}",
-            f"Set {_MODE_OF_PUBLISHING}={words}, or leave it out.",
+            f"Set {PUBLISH_MODE}={words}, or leave it out.",
         )
     _check_labels(parts, values, findings)
     if parts.has_events and mode.reads_whole:
         findings.problem(COLUMN, *_WITHOUT_EVENTS[mode])
     if not parts.state.enabled:
         findings.problem(
-            _ENABLED,
+            ENABLED,
             "is false, and a query keeps its progress through the inputs in the state",
             "Leave it out.",
         )
@@ -209,7 +167,7 @@ def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> Que
         places = ()
         text, function, code = windows.query(section.inputs[0].view), None, ""
     return QuerySpec(
-        tuple(_found_inputs(section, parts, mode, findings)),
+        tuple(found_inputs(section, parts, mode, findings)),
         mode,
         text,
         function,
@@ -266,8 +224,7 @@ def _check_labels(parts: QueryParts, values: Properties, findings: Findings) -> 
 
 
 def _note_unused(values: Properties, findings: Findings) -> None:
-    sections = (QuerySection, WindowSection, DedupeSection)
-    names = {entry.name for each in sections for entry in properties_of(each)}
+    names = names_of(QuerySection, WindowSection, DedupeSection)
     for name in sorted(names & values.explicit):
         findings.problem(name, f"has no effect without {INPUTS}", f"Leave it out, or set {INPUTS}.")
 
@@ -305,7 +262,7 @@ def _query(
 def _places(text: str, section: QuerySection, parts: QueryParts) -> Iterator[tuple[int, str]]:
     """Yield the offset of each line in the SQL of a job, with the line's file and number."""
     if section.file:
-        path = local_path(section.file, parts.path.resolve().parent)
+        path = local_path(section.file, parts.folder)
         starts = [0, *(found.end() for found in re.finditer("\n", text))]
         yield from ((start, f"{path}:{number}") for number, start in enumerate(starts, 1))
     elif parts.sql is not None:
@@ -314,11 +271,10 @@ def _places(text: str, section: QuerySection, parts: QueryParts) -> Iterator[tup
 
 
 def _text_of_file(text: str, parts: QueryParts, findings: Findings) -> str:
-    try:
-        path = local_path(text, parts.path.resolve().parent)
-    except PathError as error:
-        findings.problem(FILE, str(error), error.fix)
+    named = path_of(text, FILE, parts.folder, findings)
+    if not named:
         return ""
+    path = Path(named)
     try:
         found = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -364,11 +320,11 @@ def _code_of(function: ClassRef, findings: Findings) -> str:
         return ""
     content = Path(found.origin).read_bytes()
     try:
-        names = list(_functions(ast.parse(content, found.origin)))
+        names = list(dict.fromkeys(_names(ast.parse(content, found.origin))))
     except (SyntaxError, ValueError) as error:
         findings.problem(FUNCTION, f'is "{function}", which is no Python: {error}', "Correct it.")
         return ""
-    if function.qualname not in names:
+    if function.qualname not in names and "*" not in names:
         findings.problem(
             FUNCTION,
             f'is "{function}", and {found.origin} has no function {function.qualname}',
@@ -377,180 +333,21 @@ def _code_of(function: ClassRef, findings: Findings) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _functions(module: ast.Module) -> Iterator[str]:
-    """Yield the names that a module defines at its top level, as far as its text shows."""
-    for node in module.body:
-        if isinstance(node, ast.FunctionDef):
-            yield node.name
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            yield from (each.asname or each.name for each in node.names)
-        elif isinstance(node, ast.Assign):
-            yield from (each.id for each in node.targets if isinstance(each, ast.Name))
+def _names(block: ast.AST) -> Iterator[str]:
+    """Yield the names that a module may define, also in blocks such as ``if`` and ``try``.
 
-
-def _found_inputs(
-    section: QuerySection, parts: QueryParts, mode: QueryMode, findings: Findings
-) -> Iterator[DatasetInput]:
-    """Yield the datasets that the inputs name; none if the job itself is loaded as an input."""
-    seen: dict[str, int] = {}
-    for number, item in enumerate(section.inputs):
-        where = f"[{number}]"
-        found = (
-            _of_store(item, item.store, where, parts, findings)
-            if item.store is not None
-            else _of_job_file(item, where, parts, mode, findings)
-        )
-        if found is None:
-            continue
-        if found.dataset == parts.job:
-            findings.problem(
-                INPUTS, f"{where} is the dataset of this job itself", "Name another job."
-            )
-        elif found.dataset in seen:
-            findings.problem(
-                INPUTS,
-                f"{where} is the dataset {found.dataset}, which [{seen[found.dataset]}] names, too",
-                "Name it once; a query may use a view several times.",
-            )
-        seen.setdefault(found.dataset, number)
-        yield found
-
-
-def _of_job_file(
-    item: QueryInput, where: str, parts: QueryParts, mode: QueryMode, findings: Findings
-) -> DatasetInput | None:
-    """Return the dataset of a job file; None after a problem, or if inputs are not looked up."""
-    if parts.load is None:
-        return None
-    try:
-        path = local_path(item.job, parts.path.resolve().parent)
-    except PathError as error:
-        findings.problem(INPUTS, f"{where}.job {error}", error.fix)
-        return None
-    if not path.is_file():
-        findings.problem(
-            INPUTS,
-            f"{where}.job names {path}, which does not exist",
-            "A relative path starts at the folder of the job file.",
-        )
-        return None
-    try:
-        job = parts.load(path)
-    except ConfigError as error:
-        first, count = error.problems[0], len(error.problems)
-        more = f", and {count - 1} more" if count > 1 else ""
-        findings.problem(
-            INPUTS,
-            f"{where}.job names {path}, which is wrong: {first.key} {first.what}{more}",
-            f"dil validate {item.job} lists it all.",
-        )
-        return None
-    problem = _unfit(job, mode, item)
-    if problem is not None:
-        findings.problem(INPUTS, f"{where}.job names {path}, which {problem[0]}", problem[1])
-    return DatasetInput(
-        job.name,
-        item.view,
-        job.state,
-        str(path),
-        job.writing,
-        reads_late=item.late,
-        keeps_changelog=job.publishing.keeps_changelog,
-        reads_closed=item.closed,
-    )
-
-
-def _own_classes(job: Job) -> tuple[str, str] | None:
-    """Return why no query can read the output of a job's own classes, and what to do; else None."""
-    destination, writer = job.publishing.destination, job.writing.own
-    if destination is not None:
-        return (
-            f"publishes by {destination.ref}, and not into files",
-            "A query reads files: let that job publish files.",
-        )
-    if writer is not None:
-        return (
-            f"writes files by {writer.ref}, which are not read here",
-            "Let that job write files of a built-in format.",
-        )
-    return None
-
-
-def _unfit(job: Job, mode: QueryMode, item: QueryInput) -> tuple[str, str] | None:
-    """Return why a query cannot read a job's dataset by its chain, and what to do; else None."""
-    if (classes := _own_classes(job)) is not None:
-        return classes
-    if job.publishing.warehouse is not None:
-        return (
-            f"publishes into a database, as {job.publishing.relation}",
-            "A query reads files: let that job publish files, or write the query as a view there.",
-        )
-    if job.writing.file_name:
-        return "publishes files as they are, and not rows", "Read them with a job of their own."
-    if not job.state.enabled:
-        return "keeps no state, so no query knows which rows are new", f"Set {_ENABLED}=true there."
-    return _unfit_mode(job, mode, item)
-
-
-def _unfit_mode(job: Job, mode: QueryMode, item: QueryInput) -> tuple[str, str] | None:
-    """Return why a query cannot read a job with this publish mode, and what to do; else None."""
-    how = job.publishing.mode
-    if item.closed:
-        return _unfit_labels(job, how)
-    is_recorded = job.publishing.keeps_changelog and mode is QueryMode.APPEND
-    if how is PublishMode.APPEND or mode is QueryMode.FULL or is_recorded:
-        return None
-    other = ""
-    if how is PublishMode.MERGE and mode is QueryMode.APPEND:
-        other = f" Or set {CHANGELOG}=true there: {MODE}=append reads the rows that merges change."
-    return (
-        f"publishes by {_MODE_OF_PUBLISHING}={how}: later runs remove rows that were read, and "
-        f"{MODE}={mode} cannot remove its results of them",
-        f"Set {MODE}=full, which reads the whole input again and replaces the dataset.{other}",
-    )
-
-
-def _unfit_labels(job: Job, how: PublishMode) -> tuple[str, str] | None:
-    """Return why the closed timelabels of a dataset are unknown, and what to do; else None."""
-    labels = job.planning.timelabel
-    if labels is None or not labels.closes:
-        return "closes no timelabels", f"Set {CLOSE} there, or leave closed out."
-    if how is PublishMode.MERGE:
-        return (
-            f"publishes by {_MODE_OF_PUBLISHING}={how}: its files have rows of several timelabels",
-            "Leave closed out.",
-        )
-    return None
-
-
-def _of_store(
-    item: QueryInput, store: InputStore, where: str, parts: QueryParts, findings: Findings
-) -> DatasetInput | None:
-    """Return the dataset of an input that names a state store; None after a problem."""
-    own = Findings(origins={"state.store.type": findings.origins[INPUTS]})
-    is_server = store.type in SERVER_KINDS
-    url = None
-    if is_server and store.url:
-        around = replace(parts.around, key=INPUTS)
-        try:
-            url = around.secret(store.url, f"{where}.state.store.url", is_always_read=True)
-        except ShapeError as error:
-            for what, fix in error.findings:
-                findings.problem(INPUTS, what, fix)
-            return None
-    section = StateSection(kind=store.type, directory=store.dir, url=url)
-    if not is_server and not store.dir:
-        findings.problem(
-            INPUTS, f"{where}.state.store has no dir", "Name the folder of that job's state."
-        )
-        return None
-    origins = {"state.store.type": findings.origins[INPUTS]}
-    values = Properties({}, origins, [section])
-    state = state_section(values, parts.path.resolve().parent, own)
-    for found in own.problems:
-        findings.problem(INPUTS, f"{where}: {found.key} {found.what}", found.fix)
-    if own.problems:
-        return None
-    return DatasetInput(
-        item.dataset, item.view, state, reads_late=item.late, reads_closed=item.closed
-    )
+    A star import yields ``*``: only the imported module says which names it has.
+    """
+    for node in ast.iter_child_nodes(block):
+        match node:
+            case ast.FunctionDef():
+                yield node.name
+            case ast.Import() | ast.ImportFrom():
+                yield from (each.asname or each.name for each in node.names)
+            case ast.Assign():
+                targets = (inner for target in node.targets for inner in ast.walk(target))
+                yield from (each.id for each in targets if isinstance(each, ast.Name))
+            case ast.ClassDef() | ast.AsyncFunctionDef():
+                pass  # the names inside are not the module's
+            case _:
+                yield from _names(node)

@@ -10,21 +10,12 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge
 
-from dil.config.findings import Findings
+from dil.config.findings import RESOLVERS, Findings
 from dil.config.inheritance import TrustedUsers
-from dil.config.resolvers import RESOLVERS, plugged_references
+from dil.config.resolvers import plugged_references
 from dil.errors import WriteError
 from dil.model.secret import Secret
-from dil.model.section import (
-    ONE_OF,
-    Bool,
-    Int,
-    PathText,
-    Section,
-    Support,
-    Texts,
-    prop,
-)
+from dil.model.section import ONE_OF, Bool, Int, PathText, Section, Texts, no_effect, prop
 from dil.secrets import (
     SecretError,
     SecretResolver,
@@ -54,8 +45,8 @@ class JobFileLocation:
     environ: Mapping[str, str]
 
 
-def _ignore() -> None:
-    pass
+def _ignore(*_said: str) -> None:
+    """Ignore a notice; ``at_entry`` gives the reader of a property another function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +63,7 @@ class JobReadContext:
 
     resolver: SecretResolver
     zone: str
-    notice: Callable[[str, str], None]
+    notice: Callable[[str, str], None] = _ignore
     needs_secrets: bool = True
     file_system: str = ""
     key: str = ""
@@ -153,15 +144,13 @@ def _is_written_out(key: str, text: str) -> bool:
 class SecretsSection(Section):
     """How the secrets of a job file are decrypted; this section is read before all others."""
 
-    manager_class: _Manager = prop(
+    manager_class: _Manager = no_effect(
         "ms.secret.manager.class",
         "DIL's class that decrypts `ENC(...)`. No class is needed here.",
         default="com.linkedin.cdi.util.GobblinSecretManager",
-        support=Support.NO_EFFECT,
-        identity=False,
     )
     key_file: PathText = prop(
-        "encrypt.key.loc",
+        _KEY_FILE,
         "File whose first line is the master password for `ENC(...)`; `dil secrets encrypt` writes "
         "such values. A relative path starts at the job file's folder.",
         default="",

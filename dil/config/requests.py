@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dil.config.egress import progress_key
+from dil.config.egress import COMMIT, progress_key
 from dil.config.findings import Findings
 from dil.config.identity import JobSection
 from dil.config.planning import members_of_source
@@ -45,7 +45,6 @@ _VARIABLE = re.compile(r"\{\{([^{}]+)\}\}")
 _SQL_COMMENTS = re.compile(r"/\*.*\*/[^\n]*|(?:--|#)[^\n]*", re.DOTALL)
 # The properties that give variables their names; if one of them is wrong, no name can be checked.
 _GIVERS = (KEY, WATERMARK, SECONDARY)
-_COMMIT = "ms.state.cursor.commit"
 _PAGE_TYPES = frozenset({"pagestart", "pagesize", "pageno"})
 
 
@@ -90,14 +89,19 @@ def sent_watermarks(values: Properties, planning: PlanningSpec) -> Iterator[Para
     overlaid = _overlaid(_members(planning, values))
     used = used_variables(values)
     for parameter in all_parameters(values):
-        is_hidden = parameter.name.startswith("tmp") and parameter.name not in used
-        if parameter.type == "watermark" and parameter.name not in overlaid and not is_hidden:
+        is_of_range = parameter.type == "watermark" and parameter.name not in overlaid
+        if is_of_range and not _is_hidden(parameter, used):
             yield parameter
 
 
 def sends_low_watermark(values: Properties, planning: PlanningSpec) -> bool:
     """Return whether requests send the low watermark to the source."""
     return any(as_text(each.value).lower() == "low" for each in sent_watermarks(values, planning))
+
+
+def _is_hidden(parameter: Parameter, used: Container[str]) -> bool:
+    """Return whether a parameter is only for other texts, and none of them uses it."""
+    return parameter.name.startswith("tmp") and parameter.name not in used
 
 
 def used_variables(values: Properties) -> set[str]:
@@ -233,12 +237,16 @@ def _page_types_without_value(values: Properties) -> dict[str, str]:
     paging, has_session = section.pagination, section.session is not None
     # Without first values, the start and the number have their values from the second page on.
     goes_on = has_session or paging.is_on or paging.is_named or section.total_count_field
-    sizes = (*paging.initial_values[1:2], *filter(str.strip, paging.fields[1:2]))
     return {
         **({} if has_session else {"session": _GIVE_SESSION}),
         **({} if goes_on else {"pagestart": _GIVE_PAGE, "pageno": _GIVE_PAGE}),
-        **({} if sizes else {"pagesize": _GIVE_PAGE}),
+        **({} if _names_page_size(paging) else {"pagesize": _GIVE_PAGE}),
     }
+
+
+def _names_page_size(pagination: Pagination) -> bool:
+    """Return whether a first value, or a field of the response, says how many rows a page has."""
+    return bool(pagination.initial_values[1:2]) or any(map(str.strip, pagination.fields[1:2]))
 
 
 def _check_self_references(values: Properties, given: frozenset[str], findings: Findings) -> None:
@@ -326,8 +334,7 @@ def _check_values(values: Properties, pagination: Pagination, findings: Findings
         )
     used = used_variables(values)
     for parameter in parameters:
-        is_hidden = parameter.name.startswith("tmp") and parameter.name not in used
-        if parameter.type in {"session", *_PAGE_TYPES} and is_hidden:
+        if parameter.type in {"session", *_PAGE_TYPES} and _is_hidden(parameter, used):
             findings.notice(
                 PARAMETERS,
                 f'"{parameter.name}" says which page is meant, and is never sent: its name begins '
@@ -360,8 +367,7 @@ def _check_ends(paging: PagingSection, findings: Findings) -> None:
     """Check the conditions that end the walk over pages."""
     pagination, session = paging.pagination, paging.session
     has_condition = session is not None and session.condition is not None
-    sizes = (*pagination.initial_values[1:2], *filter(str.strip, pagination.fields[1:2]))
-    if pagination.stop_on_short_page and not sizes:
+    if pagination.stop_on_short_page and not _names_page_size(pagination):
         findings.problem(
             PAGES,
             "has stopOnShortPage, and nothing says how many rows a full page has",
@@ -408,7 +414,7 @@ def _check_progress(
     walks = pagination.is_on or pagination.is_named or values.section(SecondarySection).has_payload
     if not walks and paging.session is None:
         findings.problem(
-            _COMMIT,
+            COMMIT,
             "is page, and each work unit is one request",
             "Leave it out, or say how pages are walked: ms.pagination, ms.session.key.field.",
         )
@@ -418,7 +424,7 @@ def _check_progress(
             key = progress_key(values)
             findings.problem(
                 key,
-                f"is {'page' if key == _COMMIT else 'true'}, and"
+                f"is {'page' if key == COMMIT else 'true'}, and"
                 f" {reference.qualname} of converter.classes holds rows back until the last page",
                 "Leave one of the two out.",
             )

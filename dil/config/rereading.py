@@ -6,17 +6,19 @@ See rules G35, P19 and U15.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from dil.config.findings import Findings
+from dil.config.grace import MODE as GRACE_MODE
 from dil.config.merging import MISSING, MergingSection
+from dil.config.parts import JobParts
 from dil.config.planning import is_asked_by_window
 from dil.config.requests import sends_low_watermark, sent_watermarks
+from dil.config.state import DATASET_KIND, ENABLED, KIND
 from dil.config.timelabels import COLUMN, SPLIT
-from dil.config.watermarks import PARTITION, WATERMARK
+from dil.config.watermarks import ABSTINENT, GRACE, PARTITION, WATERMARK
 from dil.model.grace import GraceMode
-from dil.model.job import PlanningSpec, PublishingSpec, PublishMode, StateSpec
+from dil.model.job import PlanningSpec, PublishMode
 from dil.model.properties import Properties
 from dil.model.settings import Parameter
 from dil.sections.parameters import KEY as PARAMETERS
@@ -33,22 +35,7 @@ _YEAR = 2037
 _HOURS = frozenset("hHkK")
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """The parts of a job that these checks compare; if ``is_dump`` is true, files are dumped."""
-
-    planning: PlanningSpec
-    publishing: PublishingSpec
-    state: StateSpec
-    is_dump: bool
-
-    @property
-    def appends(self) -> bool:
-        """Return whether each run only adds files."""
-        return self.publishing.mode is PublishMode.APPEND and not self.is_dump
-
-
-def check_rereading(parts: Parts, values: Properties, findings: Findings) -> None:
+def check_rereading(parts: JobParts, values: Properties, findings: Findings) -> None:
     """Report settings by which rows would be read and kept twice, or never be read."""
     if not findings.is_sound(WATERMARK, PARTITION):
         return
@@ -57,7 +44,7 @@ def check_rereading(parts: Parts, values: Properties, findings: Findings) -> Non
     if parts.planning.grace_range_ms[1] > 0 and parts.appends and not parts.planning.once:
         is_fixed = parts.planning.grace.mode is GraceMode.FIXED
         findings.notice(
-            _period_key(values, "ms.grace.period") if is_fixed else "ms.grace.mode",
+            _period_key(values, GRACE) if is_fixed else GRACE_MODE,
             "reads rows again, and plain append keeps each version",
             "Set ms.publish.mode=window_replace to keep the newest reading only.",
         )
@@ -115,7 +102,7 @@ def _check_missing(planning: PlanningSpec, values: Properties, findings: Finding
         )
 
 
-def _check_versions(parts: Parts, findings: Findings) -> None:
+def _check_versions(parts: JobParts, findings: Findings) -> None:
     """Refuse to replace windows if each version of a file is a work unit of its own."""
     planning, mode = parts.planning, parts.publishing.mode
     # A timeseries replaces timelabels, and a dump replaces the file of the same name. A backfill
@@ -132,10 +119,10 @@ def _check_versions(parts: Parts, findings: Findings) -> None:
     )
 
 
-def _check_state(parts: Parts, values: Properties, findings: Findings) -> None:
+def _check_state(parts: JobParts, values: Properties, findings: Findings) -> None:
     if parts.state.enabled or not parts.appends:
         return
-    keys = ("state.store.enabled", "dataset.state.store.type", "state.store.type")
+    keys = (ENABLED, DATASET_KIND, KIND)
     key = next((key for key in keys if key in values.explicit), keys[0])
     findings.notice(
         key,
@@ -144,7 +131,7 @@ def _check_state(parts: Parts, values: Properties, findings: Findings) -> None:
     )
 
 
-def _check_signatures(parts: Parts, findings: Findings) -> None:
+def _check_signatures(parts: JobParts, findings: Findings) -> None:
     """Report partitions that start elsewhere in each run, so that no run finds their records."""
     if not _starts_move(parts.planning):
         return
@@ -168,7 +155,7 @@ def _check_signatures(parts: Parts, findings: Findings) -> None:
         )
 
 
-def _check_abstinence(parts: Parts, values: Properties, findings: Findings) -> None:
+def _check_abstinence(parts: JobParts, values: Properties, findings: Findings) -> None:
     """Report that a later reading of a partition would begin after the end of the earlier one."""
     planning = parts.planning
     if (
@@ -178,7 +165,7 @@ def _check_abstinence(parts: Parts, values: Properties, findings: Findings) -> N
     ):
         return
     findings.notice(
-        _period_key(values, "ms.abstinent.period"),
+        _period_key(values, ABSTINENT),
         "is longer than the grace period, and the low watermark is sent: time inside the "
         "abstinent period is never read",
         "Leave the abstinent period out, or set ms.publish.mode=window_replace, which reads "
@@ -186,7 +173,7 @@ def _check_abstinence(parts: Parts, values: Properties, findings: Findings) -> N
     )
 
 
-def _check_local_times(parts: Parts, values: Properties, findings: Findings) -> None:
+def _check_local_times(parts: JobParts, values: Properties, findings: Findings) -> None:
     """Report windows that may end inside the hour that comes twice when clocks go back.
 
     Windows that end at whole hours are safe: if two of their ends have equal texts, one window is

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
-from dil.config.findings import Findings
-from dil.config.inheritance import TrustedUsers
+from dil.config.findings import RESOLVERS, Findings
+from dil.config.inheritance import TrustedUsers, may_import
 from dil.errors import PluginError
 from dil.secrets.plugged import PluggedReferences
 from dil.spi.registry import PluginKind, is_own, join_import_path, load, resolve
 from dil.spi.secret_resolver import ReferenceResolver, ResolverContext
 
-RESOLVERS = "ms.secret.resolvers"
 _PREFIX = re.compile(r"[a-z][a-z0-9_-]*")
 _TAKEN = frozenset({"env", "file"})
 _FIX = "Write the name that a package offers, or prefix=package.module.Class."
@@ -42,23 +40,12 @@ def plugged_references(
             findings.problem(RESOLVERS, f'names "{prefix}" twice', _FIX)
         else:
             named[prefix] = text or prefix
-    if any(map(is_own, named.values())) and not _may_import(context.folder, owners, findings):
-        return PluggedReferences()
+    if any(map(is_own, named.values())):
+        if not may_import(context.folder, RESOLVERS, owners, findings):
+            return PluggedReferences()
+        join_import_path([str(context.folder)])
     found = {prefix: _resolver(text, context, findings) for prefix, text in named.items()}
     return PluggedReferences({prefix: each for prefix, each in found.items() if each is not None})
-
-
-def _may_import(folder: Path, owners: TrustedUsers, findings: Findings) -> bool:
-    """Add the job file's folder to the import path, unless other users may write there."""
-    if doubt := owners.doubt(folder, in_project=True):
-        findings.problem(
-            RESOLVERS,
-            f"would import classes from {folder}, which {doubt}",
-            "Move the job and its classes to a folder that other users cannot write to.",
-        )
-        return False
-    join_import_path([str(folder)])
-    return True
 
 
 def _resolver(text: str, context: ResolverContext, findings: Findings) -> ReferenceResolver | None:

@@ -18,16 +18,17 @@ from dil.model.section import (
     Bool,
     Int,
     Long,
-    Scope,
     Section,
-    Support,
     Text,
     Texts,
     ValueType,
     Written,
+    no_effect,
     prop,
+    refused,
 )
 
+_MEMORY, _COMMIT_POLICY = "ms.task.memory.max.bytes", "job.commit.policy"
 _LEAST_MEMORY = 256 * 1024 * 1024
 
 
@@ -39,14 +40,12 @@ class ExecutionSection(Section):
         "taskexecutor.threadpool.size",
         "Work units that run at the same moment.",
         default=10,
-        scope=Scope.JOB,
         identity=False,
     )
     max_retries: Annotated[Int, Ge(0)] = prop(
         "task.maxretries",
         "How often a failed work unit is tried again inside a run.",
         default=4,
-        scope=Scope.JOB,
         identity=False,
     )
     retry_interval_s: Annotated[Long, Ge(0)] | None = prop(
@@ -54,90 +53,65 @@ class ExecutionSection(Section):
         "Retry k waits k - 1 times this many seconds. Unset: a random wait that grows from 1 "
         "to 60 seconds.",
         default=None,
-        scope=Scope.JOB,
         identity=False,
     )
     memory_bytes: Annotated[Long, Ge(0)] | None = prop(
-        "ms.task.memory.max.bytes",
+        _MEMORY,
         "Most memory that a worker, a Python process that runs work units, may take; a work unit "
         "that needs more fails with DIL-SRC-CONTRACT. 0 is no limit. Unset: half of the memory of "
         "the machine or its container, divided by the number of workers that run at once, and at "
         "least 1 GiB.",
         default=None,
         example="4294967296",
-        scope=Scope.JOB,
         identity=False,
     )
     commit_policy: Annotated[Literal["full", "successful", "partial"], ONE_OF] = prop(
-        "job.commit.policy",
+        _COMMIT_POLICY,
         "full publishes nothing if a work unit failed; successful publishes the work units that "
         "succeeded; partial is an older word for successful.",
         default="full",
-        scope=Scope.JOB,
         identity=False,
     )
-    workunit_retry_enabled: Bool = prop(
+    workunit_retry_enabled: Bool = no_effect(
         "workunit.retry.enabled",
         "Gobblin's switch; failed work units are always due again.",
         default=True,
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
     workunit_retry_policy: Annotated[Literal["always", "onfull", "onpartial", "never"], ONE_OF] = (
-        prop(
+        no_effect(
             "workunit.retry.policy",
             "Gobblin's policy for `workunit.retry.enabled`.",
             default="always",
-            scope=Scope.JOB,
-            support=Support.NO_EFFECT,
-            identity=False,
         )
     )
-    qualitychecker_task_policies: Texts = prop(
+    qualitychecker_task_policies: Texts = refused(
         "qualitychecker.task.policies",
         "Gobblin's Java classes that check a task's totals, which do not run here. Use "
         "`ms.work.unit.min.records`, `ms.validation.attributes`, or a converter of your own.",
         default=(),
-        scope=Scope.JOB,
-        support=Support.REFUSED,
-        identity=False,
     )
-    qualitychecker_task_policy_types: Texts = prop(
+    qualitychecker_task_policy_types: Texts = no_effect(
         "qualitychecker.task.policy.types",
         "Gobblin's word for each class of `qualitychecker.task.policies`; has no effect without "
         "them.",
         default=(),
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
-    qualitychecker_row_policies: Texts = prop(
+    qualitychecker_row_policies: Texts = refused(
         "qualitychecker.row.policies",
         "Gobblin's Java classes that check rows, which do not run here. Use `isNullable` in "
         "`ms.output.schema`, `ms.schema.contract`, or a converter of your own.",
         default=(),
-        scope=Scope.JOB,
-        support=Support.REFUSED,
-        identity=False,
     )
-    qualitychecker_row_policy_types: Texts = prop(
+    qualitychecker_row_policy_types: Texts = no_effect(
         "qualitychecker.row.policy.types",
         "Gobblin's word for each class of `qualitychecker.row.policies`; has no effect without "
         "them.",
         default=(),
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
-    qualitychecker_row_err_file: Text = prop(
+    qualitychecker_row_err_file: Text = no_effect(
         "qualitychecker.row.err.file",
         "Gobblin's file of rejected rows. Here rows that do not fit go to quarantine, see "
         "`ms.quarantine.enabled`.",
-        default="",
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
 
 
@@ -145,39 +119,22 @@ class ExecutionSection(Section):
 class EventsSection(Section):
     """Events that LinkedIn's DIL sends to Kafka; here plans and reports have what events say."""
 
-    metrics_enabled: Bool = prop(
+    metrics_enabled: Bool = no_effect(
         "ms.metrics.enabled",
         "DIL's planning events. Here `dil plan --json` prints the plan, and a report has its "
         "outcome.",
         default=False,
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
-    reporter_class: Text = prop(
+    reporter_class: Text = no_effect(
         "ms.reporter.class",
         "DIL's class that sends events.",
         default="com.linkedin.cdi.factory.producer.KafkaEventReporter",
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
-    kafka: Annotated[object, Written(ValueType.JSON_OBJECT)] = prop(
-        "ms.kafka",
-        "DIL's Kafka producer of events.",
-        default=None,
-        scope=Scope.JOB,
-        hidden_members="the passwords",
-        support=Support.NO_EFFECT,
-        identity=False,
+    kafka: Annotated[object, Written(ValueType.JSON_OBJECT)] = no_effect(
+        "ms.kafka", "DIL's Kafka producer of events.", default=None, hidden_members="the passwords"
     )
-    kafka_events_topic_name: Text = prop(
-        "ms.kafka.events.topic.name",
-        "DIL's topic of planning events.",
-        default="",
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
+    kafka_events_topic_name: Text = no_effect(
+        "ms.kafka.events.topic.name", "DIL's topic of planning events."
     )
 
 
@@ -202,7 +159,7 @@ def running_section(
 def _check_memory(most: int | None, findings: Findings) -> None:
     if most and most < _LEAST_MEMORY:
         findings.problem(
-            "ms.task.memory.max.bytes",
+            _MEMORY,
             f"is {most:,}; a worker uses most of that before it reads anything",
             f"Write {_LEAST_MEMORY} or more, or 0 for no limit.",
         )
@@ -216,7 +173,7 @@ def _commit_policy(values: Properties, findings: Findings) -> CommitPolicy:
     """
     policy = values.section(ExecutionSection).commit_policy
     if policy == "partial":
-        findings.notice("job.commit.policy", 'is "partial"', "Write successful; it means the same.")
+        findings.notice(_COMMIT_POLICY, 'is "partial"', "Write successful; it means the same.")
     publishing = values.section(PublishingSection)
     if publishing.is_at_job_level:
         return CommitPolicy.FULL if policy == "full" else CommitPolicy.SUCCESSFUL

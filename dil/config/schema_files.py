@@ -17,13 +17,14 @@ from dil.config.findings import Findings
 from dil.config.read_context import JobFileLocation
 from dil.errors import Origin, WriteError
 from dil.model.json import JsonValue, compact
+from dil.sections.conversion import DERIVED
 from dil.sections.reading import ShapeError
+from dil.sections.schema import SCHEMA, TARGET
 from dil.storage import filesystem_for
 from dil.storage.locations import PathError, any_path
 from dil.text.lenient_json import JsonError, parse
 
-_DERIVED = "ms.derived.fields"
-_PLACES = {"ms.source.schema.urn": "ms.output.schema", "ms.target.schema.urn": "ms.target.schema"}
+_PLACES = {"ms.source.schema.urn": SCHEMA, "ms.target.schema.urn": TARGET}
 _URN = re.compile(r"urn:[^/]", re.IGNORECASE)
 _FORMS = (
     "Name a file with an Avro schema (.avsc), or with an array of columns as in {place}; a "
@@ -51,7 +52,7 @@ def with_schema_files(
             continue
         columns = _columns(entry, target, place, findings)
         if columns is not None:
-            made = _derived(entries) if target == "ms.output.schema" else frozenset()
+            made = _derived(entries) if target == SCHEMA else frozenset()
             kept = [column for column in columns if _name(column) not in made]
             origin = Origin(_path(entry, place))
             found[target] = replace(entry, key=target, text=compact(kept), origin=origin, breaks=())
@@ -105,7 +106,7 @@ def _listed(value: JsonValue) -> list[JsonValue]:
 
 def _derived(entries: Mapping[str, Entry]) -> frozenset[str]:
     """Return the names of derived fields in lower case; none if their JSON is wrong."""
-    entry = entries.get(_DERIVED)
+    entry = entries.get(DERIVED)
     try:
         value = parse(entry.text)[0] if entry is not None else []
     except JsonError:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dil.config.json_forms import form_of
 from dil.config.property import Property, properties_of
-from dil.config.table import GROUPS, PLUGIN_PREFIX, TABLE
+from dil.config.table import PLUGIN_PREFIX, TABLE, group_of
 from dil.errors import ConfigError
 from dil.model.json import JsonObject
 from dil.model.suggestions import suggestion
@@ -82,7 +82,7 @@ def _has(text: str, words: Iterable[str]) -> bool:
 
 def _of_reference() -> Iterator[Found]:
     for name, entry in TABLE.items():
-        yield _found(entry, "", " ".join((*entry.aliases, *_members(entry), _group_title(name))))
+        yield _found(entry, "", " ".join((*entry.aliases, *_members(entry), group_of(name).title)))
 
 
 def _of_classes(classes: Iterable[type]) -> Iterator[Found]:
@@ -111,7 +111,3 @@ def _members(entry: Property) -> Iterator[str]:
     form = form_of(entry)
     for member in form.members if form else ():
         yield f"{member.path} {member.meaning}"
-
-
-def _group_title(name: str) -> str:
-    return next(group.title for group in GROUPS if TABLE[name] in group.properties)

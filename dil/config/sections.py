@@ -15,10 +15,11 @@ from dil.config import values
 from dil.config.canonical import shown
 from dil.config.entry import Entry
 from dil.config.findings import Findings
+from dil.config.identity import TABLE as DATASET
 from dil.config.property import Property, properties_of
 from dil.config.read_context import JobFileLocation, JobReadContext, SecretsSection, secret_resolver
 from dil.config.table import SECTIONS, TABLE
-from dil.config.watermarks import PlanningSection
+from dil.config.watermarks import ZONE, PlanningSection
 from dil.errors import Origin
 from dil.model.json import JsonValue
 from dil.model.secret import Secret
@@ -45,7 +46,6 @@ _NOTED = {
 _LABELS = {"job.description", "job.dir", "job.group"}
 # Planning and state commands do not need the source, but they need the state store.
 _STATE_SECRETS = "state.store."
-_TABLE, _ZONE = "extract.table.name", "ms.timezone"
 _JSON_FIX = 'Write [...] or {...}; put names and texts in double quotes: {"name": "text"}.'
 _QUOTE_FIX = (
     r'Is a quote meant inside a text? Write \\" for it: JSON wants \", and a property file doubles '
@@ -73,12 +73,12 @@ def evaluate(
     A property with a problem holds its default. If ``secrets`` is false, a secret that cannot be
     read is empty and gives a notice.
     """
-    plain = JobReadContext(SecretResolver(place.environ, place.folder), "UTC", _no_notice)
+    plain = JobReadContext(SecretResolver(place.environ, place.folder), "UTC")
     systems = read_section(FileSystemsSection, entries, plain, findings)
     passwords = read_section(SecretsSection, entries, plain, findings)
     resolver = secret_resolver(passwords, systems.of_keys, place, findings, needed=secrets)
     zone = read_zone(entries, plain, findings)
-    around = JobReadContext(resolver, zone, _no_notice, secrets, systems.every)
+    around = JobReadContext(resolver, zone, needs_secrets=secrets, file_system=systems.every)
     first: list[Section] = [systems, passwords]
     rest = (each for each in SECTIONS if each not in {FileSystemsSection, SecretsSection})
     return [*first, *(read_section(each, entries, around, findings) for each in rest)], around
@@ -86,7 +86,7 @@ def evaluate(
 
 def read_zone(entries: Mapping[str, Entry], plain: JobReadContext, findings: Findings) -> str:
     """Return the job's time zone: the zone of every text that names none."""
-    only = {name: entry for name, entry in entries.items() if name == _ZONE}
+    only = {name: entry for name, entry in entries.items() if name == ZONE}
     return read_section(PlanningSection, only, plain, findings).zone
 
 
@@ -203,11 +203,6 @@ class _Reader:
         return value
 
 
-def _no_notice(what: str, fix: str) -> None:
-    """Ignore a notice; ``at_entry`` gives the reader of a property another function."""
-    del what, fix
-
-
 def report_missing(
     entries: Mapping[str, Entry], blanks: Mapping[str, Entry], path: str, findings: Findings
 ) -> None:
@@ -218,7 +213,7 @@ def report_missing(
         if entry.name in SOURCE_KEYS and INPUTS in entries:
             continue  # a query reads datasets
         extractor = entries.get(EXTRACTOR)
-        if entry.name == _TABLE and extractor and names_file_dump(extractor.text.strip()):
+        if entry.name == DATASET and extractor and names_file_dump(extractor.text.strip()):
             continue  # without rows a dataset needs no name
         if entry.name in blanks:
             origin = blanks[entry.name].origin

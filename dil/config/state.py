@@ -5,7 +5,7 @@ See rules F15 and S1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -20,13 +20,12 @@ from dil.model.section import (
     ONE_OF,
     Bool,
     PathText,
-    Scope,
     SecretText,
     Section,
-    Support,
     Text,
     ValueType,
     Written,
+    no_effect,
     prop,
 )
 from dil.model.suggestions import suggestion
@@ -37,6 +36,8 @@ from dil.storage.locations import PathError, is_local, local_path
 DEFAULT_STATE_FOLDER = ".dil"
 SERVER_KINDS = frozenset(server.value for server in Server)
 
+ENABLED, DIRECTORY = "state.store.enabled", "state.store.dir"
+KIND, DATASET_KIND = "state.store.type", "dataset.state.store.type"
 _URL = "state.store.db.url"
 _USER = "state.store.db.user"
 _PASSWORD = "state.store.db.password"  # noqa: S105 - the name of a property
@@ -111,84 +112,66 @@ class StateSection(Section):
     """The store of watermarks, and how long they are kept."""
 
     enabled: Bool = prop(
-        "state.store.enabled",
+        ENABLED,
         "If false, no watermarks are kept and each run sees no history.",
         default=True,
-        scope=Scope.JOB,
         identity=False,
     )
     kind: _Kind = prop(
-        "state.store.type",
+        KIND,
         "Kind of store. fs on a local path is sqlite in that folder; filelog is a tree of "
         "files that needs no locks, for network mounts; postgresql and mysql (MariaDB too) "
         "keep it on a server; noop keeps nothing.",
         default="sqlite",
-        scope=Scope.JOB,
         identity=False,
     )
     dataset_kind: _Kind | None = prop(
-        "dataset.state.store.type",
+        DATASET_KIND,
         "Wins over `state.store.type`.",
         default=None,
-        scope=Scope.JOB,
         identity=False,
     )
     directory: PathText = prop(
-        "state.store.dir",
+        DIRECTORY,
         "Folder of the store. A relative path starts at the job file's folder; unset: `.dil` "
         "there. A place elsewhere, such as `s3://bucket/folder`, is for the file log.",
         default="",
         example="/data/state",
-        scope=Scope.JOB,
         identity=False,
     )
-    state_store_compressed_values: Bool = prop(
-        "state.store.compressedValues",
-        "Gobblin's compression of stored values.",
-        default=True,
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
+    state_store_compressed_values: Bool = no_effect(
+        "state.store.compressedValues", "Gobblin's compression of stored values.", default=True
     )
     url: SecretText | None = prop(
-        "state.store.db.url",
+        _URL,
         "Database of the store, needed for types postgresql and mysql: "
         "`postgresql://host:5432/database` or `mysql://host:3306/database`, options after `?`. A "
         "`jdbc:` URL is translated.",
         default=None,
-        scope=Scope.JOB,
         identity=False,
     )
     user: SecretText | None = prop(
-        "state.store.db.user",
+        _USER,
         "User of that database; wins over one in the URL.",
         default=None,
-        scope=Scope.JOB,
         identity=False,
     )
     password: SecretText | None = prop(
-        "state.store.db.password",
+        _PASSWORD,
         "Password of that database; wins over one in the URL.",
         default=None,
-        scope=Scope.JOB,
         identity=False,
     )
-    state_store_db_table: Text = prop(
+    state_store_db_table: Text = no_effect(
         "state.store.db.table",
         "Gobblin's one table; the store here has several, whose names are fixed. Give it a "
         "database or a schema of its own.",
         default="gobblin_job_state",
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
-    state_store_db_jdbc_driver: Text = prop(
+    state_store_db_jdbc_driver: Text = no_effect(
         "state.store.db.jdbc.driver",
         "Java driver; not needed outside a JVM.",
         default="com.mysql.cj.jdbc.Driver",
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
     retention: _Retention = prop(
         RETENTION,
@@ -197,7 +180,6 @@ class StateSection(Section):
         "follows `publish.dir`.",
         default_factory=_RETENTION.copy,
         example='{"state.store": "P90D", "publish.dir": "P731D", "log": "P30D", "aside": "P90D"}',
-        scope=Scope.JOB,
         identity=False,
     )
 
@@ -219,16 +201,16 @@ def state_section(values: Properties, folder: Path, findings: Findings) -> State
     directory = (
         str(folder / DEFAULT_STATE_FOLDER)
         if is_default_place
-        else path_of(section.directory, "state.store.dir", folder, findings, system=system)
+        else path_of(section.directory, DIRECTORY, folder, findings, system=system)
     )
     is_enabled = section.enabled and kind != "noop"
     former = _before_file_systems(section, kind, directory, folder)
-    is_chosen = bool({"state.store.type", "dataset.state.store.type"} & values.explicit)
+    is_chosen = bool({KIND, DATASET_KIND} & values.explicit)
     if kind == "fs" or (former is not None and (kind == "noop" or not is_chosen)):
         kind = "sqlite" if is_local(directory) else "filelog"
     if kind != "filelog" and not is_local(directory):
         findings.problem(
-            "state.store.dir",
+            DIRECTORY,
             f"is {directory}, and state.store.type={kind} needs a folder of this machine",
             "Set state.store.type=fs, or name a local folder.",
         )
@@ -272,7 +254,7 @@ def state_server(values: Properties, kind: str, findings: Findings) -> DatabaseA
         return None
     url = values.section(StateSection).url
     if not url:
-        asked = values.origin("dataset.state.store.type") or values.origin("state.store.type")
+        asked = values.origin(DATASET_KIND) or values.origin(KIND)
         what = f"is needed for state.store.type={kind}, and not set"
         findings.problem(_URL, what, example, asked)
         return None
@@ -294,7 +276,8 @@ def state_server(values: Properties, kind: str, findings: Findings) -> DatabaseA
             f"has options of the Java driver that mean nothing here: {', '.join(found.ignored)}",
             "They are ignored; leave them out.",
         )
-    return _with_login(found.address, values)
+    section = values.section(StateSection)
+    return found.address.with_login(section.user, section.password)
 
 
 def note_unused_server(values: Properties, kind: str, findings: Findings) -> None:
@@ -318,13 +301,3 @@ def _require_secrets(findings: Findings) -> None:
         findings.notices.remove(each)
         what = f"{each.what}, and so must every command that looks at the state"
         findings.problem(each.key, what, each.fix, each.origin)
-
-
-def _with_login(address: DatabaseAddress, values: Properties) -> DatabaseAddress:
-    user = values.section(StateSection).user
-    password = values.section(StateSection).password
-    return replace(
-        address,
-        user=user.reveal() if user else address.user,
-        password=password or address.password,
-    )

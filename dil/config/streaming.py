@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -11,27 +11,18 @@ from annotated_types import Ge
 from dil.config.findings import Findings
 from dil.config.identity import JobSection
 from dil.config.merging import MISSING
+from dil.config.parts import JobParts
+from dil.config.property import names_of
 from dil.config.read_context import path_of
 from dil.config.values import ValueProblem, duration_ms
-from dil.model.job import PlanningSpec, PublishingSpec, PublishMode, QueryMode, StateSpec
+from dil.model.job import PublishingSpec, PublishMode, QueryMode
 from dil.model.properties import Properties
-from dil.model.section import (
-    ONE_OF,
-    Int,
-    Long,
-    PathText,
-    Scope,
-    Section,
-    ValueType,
-    Written,
-    prop,
-    property_name,
-)
+from dil.model.section import ONE_OF, Int, Long, PathText, Section, ValueType, Written, prop
 from dil.model.stream import StreamMode, StreamSpec
-from dil.model.suggestions import quote, suggestion
+from dil.model.suggestions import suggestion
 from dil.sections.query import INPUTS, MAX_BLOCKS, MAX_ROWS, WAIT
 from dil.sections.query import MODE as QUERY_MODE
-from dil.sections.reading import ReadContext, ShapeError
+from dil.sections.reading import ReadContext
 from dil.sections.secondary import SecondarySection
 
 MODE, TRIGGER = "ms.stream.mode", "ms.stream.trigger"
@@ -47,8 +38,7 @@ _CHECKPOINTS = "_checkpoint"
 Trigger: TypeAlias = int | None
 
 
-def _trigger(value: str, around: ReadContext) -> Trigger:
-    del around
+def _trigger(value: str, _around: ReadContext) -> Trigger:
     text = value.strip()
     if text.lower() == AVAILABLE_NOW:
         return None
@@ -57,9 +47,9 @@ def _trigger(value: str, around: ReadContext) -> Trigger:
     try:
         length = duration_ms(text)
     except ValueProblem as problem:
-        raise ShapeError((f"is {quote(text)}, which {problem.what}", fix)) from problem
+        raise ValueProblem(problem.what, fix) from problem
     if not length:
-        raise ShapeError((f"is {quote(text)}, which is no time at all", fix))
+        raise ValueProblem("is no time at all", fix)
     return length
 
 
@@ -74,7 +64,6 @@ class StreamSection(Section):
         "`stateful`: the same for a job with `ms.query.inputs`, whose micro-batches take the new "
         "rows of the inputs. `none`: one run is one commit.",
         default="none",
-        scope=Scope.JOB,
         identity=False,
     )
     every_ms: Annotated[Trigger, Written(ValueType.STRING, read=_trigger)] = prop(
@@ -85,7 +74,6 @@ class StreamSection(Section):
         default=None,
         shown=AVAILABLE_NOW,
         example="PT30S",
-        scope=Scope.JOB,
         identity=False,
     )
     max_rows: Annotated[Long, Ge(1)] | None = prop(
@@ -96,7 +84,6 @@ class StreamSection(Section):
         "`stateful`.",
         default=None,
         example="1000000",
-        scope=Scope.JOB,
         identity=False,
     )
     max_files: Annotated[Int, Ge(1)] | None = prop(
@@ -105,7 +92,6 @@ class StreamSection(Section):
         "`ms.work.unit.parallelism.max` applies, too. Unset: no limit.",
         default=None,
         example="100",
-        scope=Scope.JOB,
         identity=False,
     )
     max_bytes: Annotated[Long, Ge(1)] | None = prop(
@@ -113,7 +99,6 @@ class StreamSection(Section):
         "About how many bytes a micro-batch writes, estimated like its rows. Unset: no limit.",
         default=None,
         example="1000000000",
-        scope=Scope.JOB,
         identity=False,
     )
     checkpoint: PathText = prop(
@@ -123,7 +108,6 @@ class StreamSection(Section):
         "Unset: `_checkpoint/<job.name>` below `data.publisher.final.dir`.",
         default="",
         example="/var/lib/dil/checkpoints/orders",
-        scope=Scope.JOB,
         identity=False,
     )
     stop_file: PathText = prop(
@@ -132,47 +116,42 @@ class StreamSection(Section):
         "file. A relative path starts at the folder of the job file. Unset: none.",
         default="",
         example="orders.stop",
-        scope=Scope.JOB,
         identity=False,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class StreamParts:
-    """The parts of a job that its stream has to agree with; ``query`` is None for a source."""
-
-    planning: PlanningSpec
-    publishing: PublishingSpec
-    state: StateSpec
-    is_dump: bool
-    query: QueryMode | None
-
-
 def stream_spec(
-    parts: StreamParts, values: Properties, folder: Path, findings: Findings
+    parts: JobParts,
+    query: QueryMode | None,
+    values: Properties,
+    folder: Path,
+    findings: Findings,
 ) -> StreamSpec | None:
-    """Return the stream part of a job, None for a batch; problems become findings."""
+    """Return the stream part of a job, None for a batch; problems become findings.
+
+    ``query`` is None for a job that reads a source.
+    """
     section = values.section(StreamSection)
     if section.mode == "none":
-        for name in map(property_name, fields(StreamSection)):
-            if name != MODE and name in values.explicit and MODE not in values.explicit:
-                findings.notice(name, "has no effect: the job is no stream", f"Set {MODE}=ingest.")
+        if MODE not in values.explicit:
+            names, what = names_of(StreamSection), "has no effect: the job is no stream"
+            findings.unused(names, what, f"Set {MODE}=ingest.")
         return None
     if section.mode == "stateful":
-        _refuse_stateful(parts, section, values, findings)
+        _refuse_stateful(query, section, values, findings)
     planning, publishing = parts.planning, parts.publishing
     for is_refused, what, fix in (
         (not parts.state.enabled, "state.store.enabled is false: no run records what it read",
          "Keep the state."),
         (planning.backfill, "ms.backfill is true, and a backfill is read once",
          f"Run the backfill with -D {MODE}=none."),
-        (publishing.mode is PublishMode.REPLACE and parts.query is None,
+        (publishing.mode is PublishMode.REPLACE and query is None,
          "each micro-batch would replace the dataset, which only a run of all work units can",
          f"Set ms.publish.mode=append, merge or window_replace, or {MODE}=none."),
         (publishing.merge is not None and publishing.merge.deletes_missing,
          f"{MISSING} deletes rows that a run does not find, and a micro-batch finds only a part",
          f"Leave {MISSING} out, or set {MODE}=none."),
-        (parts.query is not None and section.mode == "ingest",
+        (query is not None and section.mode == "ingest",
          f"the job has {INPUTS}, and no source to ingest",
          f"Set {MODE}=stateful: its micro-batches take the new rows of the inputs."),
         (parts.is_dump, "the job copies whole files, and reads no rows",
@@ -199,10 +178,10 @@ def stream_spec(
 
 
 def _refuse_stateful(
-    parts: StreamParts, section: StreamSection, values: Properties, findings: Findings
+    query: QueryMode | None, section: StreamSection, values: Properties, findings: Findings
 ) -> None:
     """Report the settings that contradict a stream over datasets."""
-    if parts.query is None:
+    if query is None:
         if not findings.is_sound(INPUTS):  # the job has inputs, which cannot be read
             return
         findings.problem(
@@ -211,7 +190,7 @@ def _refuse_stateful(
             f"Set {MODE}=ingest; let a job of its own with {INPUTS} read this one's dataset.",
         )
         return
-    if parts.query is QueryMode.FULL:
+    if query is QueryMode.FULL:
         findings.problem(
             MODE,
             f"is {section.mode}, and {QUERY_MODE}=full: each micro-batch would rebuild the dataset "

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from dil.config.catalog import CatalogSection
 from dil.config.date_patterns import LintSection
-from dil.config.destinations import DestinationSection
 from dil.config.egress import EgressSection, ProgressSection
 from dil.config.event_time import EventTimeSection
 from dil.config.grace import GraceSection
 from dil.config.identity import DatasetSection, JobSection
 from dil.config.merging import MergingSection
+from dil.config.places import DestinationSection
 from dil.config.preprocessing import PreprocessingSection
 from dil.config.property import Group, Property, properties_of
 from dil.config.publishing import PublishingSection
@@ -116,6 +116,12 @@ SECTIONS: tuple[type[Section], ...] = tuple(each for group in GROUPS for each in
 ALIASES: Mapping[str, str] = {
     alias: entry.name for entry in TABLE.values() for alias in entry.aliases
 }
+
+
+def group_of(name: str) -> Group:
+    """Return the group that holds a property of the table."""
+    return next(group for group in GROUPS if TABLE[name] in group.properties)
+
 
 PLUGIN_PREFIX = "ms.x."
 OWN_PREFIX = "ms."

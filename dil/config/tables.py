@@ -8,14 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
-from dil.config.destinations import DESTINATION, DestinationSection
 from dil.config.egress import progress_key
 from dil.config.findings import Findings
 from dil.config.identity import NAMESPACE, DatasetSection
+from dil.config.packages import require_package
 from dil.config.state import DEFAULT_STATE_FOLDER, SERVER_KINDS, StateSection
 from dil.config.timelabels import COLUMN, TimelabelsSection
 from dil.config.warehouse import URL, WarehouseSection
@@ -23,9 +22,8 @@ from dil.model.destination import TableFormat, TableSpec
 from dil.model.properties import Properties
 from dil.model.schema import Column, EnumType, Primitive
 from dil.model.secret import SecretUrl
-from dil.model.section import ONE_OF, Scope, SecretText, Section, Texts, prop
+from dil.model.section import ONE_OF, SecretText, Section, Texts, prop
 from dil.model.suggestions import quote
-from dil.sections.extraction import ExtractionSection
 from dil.sections.schema import SchemaSection
 from dil.storage.locations import PathError, any_path, is_local, local_path
 
@@ -49,40 +47,23 @@ class TablesSection(Section):
     """The table of files that rows are published to."""
 
     format: Annotated[TableFormat, ONE_OF] = prop(
-        "ms.table.format",
+        FORMAT,
         "files are plain files with a manifest; delta and iceberg are tables of Parquet files.",
         default=TableFormat.FILES,
-        scope=Scope.JOB,
     )
     partition_fields: Texts = prop(
-        "ms.table.partition.fields",
+        FIELDS,
         "Columns whose values separate the rows, in folders `column=value`.",
         default=(),
-        scope=Scope.JOB,
     )
     catalog_uri: SecretText | None = prop(
-        "ms.iceberg.catalog.uri",
+        CATALOG,
         "The Iceberg catalog: a SQLAlchemy URL of sqlite, postgresql or mysql, or the http "
         "address of a REST catalog. Unset: the SQLite catalog `iceberg-catalog.db` in the "
         "state folder. A relative path starts at the job file.",
         default=None,
-        scope=Scope.JOB,
         identity=False,
     )
-
-
-def is_of_files(values: Properties) -> bool:
-    """Return whether rows are published as plain files, and to nothing else."""
-    return other_place(values) is None
-
-
-def other_place(values: Properties) -> str | None:
-    """Return the property that publishes rows to another place than plain files, or None."""
-    if values.section(DestinationSection).name:
-        return DESTINATION
-    if values.section(WarehouseSection).url is not None:
-        return URL
-    return None if values.section(TablesSection).format is TableFormat.FILES else FORMAT
 
 
 def table_spec(values: Properties, folder: Path, place: str, findings: Findings) -> TableSpec:
@@ -114,21 +95,6 @@ def table_spec(values: Properties, folder: Path, place: str, findings: Findings)
     )
 
 
-def refuse_table_of_dumps(values: Properties, findings: Findings) -> None:
-    """Refuse a table of files or of a database for files that are dumped as they are."""
-    word = values.section(TablesSection).format
-    for key, what, is_set in (
-        (FORMAT, f'is "{word}"', word is not TableFormat.FILES),
-        (URL, "is set", values.section(WarehouseSection).url is not None),
-    ):
-        if is_set:
-            findings.problem(
-                key,
-                f"{what}, and this job dumps files as they are",
-                "Leave it out, or read the files with another ms.extractor.class.",
-            )
-
-
 def _check(word: TableFormat, values: Properties, findings: Findings) -> None:
     if values.section(WarehouseSection).url:
         findings.problem(
@@ -136,13 +102,7 @@ def _check(word: TableFormat, values: Properties, findings: Findings) -> None:
             f"is set, and so is {FORMAT}={word}",
             "Rows go to one place: leave one of them out.",
         )
-    package = _PACKAGES[word]
-    if find_spec(package) is None:
-        findings.problem(
-            FORMAT,
-            f'is "{word}", and the package {package} is not installed',
-            f"Install it: pip install 'dil-spark[{word}]'",
-        )
+    require_package(_PACKAGES[word], word, FORMAT, f'is "{word}"', findings)
 
 
 def _check_namespace(values: Properties, findings: Findings) -> None:
@@ -197,13 +157,6 @@ def check_rows_apart(values: Properties, findings: Findings) -> None:
     """Check the columns that separate rows, into folders or by timelabel."""
     names = values.section(TablesSection).partition_fields
     label = values.section(TimelabelsSection).column
-    if values.section(ExtractionSection).is_file_dump:
-        for key in (key for key, given in ((FIELDS, names), (COLUMN, label)) if given):
-            findings.problem(
-                key,
-                "is about rows, and files are dumped as they are",
-                "Leave it out, or read the files with another ms.extractor.class.",
-            )
     if label and (key := progress_key(values)):
         findings.problem(
             COLUMN,

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from dil.config.entry import Entry
 from dil.config.findings import Findings
+from dil.config.identity import PLUGIN_PATH, TEMPLATE
 from dil.config.inheritance import normal
 from dil.config.interpolation import interpolate
 from dil.config.reader import read_file
 from dil.storage.locations import PathError, local_path
 
-_TEMPLATE, _PLUGINS = "job.template", "ms.plugin.path"
 _INHERITS, _REQUIRES = "gobblin.template.inherit", "gobblin.template.required_attributes"
 _RESOURCE = re.compile(r"resource:/*", re.IGNORECASE)
 
@@ -38,19 +38,19 @@ def with_templates(
         environ: The environment, for ``${env:NAME}``.
         findings: Receives missing templates, and missing keys that a template requires.
     """
-    if _TEMPLATE not in written or not written[_TEMPLATE].text.strip():
+    if TEMPLATE not in written or not written[TEMPLATE].text.strip():
         return dict(written)
-    keys = [key for key in (_TEMPLATE, _PLUGINS) if key in written]
+    keys = [key for key in (TEMPLATE, PLUGIN_PATH) if key in written]
     own = interpolate(written, environ=environ, settings=settings, findings=findings, keys=keys)
     folders = [Path(path).parent]
-    if _PLUGINS in own:
-        folders += [folders[0] / each for each in _items(own[_PLUGINS])]
+    if PLUGIN_PATH in own:
+        folders += [folders[0] / each for each in _items(own[PLUGIN_PATH])]
     reading = _Reading(folders, findings)
-    merged = {**reading.entries(own[_TEMPLATE], ()), **written}
+    merged = {**reading.entries(own[TEMPLATE], ()), **written}
     for name, template in reading.required.items():
         if name not in merged or not merged[name].text.strip():
             what = f"is required by the template {template.origin.path}, and not set"
-            findings.problem(name, what, "Set it in the job.", written[_TEMPLATE].origin)
+            findings.problem(name, what, "Set it in the job.", written[TEMPLATE].origin)
     return merged
 
 
@@ -100,6 +100,6 @@ class _Reading:
         if found is None:
             looked = ", ".join(map(str, dict.fromkeys(places)))
             what = f'names the template "{name}", and there is no file {looked}'
-            fix = f"Put it there, or add its folder to {_PLUGINS}."
+            fix = f"Put it there, or add its folder to {PLUGIN_PATH}."
             self.findings.problem(named.key, what, fix, named.origin)
         return found

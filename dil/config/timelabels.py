@@ -10,7 +10,7 @@ from dil.config import values as texts
 from dil.config.findings import Findings
 from dil.config.watermarks import WATERMARK, PlanningSection, instant
 from dil.model.properties import Properties
-from dil.model.section import ONE_OF, Bool, Scope, Section, Text, Zone, prop
+from dil.model.section import ONE_OF, Bool, Section, Text, Zone, prop
 from dil.model.suggestions import quote
 from dil.model.timelabels import LabelClosing, LabelUnit, TimelabelSpec
 from dil.text.instants import HOUR_MS, MINUTE_MS
@@ -31,71 +31,62 @@ class TimelabelsSection(Section):
     """The periods that give work units their labels, and the periods that a run reads."""
 
     schedule: Text = prop(
-        "ms.timelabel.schedule",
+        SCHEDULE,
         "Cron expression of the job's schedule: five fields, or `@hourly`, `@daily`, "
         "`@weekly`, `@monthly`, `@yearly`. It starts no run; its periods give work units their "
         "labels.",
         default="",
-        scope=Scope.JOB,
     )
     every: Text = prop(
-        "ms.timelabel.every",
+        EVERY,
         "In place of a cron expression: an interval of whole minutes, counted from 1970-01-01 "
         "UTC, such as `PT90M` or `90m`.",
         default="",
-        scope=Scope.JOB,
     )
     unit: Annotated[LabelUnit, ONE_OF] | None = prop(
-        "ms.timelabel.unit",
+        UNIT,
         "In place of both, for jobs without a schedule: the label is the start of the minute, "
         "hour, day or month in which the work unit begins.",
         default=None,
-        scope=Scope.JOB,
     )
     zone: Zone = prop(
-        "ms.timelabel.timezone",
+        ZONE,
         "Zone in which the cron expression or the unit is evaluated. Labels are always UTC.",
         default="UTC",
-        scope=Scope.JOB,
     )
     column: Text = prop(
-        "ms.timelabel.column",
+        COLUMN,
         "Column whose time splits rows among timelabels: timestamps, dates or epoch milliseconds. "
         "Unset: if files go into folders by timelabel and a work unit spans several timelabels, "
         "the column with the watermark's name, if the rows have one.",
         default="",
-        scope=Scope.JOB,
     )
     split: Annotated[Literal["none", "units"], ONE_OF] = prop(
-        "ms.timelabel.split",
+        SPLIT,
         "Whether a work unit that spans several timelabels is split before it is read: `units` "
         "cuts it where a period ends. Unset: `units` if rows of an API go to a timeseries table "
         "and `ms.timelabel.column` names no column, else `none`.",
         default="none",
-        scope=Scope.JOB,
     )
     catches_up: Bool = prop(
-        "ms.timelabel.catchup",
+        CATCHUP,
         "Whether a run reads periods in which no run took place. If false, a run reads only its "
         "own period and records the missed periods as SKIPPED; plan and run name them, and `dil "
         "backfill` reads them. A period in which a run took place stays due until it is read.",
         default=True,
-        scope=Scope.JOB,
     )
     first_run: Annotated[Literal["history", "period"], ONE_OF] = prop(
-        "ms.timelabel.first.run",
+        FIRST_RUN,
         "What the first run reads: `history` is the whole range of the watermark, as in DIL; "
         "`period` is only the run's period, and later runs read no older period either.",
         default="history",
-        scope=Scope.JOB,
     )
     closing: Annotated[LabelClosing, ONE_OF] = prop(
-        "ms.timelabel.close",
+        CLOSE,
         "Who closes a timelabel, which makes its rows final: with `auto` the run that completes "
         "it, with `manual` the command `dil timelabels close`. `ms.late.after.close` says what "
         "happens to rows that come later.",
         default=LabelClosing.NEVER,
-        scope=Scope.JOB,
         identity=False,
     )
 
@@ -103,6 +94,12 @@ class TimelabelsSection(Section):
     def is_set(self) -> bool:
         """Return whether a property defines the periods, so that work units have labels."""
         return bool(self.schedule or self.every or self.unit)
+
+
+def require_labels(key: str, what: str, values: Properties, findings: Findings) -> None:
+    """Refuse a property that needs timelabels if the job has none; ``what`` says its value."""
+    if not values.section(TimelabelsSection).is_set:
+        findings.problem(key, f"{what}, and the job has no timelabels", f"Set {SCHEDULE} too.")
 
 
 def timelabels_section(values: Properties, findings: Findings) -> TimelabelSpec | None:

@@ -10,17 +10,16 @@ from annotated_types import Ge
 from dil.config.findings import Findings
 from dil.config.identity import TABLE
 from dil.config.publishing import MODE, PublishingSection
-from dil.config.tables import TablesSection
-from dil.config.timelabels import SCHEDULE, TimelabelsSection
-from dil.config.warehouse import OPERATION, URL, WarehouseSection, is_timeseries
+from dil.config.tables import FIELDS, TablesSection
+from dil.config.timelabels import require_labels
+from dil.config.warehouse import KIND, OPERATION, URL, WarehouseSection, is_timeseries
 from dil.model.destination import MAX_PARTITIONS, Operation, Physical, TableFormat
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.properties import Properties
-from dil.model.section import ONE_OF, Duration, Int, Scope, Section, prop
+from dil.model.section import ONE_OF, Duration, Int, Section, prop
 from dil.model.suggestions import quote
 from dil.model.timelabels import TimelabelSpec
 
-KIND = "ms.warehouse.table.kind"
 RETENTION, MOST = "ms.timeseries.retention", "ms.timeseries.max.partitions"
 PHYSICAL = "ms.timeseries.physical"
 _REGISTRY = "timelabel_registry"
@@ -35,28 +34,25 @@ class TimeseriesSection(Section):
     """How the timelabels of a table are separated, and how long they are kept."""
 
     retention_ms: Duration | None = prop(
-        "ms.timeseries.retention",
+        RETENTION,
         "How long a timelabel is kept after its end, such as `P90D`; a run that publishes drops "
         "older ones. Unset: for ever.",
         default=None,
-        scope=Scope.JOB,
         identity=False,
     )
     max_partitions: Annotated[Int, Ge(2)] | None = prop(
-        "ms.timeseries.max.partitions",
+        MOST,
         "Most tables that the view reads, or most partitions; if there are more, the oldest ones "
         "are combined into one. Unset: 1000, SQLite 400.",
         default=None,
-        scope=Scope.JOB,
         identity=False,
     )
     physical: Annotated[Physical, ONE_OF] = prop(
-        "ms.timeseries.physical",
+        PHYSICAL,
         "How timelabels are separated: tables gives each a table of its own; with native "
         "`<table>` is partitioned by a column `_timelabel`, and each label is a partition of "
         "it. native is for PostgreSQL.",
         default=Physical.TABLES,
-        scope=Scope.JOB,
     )
 
 
@@ -90,10 +86,7 @@ def with_labels(
 
 
 def _check(values: Properties, table: str, engine: str, findings: Findings) -> None:
-    if not values.section(TimelabelsSection).is_set:
-        findings.problem(
-            KIND, 'is "timeseries", and the job has no timelabels', f"Set {SCHEDULE} too."
-        )
+    require_labels(KIND, 'is "timeseries"', values, findings)
     _check_operation(values, findings)
     if table.lower() == _REGISTRY:
         findings.problem(
@@ -163,11 +156,10 @@ def _note_repeats(
 
 def _note_unused(values: Properties, findings: Findings, why: str) -> None:
     is_of_files = values.section(TablesSection).format is TableFormat.FILES
-    for name in (RETENTION, MOST, PHYSICAL):
-        fix = f"Set {KIND}=timeseries too."
-        if name == PHYSICAL and not is_of_files:
-            fix = "Leave it out; ms.table.partition.fields names the partitions of tables of files."
-        if name in values.explicit:
-            findings.notice(name, f"has no effect: {why}", fix)
+    fix = f"Set {KIND}=timeseries too."
+    findings.unused((RETENTION, MOST), f"has no effect: {why}", fix)
+    if not is_of_files:
+        fix = f"Leave it out; {FIELDS} names the partitions of tables of files."
+    findings.unused((PHYSICAL,), f"has no effect: {why}", fix)
     if KIND in values.explicit and not values.section(WarehouseSection).url:
         findings.notice(KIND, f"has no effect: {why}", f"Set {URL} too.")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from dil.config.property import Property
@@ -47,8 +48,13 @@ def parse(entry: Property, text: str) -> object:
     Raises:
         ValueProblem: the text is no value of this property.
     """
-    reader = _READERS.get(entry.type)
-    return text if reader is None else reader(entry, text)
+    match entry.type:
+        case ValueType.INT | ValueType.LONG:
+            return _integer(entry, text)
+        case ValueType.ENUM | ValueType.WORD_OR_OBJECT:
+            return _word(entry, text)
+        case kind:
+            return _READERS[kind](text) if kind in _READERS else text
 
 
 def _integer(entry: Property, text: str) -> int:
@@ -64,8 +70,7 @@ def _integer(entry: Property, text: str) -> int:
     return number
 
 
-def _boolean(entry: Property, text: str) -> bool:
-    del entry
+def _boolean(text: str) -> bool:
     word = text.lower()
     if word not in {"true", "false"}:
         raise ValueProblem("is neither true nor false", "Write true or false.")
@@ -89,13 +94,12 @@ def _word(entry: Property, text: str) -> str:
     raise ValueProblem("", known_words(text, entry.words))
 
 
-def _items(entry: Property, text: str) -> tuple[str, ...]:
-    del entry
+def _items(text: str) -> tuple[str, ...]:
     return tuple(item.strip() for item in text.split(",") if item.strip())
 
 
-def _patterns(entry: Property, text: str) -> tuple[str, ...]:
-    patterns = tuple(_ISO if each.lower() == _ISO else each for each in _items(entry, text))
+def _patterns(text: str) -> tuple[str, ...]:
+    patterns = tuple(_ISO if each.lower() == _ISO else each for each in _items(text))
     for pattern in patterns:
         if pattern != _ISO and (found := date_pattern_error(pattern)):
             why, fix = found
@@ -103,10 +107,9 @@ def _patterns(entry: Property, text: str) -> tuple[str, ...]:
     return patterns
 
 
-def _regex(entry: Property, text: str) -> str:
+def _regex(text: str) -> str:
     from dil.text.java_regex import RegexError, compile_java  # few jobs have any
 
-    del entry
     try:
         compile_java(text)
     except RegexError as error:
@@ -116,16 +119,14 @@ def _regex(entry: Property, text: str) -> str:
     return text
 
 
-def _zone(entry: Property, text: str) -> str:
-    del entry
+def _zone(text: str) -> str:
     try:
         return zone_of_text(text)
     except ValueError as error:
         raise ValueProblem("is no known time zone", zone_fix(text)) from error
 
 
-def _charset(entry: Property, text: str) -> str:
-    del entry
+def _charset(text: str) -> str:
     try:
         codecs.lookup(text)
     except LookupError as error:
@@ -133,8 +134,7 @@ def _charset(entry: Property, text: str) -> str:
     return text
 
 
-def _octal(entry: Property, text: str) -> int:
-    del entry
+def _octal(text: str) -> int:
     if not _OCTAL.fullmatch(text):
         raise ValueProblem(
             "is no permission", "Write three octal digits such as 755, or four such as 0755."
@@ -142,8 +142,7 @@ def _octal(entry: Property, text: str) -> int:
     return int(text, 8)
 
 
-def _file_system(entry: Property, text: str) -> str:
-    del entry
+def _file_system(text: str) -> str:
     try:
         check_file_system(text)
     except PathError as error:
@@ -151,8 +150,7 @@ def _file_system(entry: Property, text: str) -> str:
     return text
 
 
-def _rate(entry: Property, text: str) -> RateLimit:
-    del entry
+def _rate(text: str) -> RateLimit:
     match = _RATE.fullmatch(text.lower())
     count, times = (int(match[1]), int(match[2] or "1")) if match else (0, 0)
     if match is None or count == 0 or times == 0:
@@ -161,11 +159,6 @@ def _rate(entry: Property, text: str) -> RateLimit:
             "Write requests per time, such as 10/s, 600/min, 5000/h, 100000/d or 1/2s.",
         )
     return RateLimit(count, times * _RATE_SECONDS[match[3]])
-
-
-def _duration_ms(entry: Property, text: str) -> int:
-    del entry
-    return duration_ms(text)
 
 
 def duration_ms(text: str) -> int:
@@ -198,12 +191,24 @@ def duration_ms(text: str) -> int:
     return ms.numerator
 
 
-_READERS: Mapping[ValueType, Callable[[Property, str], object]] = {
-    ValueType.INT: _integer,
-    ValueType.LONG: _integer,
+def share(text: str, example: str) -> Fraction:
+    """Return the share, above 0 and at most 1, that a text means; it is exact.
+
+    Raises:
+        ValueProblem: the text is no such number; the fix names ``example``.
+    """
+    fix = f"Write a number above 0 and at most 1, such as {example}."
+    try:
+        number = Decimal(text)
+    except InvalidOperation as error:
+        raise ValueProblem("is no number", fix) from error
+    if not number.is_finite() or not 0 < number <= 1:
+        raise ValueProblem("is out of bounds", fix)
+    return Fraction(number)
+
+
+_READERS: Mapping[ValueType, Callable[[str], object]] = {
     ValueType.BOOL: _boolean,
-    ValueType.ENUM: _word,
-    ValueType.WORD_OR_OBJECT: _word,
     ValueType.LIST: _items,
     ValueType.CLASS_LIST: _items,
     ValueType.DATE_PATTERNS: _patterns,
@@ -212,7 +217,7 @@ _READERS: Mapping[ValueType, Callable[[Property, str], object]] = {
     ValueType.CHARSET: _charset,
     ValueType.OCTAL: _octal,
     ValueType.FILE_SYSTEM: _file_system,
-    ValueType.DURATION: _duration_ms,
-    ValueType.DURATION_OR_OBJECT: _duration_ms,
+    ValueType.DURATION: duration_ms,
+    ValueType.DURATION_OR_OBJECT: duration_ms,
     ValueType.RATE: _rate,
 }

@@ -6,23 +6,23 @@ See docs/timelabel-tables.md, rule T18.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from dil.config.findings import Findings
 from dil.config.identity import NAMESPACE, TABLE, DatasetSection
+from dil.config.packages import require_package
 from dil.model.database_address import DatabaseUrlError
 from dil.model.destination import Operation, TableKind, WarehouseSpec
 from dil.model.properties import Properties
 from dil.model.secret import SecretUrl
-from dil.model.section import ONE_OF, Scope, SecretText, Section, prop
+from dil.model.section import ONE_OF, SecretText, Section, prop
 from dil.storage.locations import PathError, local_path
 
 if TYPE_CHECKING:
     from dil.text.warehouse_url import WarehouseAddress
 
-URL, OPERATION = "ms.warehouse.url", "ms.warehouse.operation"
+URL, OPERATION, KIND = "ms.warehouse.url", "ms.warehouse.operation", "ms.warehouse.table.kind"
 USER = "ms.warehouse.user"
 PASSWORD = "ms.warehouse.password"  # noqa: S105 - the name of a property
 # A server cuts a longer name with no more than a notice: two tables would become one (timelabels.md
@@ -43,42 +43,37 @@ class WarehouseSection(Section):
     """The table of a database that rows are loaded into."""
 
     url: SecretText | None = prop(
-        "ms.warehouse.url",
+        URL,
         "SQLAlchemy URL of the database into which rows are loaded: postgresql, mysql, "
         "mariadb, duckdb or sqlite. The table is `extract.table.name`, in the schema that the "
         "last part of `extract.namespace` names; MySQL and SQLite have none. A relative path "
         "starts at the job file.",
         default=None,
-        scope=Scope.JOB,
         identity=False,
     )
     user: SecretText | None = prop(
-        "ms.warehouse.user",
+        USER,
         "User of that database; wins over one in the URL.",
         default=None,
-        scope=Scope.JOB,
         identity=False,
     )
     password: SecretText | None = prop(
-        "ms.warehouse.password",
+        PASSWORD,
         "Password of that database; wins over one in the URL.",
         default=None,
-        scope=Scope.JOB,
         identity=False,
     )
     kind: Annotated[TableKind, ONE_OF] = prop(
-        "ms.warehouse.table.kind",
+        KIND,
         "regular is one table; timeseries has a table `_<table>_<timelabel>` for each "
         "timelabel, and the view `<table>_view` of all of them.",
         default=TableKind.REGULAR,
-        scope=Scope.JOB,
     )
     operation: Annotated[Operation, ONE_OF] | None = prop(
-        "ms.warehouse.operation",
+        OPERATION,
         "insert adds rows; with replace the run's rows replace all others; with upsert a row "
         "replaces the row with the same primary key. Unset: `ms.publish.mode` decides.",
         default=None,
-        scope=Scope.JOB,
     )
 
 
@@ -95,7 +90,8 @@ def warehouse_section(values: Properties, folder: Path, findings: Findings) -> W
     """
     section = values.section(WarehouseSection)
     if section.url is None:
-        _note_unused(values, findings)
+        unused = (USER, PASSWORD, OPERATION)
+        findings.unused(unused, f"has no effect: {URL} is not set", f"Set {URL} too.")
         return None
     address = _address(section, folder, findings)
     dataset = values.section(DatasetSection)
@@ -105,12 +101,7 @@ def warehouse_section(values: Properties, folder: Path, findings: Findings) -> W
     schema = schema if address.engine.has_schemas else ""
     _check_names(address.engine, schema, table, findings)
     module, extra = _DRIVERS[address.engine]
-    if find_spec(module) is None:
-        findings.problem(
-            URL,
-            f"names a {address.engine} database, and the package {module} is not installed",
-            f"Install it: pip install 'dil-spark[{extra}]'",
-        )
+    require_package(module, extra, URL, f"names a {address.engine} database", findings)
     return WarehouseSpec(
         url=SecretUrl(address.url()),
         schema=schema,
@@ -136,12 +127,7 @@ def _address(
             if given:
                 findings.notice(name, f"has no effect: {found.engine} knows no users", "")
         return _in_file(found, folder, findings)
-    server = replace(
-        found.server,
-        user=user.reveal() if user else found.server.user,
-        password=password or found.server.password,
-    )
-    return replace(found, server=server)
+    return replace(found, server=found.server.with_login(user, password))
 
 
 def _in_file(found: WarehouseAddress, folder: Path, findings: Findings) -> WarehouseAddress | None:
@@ -166,12 +152,3 @@ def _check_names(engine: str, schema: str, table: str, findings: Findings) -> No
             f'is "{table}", the name of a table that records what was loaded',
             "Choose another name.",
         )
-
-
-def _note_unused(values: Properties, findings: Findings) -> None:
-    """Note the properties that have no effect without a database."""
-    section = values.section(WarehouseSection)
-    given = {USER: section.user, PASSWORD: section.password, OPERATION: section.operation}
-    for name, value in given.items():
-        if name in values.explicit and value is not None:
-            findings.notice(name, f"has no effect: {URL} is not set", f"Set {URL} too.")

@@ -20,13 +20,13 @@ from dil.model.section import (
     Duration,
     Int,
     Long,
-    Scope,
     Section,
     StandsFor,
-    Support,
     ValueType,
     Written,
     Zone,
+    internal,
+    no_effect,
     prop,
 )
 from dil.model.suggestions import known_words, suggestion
@@ -34,7 +34,8 @@ from dil.sections.reading import Finding, ReadContext, ShapeError, as_array, as_
 from dil.text.instants import INSTANT_FIX, Instant, InstantError, parse_instant
 from dil.text.lenient_json import JsonError, parse
 
-WATERMARK, PARTITION = "ms.watermark", "ms.work.unit.partition"
+WATERMARK, PARTITION, ZONE = "ms.watermark", "ms.work.unit.partition", "ms.timezone"
+GRACE, ABSTINENT = "ms.grace.period", "ms.abstinent.period"
 WORDS = ("none", "hourly", "daily", "weekly", "monthly", "yearly")
 MEMBERS = {
     "datetime": ("name", "type", "range"),
@@ -305,77 +306,67 @@ class PlanningSection(Section):
     """The range to read, how it is cut into work units, and the work units that a run takes."""
 
     marks: _Watermarks = prop(
-        "ms.watermark",
+        WATERMARK,
         "At most one `datetime` watermark with a range, and at most one `unit` watermark with a "
         "list. Without the first: 2019-01-01 to now; without the second: one unit `{}`.",
         default=Watermarks(),
         example=_WATERMARK_EXAMPLE,
-        scope=Scope.JOB,
     )
     zone: Zone = prop(
-        "ms.timezone",
+        ZONE,
         "Zone of every text and duration in watermarks and parameters that names none.",
         default="America/Los_Angeles",
     )
     partition: _Partition = prop(
-        "ms.work.unit.partition",
+        PARTITION,
         "How the time range is cut. An object such as "
         '`{"monthly":["2020-01-01","2024-01-01"],"daily":["2024-01-01","-"]}` cuts parts of the '
         "range differently.",
         default="none",
         example='{"monthly": ["2020-01-01", "2024-01-01"], "daily": ["2024-01-01", "-"]}',
-        scope=Scope.JOB,
     )
     reads_partial: Bool = prop(
         "ms.work.unit.partial.partition",
         "Whether a run reads a last partition that is shorter than its step.",
         default=True,
-        scope=Scope.JOB,
     )
     grace_days: Annotated[Int, Ge(0)] = prop(
         "ms.grace.period.days",
         "Days, of 24 hours each, before the last high watermark that are read again for late data.",
         default=0,
-        scope=Scope.JOB,
     )
     grace_ms: Duration | None = prop(
-        "ms.grace.period",
+        GRACE,
         "The grace period as an ISO duration such as `PT6H`, in place of the days.",
         default=None,
-        scope=Scope.JOB,
     )
     abstinent_days: Annotated[Int, Ge(0)] = prop(
         "ms.abstinent.period.days",
         "Days, of 24 hours each, in which no run reads a work unit again after it was read.",
         default=0,
-        scope=Scope.JOB,
     )
     abstinent_ms: Duration | None = prop(
-        "ms.abstinent.period",
+        ABSTINENT,
         "The abstinent period as an ISO duration such as `PT6H`, in place of the days.",
         default=None,
-        scope=Scope.JOB,
     )
     is_backfill: Bool = prop(
         "ms.backfill",
         "Plans the whole configured range, even the parts that were read before. The run counts as "
         "incremental; recorded watermarks are never lowered.",
         default=False,
-        scope=Scope.JOB,
         identity=False,
     )
     dynamic_full_load: Bool = prop(
         "ms.enable.dynamic.full.load",
         "Makes the first run of a job a full extract.",
         default=True,
-        scope=Scope.JOB,
     )
     max_units: Annotated[Int, StandsFor({0: 500}), Ge(-1), Le(5000)] = prop(
         "ms.work.unit.parallelism.max",
         "Most work units that one run takes; the rest waits for the next run. 0 means 500, -1 "
         "means no limit. `taskexecutor.threadpool.size` says how many run at once.",
         default=500,
-        scope=Scope.JOB,
         identity=False,
     )
     min_units: Annotated[Long, Ge(0)] = prop(
@@ -383,7 +374,6 @@ class PlanningSection(Section):
         "Least number of planned work units; if there are fewer, the run fails before it reads "
         "any.",
         default=0,
-        scope=Scope.JOB,
         identity=False,
     )
     min_records: Annotated[Long, Ge(0)] = prop(
@@ -391,7 +381,6 @@ class PlanningSection(Section):
         "Least number of rows that a work unit reads from the source; if there are fewer, it "
         "fails.",
         default=0,
-        scope=Scope.TASK,
     )
     pacing_s: Annotated[Int, Ge(0)] = prop(
         "ms.work.unit.pacing.seconds",
@@ -400,44 +389,22 @@ class PlanningSection(Section):
         default=0,
         identity=False,
     )
-    scheduling_starttime: Long = prop(
+    scheduling_starttime: Long = internal(
         "ms.work.unit.scheduling.starttime",
         "The earliest start of a paced work unit, in epoch milliseconds.",
         default=0,
-        scope=Scope.TASK,
-        support=Support.INTERNAL,
-        identity=False,
     )
-    watermark_groups: Annotated[object, Written(ValueType.JSON_ARRAY)] = prop(
-        "ms.watermark.groups",
-        "The names of both watermarks of a work unit.",
-        default=None,
-        scope=Scope.TASK,
-        support=Support.INTERNAL,
-        identity=False,
+    watermark_groups: Annotated[object, Written(ValueType.JSON_ARRAY)] = internal(
+        "ms.watermark.groups", "The names of both watermarks of a work unit."
     )
-    activation_property: Annotated[object, Written(ValueType.JSON_OBJECT)] = prop(
-        "ms.activation.property",
-        "The work unit's unit together with its authentication fields.",
-        default=None,
-        scope=Scope.TASK,
-        support=Support.INTERNAL,
-        identity=False,
+    activation_property: Annotated[object, Written(ValueType.JSON_OBJECT)] = internal(
+        "ms.activation.property", "The work unit's unit together with its authentication fields."
     )
-    payload_property: Annotated[object, Written(ValueType.JSON_ARRAY)] = prop(
-        "ms.payload.property",
-        "The payload entries of a work unit.",
-        default=None,
-        scope=Scope.TASK,
-        variables=True,
-        support=Support.INTERNAL,
-        identity=False,
+    payload_property: Annotated[object, Written(ValueType.JSON_ARRAY)] = internal(
+        "ms.payload.property", "The payload entries of a work unit.", variables=True
     )
-    aux_keys: Annotated[object, Written(ValueType.JSON_OBJECT)] = prop(
+    aux_keys: Annotated[object, Written(ValueType.JSON_OBJECT)] = no_effect(
         "ms.aux.keys",
         "Rare switches of DIL's; work units without a range do not occur here.",
         default=None,
-        scope=Scope.JOB,
-        support=Support.NO_EFFECT,
-        identity=False,
     )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from dil.config.findings import Findings
-from dil.config.property import properties_of
+from dil.config.property import names_of
 from dil.model.properties import Properties
 from dil.model.windows import END, START, WindowSpec
 from dil.sections.query import FILE, FUNCTION, MODE, SQL, QuerySection
@@ -16,8 +14,7 @@ def window_spec(values: Properties, findings: Findings) -> WindowSpec | None:
     """Return the windows of a job, None if it has none; problems become findings."""
     section, query = values.section(WindowSection), values.section(QuerySection)
     if query.mode != "windowed":
-        names = {entry.name for entry in properties_of(WindowSection)}
-        for name in sorted(names & values.explicit):
+        for name in sorted(names_of(WindowSection) & values.explicit):
             findings.problem(name, "has no effect here", f"Leave it out, or set {MODE}=windowed.")
         return None
     for name in (SQL, FILE, FUNCTION):
@@ -57,14 +54,8 @@ def window_spec(values: Properties, findings: Findings) -> WindowSpec | None:
 def _refuse_names(section: WindowSection, findings: Findings) -> None:
     taken: dict[str, str] = {START: "the begin of the window", END: "the end of the window"}
     for key, names in ((KEYS, section.keys), (AGGS, tuple(section.aggs))):
-        _refuse_taken(key, names, taken, findings)
-
-
-def _refuse_taken(
-    key: str, names: Sequence[str], taken: dict[str, str], findings: Findings
-) -> None:
-    for name in names:
-        if name.lower() in taken:
-            what = f'has the column "{name}", which is {taken[name.lower()]}'
-            findings.problem(key, what, "Give it another name.")
-        taken[name.lower()] = f"one of {key}"
+        for name in names:
+            if name.lower() in taken:
+                what = f'has the column "{name}", which is {taken[name.lower()]}'
+                findings.problem(key, what, "Give it another name.")
+            taken[name.lower()] = f"one of {key}"

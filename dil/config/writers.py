@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from dil.config.catalog import TYPE, CatalogSection
 from dil.config.findings import Findings
-from dil.config.tables import other_place
+from dil.config.places import other_place
+from dil.config.publishing import FILE_EACH, MODE
 from dil.config.writing import FORMAT
 from dil.model.job import (
     OutputFormat,
@@ -20,7 +22,6 @@ from dil.model.job import (
 from dil.model.properties import Properties
 from dil.model.section import ClassName, Section, prop
 from dil.model.suggestions import quote
-from dil.sections.extraction import ExtractionSection
 from dil.spi.registry import load
 from dil.spi.writer import FileWriter
 
@@ -33,7 +34,7 @@ class WriterSection(Section):
     """A file format of the job's own."""
 
     name: ClassName = prop(
-        "ms.writer.class",
+        WRITER,
         "Class that writes the files, in place of the format that `writer.output.format` names: "
         "the name that"
         " an installed package offers, or the Python path of a class of the job's own.",
@@ -87,35 +88,16 @@ def with_writer(
 
 def _contradictions(
     publishing: PublishingSpec, values: Properties
-) -> tuple[tuple[str, str, str], ...]:
-    """Return the properties that contradict the job's own writer, each with why and the fix."""
-    place, catalog = other_place(values), values.section(CatalogSection).type
-    found = {
-        FORMAT: (FORMAT in values.explicit, "says another format", "Leave one of them out."),
-        place or "": (
-            place is not None,
-            "is set, and only Parquet files go there",
-            f"Leave {WRITER} out.",
-        ),
-        "ms.extractor.class": (
-            values.section(ExtractionSection).is_file_dump,
-            "dumps files as they are",
-            f"Leave {WRITER} out.",
-        ),
-        "ms.publish.mode": (
-            publishing.mode is PublishMode.MERGE,
-            "is merge, for which files are read back",
-            "Write append, replace or window_replace.",
-        ),
-        "ms.output.file.per.work.unit": (
-            publishing.shares_files,
-            "is false, for which files are read back",
-            "Leave it out.",
-        ),
-        TYPE: (
-            catalog != "none",
-            f"is {quote(catalog)}, which takes Parquet and ORC",
-            "Leave one of them out.",
-        ),
-    }
-    return tuple((key, what, fix) for key, (is_set, what, fix) in found.items() if is_set)
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the properties that contradict the job's own writer, each with why and the fix."""
+    if FORMAT in values.explicit:
+        yield FORMAT, "says another format", "Leave one of them out."
+    if place := other_place(values):
+        yield place, "is set, and only Parquet files go there", f"Leave {WRITER} out."
+    if publishing.mode is PublishMode.MERGE:
+        what = "is merge, for which files are read back"
+        yield MODE, what, "Write append, replace or window_replace."
+    if publishing.shares_files:
+        yield FILE_EACH, "is false, for which files are read back", "Leave it out."
+    if (catalog := values.section(CatalogSection).type) != "none":
+        yield TYPE, f"is {quote(catalog)}, which takes Parquet and ORC", "Leave one of them out."

@@ -13,9 +13,10 @@ from annotated_types import Ge, Le
 
 from dil.config.findings import Findings
 from dil.config.identity import DatasetSection
+from dil.config.places import is_of_files
 from dil.config.preprocessing import dump_name
-from dil.config.tables import TablesSection, check_doubles, is_of_files
-from dil.config.timelabels import SCHEDULE, TimelabelsSection
+from dil.config.tables import TablesSection, check_doubles
+from dil.config.timelabels import require_labels
 from dil.model.destination import TableFormat
 from dil.model.job import Blocks, OutputFormat, PathType, WritingSpec
 from dil.model.properties import Properties
@@ -25,14 +26,14 @@ from dil.model.section import (
     Int,
     Long,
     ModeBits,
-    Scope,
     Section,
-    Support,
     Text,
     Texts,
     ValueType,
     Written,
+    no_effect,
     prop,
+    refused,
 )
 from dil.model.suggestions import known_words, quote
 from dil.sections.conversion import ConversionSection
@@ -42,7 +43,7 @@ from dil.storage.locations import is_local
 
 FORMAT, PATH_TYPE = "writer.output.format", "writer.file.path.type"
 _FILE_NAME, _BLOCK_SIZE = "writer.file.name", "writer.file.block.size"
-_SYSTEM = "ms.output.system.columns"
+SYSTEM, PATH = "ms.output.system.columns", "writer.file.path"
 _OWNER, _GROUP = "writer.file.owner", "writer.file.group"
 _KNOWN = ("_dil_run_id", "_dil_signature", "_dil_extracted_at", "_timelabel")
 _CHECKSUM_BYTES = 512
@@ -57,169 +58,123 @@ class WritingSection(Section):
     """The format of files, and their extra columns, size, place and owner."""
 
     format_word: _FormatWord = prop(
-        "writer.output.format",
+        FORMAT,
         "Format of the files; no other property chooses it. OTHER means AVRO.",
         default="AVRO",
-        scope=Scope.TASK,
     )
     codec: Annotated[Literal["DEFLATE", "SNAPPY", "NOCOMPRESSION"], ONE_OF] | None = prop(
         "writer.codec.type",
         "Compression inside the files; unset leaves it to the format (Avro: DEFLATE).",
         default=None,
-        scope=Scope.TASK,
     )
     deflate_level: Annotated[Int, Ge(1), Le(9)] = prop(
         "writer.deflate.level",
         "Level of DEFLATE.",
         default=9,
-        scope=Scope.TASK,
     )
     target_bytes: Annotated[Long, Ge(1)] = prop(
         "ms.writer.target.bytes",
         "Size, in bytes as written, at which a file ends and the next one begins.",
         default=134_217_728,
-        scope=Scope.TASK,
     )
     row_group_rows: Annotated[Int, Ge(1)] = prop(
         "ms.writer.row.group.rows",
         "Least number of rows in a row group of Parquet files, except in the last one and in row "
         "groups that reach 64 MiB before.",
         default=65_536,
-        scope=Scope.TASK,
     )
     most_open_files: Annotated[Int, Ge(1), Le(1000)] = prop(
         "ms.writer.open.files.max",
         "Most files that a work unit writes at once if columns or timelabels separate its rows.",
         default=64,
-        scope=Scope.TASK,
         identity=False,
     )
     system_columns: Texts = prop(
-        "ms.output.system.columns",
+        SYSTEM,
         "Columns that say where a row comes from, any of `_dil_run_id`, `_dil_signature`, "
         "`_dil_extracted_at` (the time when the attempt that read the row began) and `_timelabel`.",
         default=(),
-        scope=Scope.TASK,
     )
     record_count_in_names: Bool = prop(
         "writer.include.record.count.in.file.names",
         "Puts the number of rows before the file's extension.",
         default=False,
-        scope=Scope.TASK,
     )
     path: Text = prop(
-        "writer.file.path",
+        PATH,
         "Relative output folder; wins over `writer.file.path.type`.",
         default="",
-        scope=Scope.TASK,
     )
     path_type: Annotated[PathType, ONE_OF] = prop(
-        "writer.file.path.type",
+        PATH_TYPE,
         "Relative output folder. default: name space, table and a folder per run; "
         "namespace_table: name space and table; tablename: table.",
         default=PathType.DEFAULT,
         aliases=("writer.file.pathType",),
-        scope=Scope.TASK,
     )
     dir_mode: ModeBits | None = prop(
         "writer.dir.permissions",
         "Permission of folders made for the files; unset leaves it to the file system.",
         default=None,
-        scope=Scope.TASK,
     )
     file_mode: ModeBits | None = prop(
         "writer.file.permissions",
         "Permission of the files; unset leaves it to the file system.",
         default=None,
-        scope=Scope.TASK,
     )
     file_name: Text = prop(
-        "writer.file.name",
+        _FILE_NAME,
         "Beginning of file names, in place of `part`; run, work unit and number follow.",
         default="",
-        scope=Scope.TASK,
     )
     owner: Text = prop(
-        "writer.file.owner",
+        _OWNER,
         "Owner of the files; needs the right to give files away. Local files only.",
         default="",
-        scope=Scope.TASK,
     )
     group: Text = prop(
-        "writer.file.group",
+        _GROUP,
         "Group of the files; the user who runs the job must be in it. Local files only.",
         default="",
-        scope=Scope.TASK,
     )
     copies: Annotated[Int, Ge(1)] | None = prop(
         "writer.file.replication.factor",
         "Number of copies that HDFS keeps of files of rows; unset leaves it to the cluster. No "
         "effect elsewhere.",
         default=None,
-        scope=Scope.TASK,
     )
     block_bytes: Annotated[Long, Ge(1)] | None = prop(
-        "writer.file.block.size",
+        _BLOCK_SIZE,
         "Size in bytes, a multiple of 512, of the blocks into which HDFS cuts files of rows; unset "
         "leaves it to the cluster. No effect elsewhere.",
         default=None,
-        scope=Scope.TASK,
     )
-    writer_partitioner_class: Text = prop(
+    writer_partitioner_class: Text = refused(
         "writer.partitioner.class",
         "Gobblin's Java class that spreads rows over folders, which does not run here. Use "
         "`ms.publish.layout=timelabel`, or `ms.table.partition.fields` of Delta and Iceberg "
         "tables.",
-        default="",
-        scope=Scope.TASK,
-        support=Support.REFUSED,
+        identity=True,
     )
-    writer_destination_type: Annotated[Literal["HDFS"], ONE_OF] = prop(
-        "writer.destination.type",
-        "Gobblin's kind of destination.",
-        default="HDFS",
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
+    writer_destination_type: Annotated[Literal["HDFS"], ONE_OF] = no_effect(
+        "writer.destination.type", "Gobblin's kind of destination.", default="HDFS"
     )
-    writer_builder_class: Text = prop(
+    writer_builder_class: Text = no_effect(
         "writer.builder.class",
         "Gobblin's writer; `writer.output.format` decides here.",
         default="org.apache.gobblin.writer.AvroDataWriterBuilder",
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
-    writer_staging_dir: Text = prop(
-        "writer.staging.dir",
-        "Unfinished files are in a hidden folder of the final directory here.",
-        default="",
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
+    writer_staging_dir: Text = no_effect(
+        "writer.staging.dir", "Unfinished files are in a hidden folder of the final directory here."
     )
-    writer_output_dir: Text = prop(
-        "writer.output.dir",
-        "Finished files are in a hidden folder of the final directory here.",
-        default="",
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
+    writer_output_dir: Text = no_effect(
+        "writer.output.dir", "Finished files are in a hidden folder of the final directory here."
     )
-    task_data_root_dir: Text = prop(
-        "task.data.root.dir",
-        "Gobblin's root of the two folders above.",
-        default="",
-        support=Support.NO_EFFECT,
-        identity=False,
+    task_data_root_dir: Text = no_effect(
+        "task.data.root.dir", "Gobblin's root of the two folders above."
     )
-    writer_buffer_size: Annotated[Int, Ge(1)] = prop(
-        "writer.buffer.size",
-        "Gobblin's stream buffer.",
-        default=4_096,
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
+    writer_buffer_size: Annotated[Int, Ge(1)] = no_effect(
+        "writer.buffer.size", "Gobblin's stream buffer.", default=4_096
     )
 
     @property
@@ -296,25 +251,17 @@ def _check_format(section: WritingSection, values: Properties, findings: Finding
 
 def _check_system_columns(section: WritingSection, values: Properties, findings: Findings) -> None:
     names = section.system_columns
-    if names and values.section(ExtractionSection).is_file_dump:
-        findings.problem(
-            _SYSTEM,
-            "is about rows, and files are dumped as they are",
-            "Leave it out, or read the files with another ms.extractor.class.",
-        )
     for name in names:
         if name not in _KNOWN:
-            findings.problem(_SYSTEM, f"names {quote(name)}", known_words(name, _KNOWN))
-    check_doubles(_SYSTEM, names, findings)
-    if "_timelabel" in names and not values.section(TimelabelsSection).is_set:
-        findings.problem(
-            _SYSTEM, 'names "_timelabel", and the job has no timelabels', f"Set {SCHEDULE} too."
-        )
+            findings.problem(SYSTEM, f"names {quote(name)}", known_words(name, _KNOWN))
+    check_doubles(SYSTEM, names, findings)
+    if "_timelabel" in names:
+        require_labels(SYSTEM, 'names "_timelabel"', values, findings)
     taken = {column.name.lower() for column in values.section(SchemaSection).columns}
     for name in dict.fromkeys(names):
         if name in taken:
             findings.problem(
-                _SYSTEM,
+                SYSTEM,
                 f"names {quote(name)}, and the rows have a column of that name",
                 "Leave it out, or rename the other column.",
             )

@@ -172,7 +172,7 @@ class _OwnContext:
         with ExitStack() as stop:
             if is_submitted(settings.environ):
                 self._context = _submitted(settings)
-                stop.callback(self._context.stop)
+                stop.callback(_stop, self._context)
                 if settings.is_embedded:
                     stop.enter_context(_zone_kept(self._context))
             elif settings.is_embedded:
@@ -217,6 +217,22 @@ def _borrowed(context: Any, settings: SparkSettings) -> Iterator[Any]:
     finally:
         for name, value in before.items():
             context.setLocalProperty(name, value)
+
+
+def _stop(context: Any) -> None:  # a SparkContext
+    """Stop a context, and forget the modules in its folder, which Spark deletes.
+
+    Spark copies shipped modules into that folder, and this process may have imported the copies. A
+    later run of this process finds the modules where they came from.
+    """
+    from pyspark import SparkFiles
+
+    folder = SparkFiles.getRootDirectory()
+    context.stop()
+    sys.path[:] = [path for path in sys.path if not path.startswith(folder)]
+    for name, module in tuple(sys.modules.items()):
+        if (getattr(module, "__file__", None) or "").startswith(folder):
+            del sys.modules[name]
 
 
 def _end(context: Any) -> None:  # a SparkContext

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from dil.model.secret import Secret
@@ -44,6 +44,14 @@ class DatabaseAddress:
                          for name, port in self.hosts)  # fmt: skip
         schema = f"?schema={self.schema}" if self.schema else ""
         return f"{self.server}://{hosts}/{self.database}{schema}"
+
+    def with_login(self, user: Secret | None, password: Secret | None) -> DatabaseAddress:
+        """Return the address with another login; None keeps what the URL has."""
+        return replace(
+            self,
+            user=user.reveal() if user else self.user,
+            password=password or self.password,
+        )
 
 
 class DatabaseUrlError(ValueError):

@@ -75,14 +75,6 @@ class ValueType(StrEnum):
         return self in {ValueType.WORD_OR_OBJECT, ValueType.DURATION_OR_OBJECT}
 
 
-class Scope(StrEnum):
-    """The reader of a property: the driver once, each work unit, or both."""
-
-    JOB = "job"
-    TASK = "task"
-    BOTH = "both"
-
-
 class Support(StrEnum):
     """How this version treats a property.
 
@@ -191,7 +183,6 @@ def prop(  # noqa: PLR0913 - all that there is to say of a property, by name
     example: str = "",
     aliases: tuple[str, ...] = (),
     required: bool = False,
-    scope: Scope = Scope.BOTH,
     variables: bool = False,
     hidden_members: str = "",
     support: Support = Support.WORKS,
@@ -209,7 +200,6 @@ def prop(  # noqa: PLR0913 - all that there is to say of a property, by name
         aliases: Other keys with the same meaning.
         required: Whether a job without the property is refused; a required property has a default,
             too.
-        scope: The reader of the property: the driver, each work unit, or both.
         variables: Whether ``{{name}}`` is replaced in the value.
         hidden_members: Which parts of a JSON value may be secrets, in words.
         support: How this version treats the property.
@@ -221,7 +211,6 @@ def prop(  # noqa: PLR0913 - all that there is to say of a property, by name
         "example": example,
         "aliases": aliases,
         "required": required,
-        "scope": scope,
         "variables": variables,
         "hidden_members": hidden_members,
         "support": support,
@@ -231,6 +220,35 @@ def prop(  # noqa: PLR0913 - all that there is to say of a property, by name
         default=default,
         default_factory=default_factory,
         metadata={"alias": name, "description": meaning, "json_schema_extra": facts},
+    )
+
+
+def no_effect(name: str, meaning: str, *, default: Any = "", hidden_members: str = "") -> Any:
+    """Declare a property that is accepted and changes nothing, so that no digest contains it."""
+    return prop(
+        name,
+        meaning,
+        default=default,
+        hidden_members=hidden_members,
+        support=Support.NO_EFFECT,
+        identity=False,
+    )
+
+
+def refused(name: str, meaning: str, *, default: Any = "", identity: bool = False) -> Any:
+    """Declare a property of which only the default is accepted; the meaning says what to use."""
+    return prop(name, meaning, default=default, support=Support.REFUSED, identity=identity)
+
+
+def internal(name: str, meaning: str, *, default: Any = None, variables: bool = False) -> Any:
+    """Declare a property that only planning sets."""
+    return prop(
+        name,
+        meaning,
+        default=default,
+        variables=variables,
+        support=Support.INTERNAL,
+        identity=False,
     )
 
 

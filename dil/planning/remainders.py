@@ -22,10 +22,8 @@ _WIDEST_MS = {
     "weekly": 8 * DAY_MS,
     "monthly": 32 * DAY_MS,
     "yearly": 367 * DAY_MS,
-    "composite": 367 * DAY_MS,
+    "none": 10_000 * 367 * DAY_MS,  # a sub-range of any length
 }
-# A sub-range with the partition `none` may have any length.
-_ANY_MS = 10_000 * 367 * DAY_MS
 
 
 def remainders_past_backfill(
@@ -38,7 +36,7 @@ def remainders_past_backfill(
     the remainder is recorded as failed, it stays due (rule P20).
     """
     windows = splitting_windows(spec)
-    if not spec.backfill or (spec.partition not in _WIDEST_MS and windows is None):
+    if not spec.backfill or (spec.partition == "none" and windows is None):
         return ()
     planned = {unit.signature for unit in plan.work_units}
     tops: dict[str, WorkUnit] = {}
@@ -57,8 +55,8 @@ def remainders_past_backfill(
 def _widest(spec: PlanningSpec, windows: Windows | None) -> Callable[[int], int]:
     """Return a function: given a partition's end, it returns the greatest possible length in ms."""
     if windows is None:
-        is_any = any(word.lower() == "none" for word, _, _ in spec.composite)
-        longest = _ANY_MS if is_any else _WIDEST_MS[spec.partition]
+        words = [word for word, _, _ in spec.composite] or [spec.partition]
+        longest = max(_WIDEST_MS[word.lower()] for word in words)
         return lambda _: longest
     return lambda end: end - windows.at(end - 1).low
 

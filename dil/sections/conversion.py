@@ -19,7 +19,6 @@ from dil.model.section import (
     ClassNames,
     DatePatterns,
     Long,
-    Scope,
     Section,
     Text,
     Texts,
@@ -38,15 +37,7 @@ from dil.sections.grammars import (
     path_problem,
     through_members,
 )
-from dil.sections.reading import (
-    ReadContext,
-    ShapeError,
-    as_array,
-    as_object,
-    build,
-    each,
-    texts,
-)
+from dil.sections.reading import ReadContext, ShapeError, as_array, as_object, build, each, texts
 from dil.text.paths import compile_path
 from dil.text.zones import find_zone, zone_fix
 
@@ -54,7 +45,6 @@ CONVERTERS, CSV_ORDER = "converter.classes", "converter.csv_to_json.custom_order
 MAX_FAILURES = "converter.avro.max.conversion.failures"
 DERIVED, ENCRYPTED = "ms.derived.fields", "ms.encryption.fields"
 BATCH, ATTRIBUTES = "ms.normalizer.batch.size", "ms.validation.attributes"
-_T = Scope.TASK
 _CLOCK = re.compile(r"CURRENTDATE|P[0-9]+D", re.IGNORECASE)
 _DERIVED_EXAMPLE = """\
 [
@@ -122,7 +112,6 @@ class DerivedSection(Section):
         default=(),
         example=_DERIVED_EXAMPLE,
         variables=True,
-        scope=Scope.TASK,
     )
 
 
@@ -171,7 +160,6 @@ class EncryptionSection(Section):
         "null.",
         default=(),
         example='["address.city"]',
-        scope=Scope.TASK,
     )
 
 
@@ -183,69 +171,58 @@ class ConversionSection(Section):
         CONVERTERS,
         "Converters, left to right. DIL's format converters are accepted and not needed.",
         default=(),
-        scope=_T,
     )
     date_formats: DatePatterns = prop(
         "converter.avro.date.format",
         "Patterns tried in order for columns of type date. `iso` takes any date of ISO 8601, with "
         "or without a time after it.",
         default=("yyyy-MM-dd HH:mm:ss",),
-        scope=_T,
     )
     timestamp_formats: DatePatterns = prop(
         "converter.avro.timestamp.format",
         "Patterns tried in order for columns of type timestamp. `iso` takes any text of ISO 8601.",
         default=("yyyy-MM-dd HH:mm:ss",),
-        scope=_T,
     )
     time_formats: DatePatterns = prop(
         "converter.avro.time.format",
         "Patterns tried in order for columns of type time. `iso` takes any time of ISO 8601.",
         default=("HH:mm:ss",),
-        scope=_T,
     )
     zone: Zone = prop(
         "converter.avro.date.timezone",
         "Zone of dates and times in rows that name none.",
         default="UTC",
-        scope=_T,
     )
     binary_charset: Charset = prop(
         "converter.avro.binary.charset",
         "Character set that turns text into a column of bytes.",
         default="UTF8",
-        scope=_T,
     )
     epoch_seconds: Bool = prop(
         "converter.is.epoch.time.in.seconds",
         "Writes Avro dates and times as seconds in place of milliseconds.",
         default=False,
-        scope=_T,
     )
     max_failures: Annotated[Long, Ge(0)] = prop(
         MAX_FAILURES,
         "Most rows of a work unit that may be dropped because they cannot be converted.",
         default=0,
-        scope=_T,
     )
     keeps_columns: Bool = prop(
         "converter.avro.nullify.fields.enabled",
         "Whether columns of the dataset that the rows lack are written as null, in every output "
         "format; if not, files lack these columns.",
         default=False,
-        scope=_T,
     )
     csv_order: Texts = prop(
         CSV_ORDER,
         "Index of the CSV cell for each column of `ms.output.schema`, counted from 0; a "
         "negative number gives null.",
         default=(),
-        scope=_T,
     )
 
 
-def _attributes(value: JsonValue, around: ReadContext) -> ValidationAttributes:
-    del around
+def _attributes(value: JsonValue, _around: ReadContext) -> ValidationAttributes:
     attributes = build(ValidationAttributes, as_object(value))
     if found := path_problem("errorColumn", attributes.error_column or "", one_place):
         raise ShapeError(found)
@@ -260,14 +237,12 @@ class NormalizerSection(Section):
         BATCH,
         "Number of rows that a normaliser puts into one row.",
         default=500,
-        scope=Scope.TASK,
     )
     breaks: Bool = prop(
         "ms.normalizer.batch.break",
         "Whether a normaliser begins a new batch when a column that it keeps changes its value; if "
         "not, the batch has the column's value of its first row.",
         default=False,
-        scope=Scope.TASK,
     )
 
 
@@ -285,7 +260,6 @@ class ValidationSection(Section):
         default=ValidationAttributes(),
         shown='{"threshold":0,"criteria":"fail"}',
         example='{"threshold": 5, "criteria": "fail", "errorColumn": "error"}',
-        scope=Scope.TASK,
     )
 
 
@@ -297,11 +271,9 @@ class RangesSection(Section):
         "ms.range.generator.batch.size",
         "Rows per generated range.",
         default=50_000,
-        scope=Scope.TASK,
     )
     last: Text = prop(
         "ms.range.generator.max.value",
         "End of the last generated range.",
         default="zzzzzzzzzz",
-        scope=Scope.TASK,
     )

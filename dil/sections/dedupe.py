@@ -8,7 +8,7 @@ from typing import Annotated
 from annotated_types import Ge
 
 from dil.model.dedupe import COLUMN, KEYS, WITHIN
-from dil.model.section import Duration, Scope, Section, Text, Texts, prop
+from dil.model.section import Duration, Section, Text, Texts, prop
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,6 @@ class DedupeSection(Section):
         "at most `ms.dedupe.within` apart, only the first of them is published.",
         default=(),
         example="sensor,reading_id",
-        scope=Scope.JOB,
     )
     column: Text = prop(
         COLUMN,
@@ -29,12 +28,10 @@ class DedupeSection(Section):
         "or whole epoch milliseconds.",
         default="",
         example="seen_at",
-        scope=Scope.JOB,
     )
     within_ms: Annotated[Duration, Ge(0)] | None = prop(
         WITHIN,
         "Most time between a row and its repeat, an ISO duration.",
         default=None,
         example="PT1H",
-        scope=Scope.JOB,
     )

@@ -20,13 +20,12 @@ from dil.model.section import (
     ClassName,
     Int,
     ModeBits,
-    Scope,
     Section,
-    Support,
     Text,
     UriTemplate,
     ValueType,
     Written,
+    no_effect,
     prop,
 )
 from dil.sections.grammars import DocumentPath
@@ -43,8 +42,7 @@ _CHARACTERS = ("fieldSeparator", "quoteCharacter", "escapeCharacter")
 _TYPES = "string int long double boolean float"
 
 
-def _default_types(value: JsonValue, around: ReadContext) -> dict[str, str]:
-    del around
+def _default_types(value: JsonValue, _around: ReadContext) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, word in as_object(value).items():
         if not isinstance(word, str):
@@ -76,15 +74,9 @@ class ExtractionSection(Section):
         default="",
         example="json",
         required=True,
-        scope=Scope.TASK,
     )
-    old_extractor: Text = prop(
-        "extractor.class",
-        "Never read; `ms.extractor.class` is the key.",
-        default="",
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
+    old_extractor: Text = no_effect(
+        "extractor.class", "Never read; `ms.extractor.class` is the key."
     )
     data_field: DocumentPath = prop(
         DATA_FIELD,
@@ -92,14 +84,12 @@ class ExtractionSection(Section):
         "an array, or JSONPath, which begins with `$`. The values that it finds are the rows.",
         default="",
         example="result.rows",
-        scope=Scope.TASK,
     )
     data_field_optional: Bool = prop(
         OPTIONAL,
         "Whether an answer may lack `ms.data.field` because it has no rows, also the first answer "
         "(JSON and XML). Services of Google leave out empty lists.",
         default=False,
-        scope=Scope.TASK,
         identity=False,
     )
     default_types: _Types = prop(
@@ -107,30 +97,24 @@ class ExtractionSection(Section):
         "Types by column name; they take the place of inferred types of primitive columns.",
         default_factory=dict,
         example='{"amount": "double", "id": "long"}',
-        scope=Scope.TASK,
     )
     most_columns: Annotated[Int, Ge(0)] = prop(
         "ms.extract.columns.max",
         "Most columns of rows, with the members of records, if `ms.output.schema` does not name "
         "them; 0 is no limit.",
         default=20_000,
-        scope=Scope.TASK,
         identity=False,
     )
-    explicit_eof: Bool = prop(
+    explicit_eof: Bool = no_effect(
         "ms.data.explicit.eof",
         "End marker for converters that group rows; here each converter gets a call after the last "
         "row.",
         default=False,
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
     charset: Charset = prop(
         "ms.source.data.character.set",
         "Character set of the response.",
         default="UTF-8",
-        scope=Scope.TASK,
     )
 
     @property
@@ -228,7 +212,6 @@ class CsvSection(Section):
         "character may be written as its code: `u0009` is a tab.",
         default_factory=CsvSettings,
         example='{"fieldSeparator": "u0009", "columnHeaderIndex": 0, "maxFailures": 10}',
-        scope=Scope.TASK,
     )
 
 
@@ -243,12 +226,10 @@ class DumpSection(Section):
         "lists the files.",
         default="",
         variables=True,
-        scope=Scope.TASK,
     )
     file_mode: ModeBits = prop(
         "ms.extractor.target.file.permission",
         "Permission of a dumped file, whatever the umask.",
         default=0o755,
         shown="755",
-        scope=Scope.TASK,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dil.model.section import FileSystemUri, Scope, Section, prop
+from dil.model.section import FileSystemUri, Section, prop
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +28,18 @@ class FileSystemsSection(Section):
         "`fs.uri`. Unfinished files are in a hidden folder there.",
         default="file:///",
         example="hdfs://lake",
-        scope=Scope.TASK,
     )
     published: FileSystemUri = prop(
         "data.publisher.fs.uri",
         "File system of `data.publisher.final.dir`; unset: `writer.fs.uri`, else `fs.uri`.",
         default="",
         example="hdfs://lake",
-        scope=Scope.JOB,
     )
     state: FileSystemUri = prop(
         "state.store.fs.uri",
         "File system of `state.store.dir`; unset: `fs.uri`.",
         default="",
         example="hdfs://lake",
-        scope=Scope.JOB,
         identity=False,
     )
     keys: FileSystemUri = prop(

@@ -8,18 +8,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge
 
 from dil.model.json import JsonValue
-from dil.model.section import (
-    ONE_OF,
-    Bool,
-    Int,
-    Rate,
-    Scope,
-    Section,
-    Text,
-    ValueType,
-    Written,
-    prop,
-)
+from dil.model.section import ONE_OF, Bool, Int, Rate, Section, Text, ValueType, Written, prop
 from dil.sections.reading import ReadContext, ShapeError, as_object
 
 METHOD = "ms.http.request.method"
@@ -58,13 +47,12 @@ class SendingSection(Section):
     """Properties of sending: the verb, and whether a request may be sent twice."""
 
     method: _Method = prop(
-        "ms.http.request.method",
+        METHOD,
         "Verb of the requests. GET_XE is GET, but puts values into the URI without encoding them. "
         "With POST, PUT, PATCH and DELETE the parameters that are not used elsewhere go into the "
         "body: a JSON object, or a form with the Content-Type "
         "`application/x-www-form-urlencoded`.",
         default="GET",
-        scope=Scope.TASK,
     )
     repeats_unsafe: Bool = prop(
         "ms.http.retry.unsafe",
@@ -72,16 +60,14 @@ class SendingSection(Section):
         "acted on them. If not, such a request fails, unless it has an idempotency header. POST "
         "without a row counts as a query and is always sent again.",
         default=False,
-        scope=Scope.TASK,
         identity=False,
     )
     idempotency_header: Text = prop(
-        "ms.http.idempotency.header",
+        IDEMPOTENCY_HEADER,
         "Header, such as `Idempotency-Key`, with a key of the row that is sent; the key is the "
         "same in every attempt and run, so a receiver that reads it takes each row once. Blank: no "
         "header.",
         default="",
-        scope=Scope.TASK,
         identity=False,
     )
 
@@ -102,7 +88,6 @@ class ContentTypesSection(Section):
         "by line.",
         default_factory=dict,
         example='{"Content-Type": "application/vnd.api+json"}',
-        scope=Scope.TASK,
     )
 
     @property
@@ -123,14 +108,12 @@ class LimitsSection(Section):
         "Write requests, a slash, and a time in s, min, h or d, such as `10/s`, `600/min` or "
         "`1/2s`. Blank: no limit.",
         default=None,
-        scope=Scope.TASK,
         identity=False,
     )
     max_requests: Annotated[Int, Ge(0)] = prop(
-        "ms.http.requests.max",
+        BUDGET,
         "Most requests of one run, retries included. Once they are spent, the run ends with "
         "DIL-QUOTA and keeps its finished work, and the next run continues. 0: no limit.",
         default=0,
-        scope=Scope.TASK,
         identity=False,
     )

@@ -9,7 +9,7 @@ from typing import Annotated
 from annotated_types import Ge, Le
 
 from dil.model.json import JsonValue
-from dil.model.section import Long, Scope, Section, ValueType, Written, prop
+from dil.model.section import Long, Section, ValueType, Written, prop
 from dil.model.settings import Pagination, SessionKeyField
 from dil.sections.grammars import DocumentPath, check_regex, note_brackets, path_problem
 from dil.sections.reading import ReadContext, ShapeError, as_object, build, texts
@@ -74,7 +74,6 @@ class PagingSection(Section):
         "or by a flag in a response; and the limits that end the walk at the latest.",
         default_factory=Pagination,
         example='{"initialvalues": [0, 100, 1], "fields": ["paging.offset", "paging.limit"]}',
-        scope=Scope.TASK,
     )
     session: _SessionKey | None = prop(
         SESSION,
@@ -83,7 +82,6 @@ class PagingSection(Section):
         default=None,
         example='{"name": "status", "condition": {"regexp": "ready|empty"},\n'
         ' "failCondition": {"regexp": "failed"}}',
-        scope=Scope.TASK,
     )
     total_count_field: DocumentPath = prop(
         TOTAL,
@@ -91,19 +89,16 @@ class PagingSection(Section):
         "`header:<name>`.",
         default="",
         example="paging.total",
-        scope=Scope.TASK,
     )
     call_interval_ms: Annotated[Long, Ge(0)] = prop(
         "ms.call.interval.millis",
         "Least time between the starts of two requests of a work unit.",
         default=0,
-        scope=Scope.TASK,
         identity=False,
     )
     wait_timeout_s: Annotated[Long, Ge(0), Le(86_400)] = prop(
         "ms.wait.timeout.seconds",
         "Most time that a session may take to meet its condition.",
         default=600,
-        scope=Scope.TASK,
         identity=False,
     )

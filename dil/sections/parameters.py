@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, get_args
 
 from dil.model.json import JsonValue
-from dil.model.section import Scope, Section, ValueType, Written, prop
+from dil.model.section import Section, ValueType, Written, prop
 from dil.model.settings import Parameter, ParameterType
 from dil.model.suggestions import known_words
 from dil.sections.grammars import check_date_pattern
@@ -143,5 +143,4 @@ class ParametersSection(Section):
         example=_EXAMPLE,
         variables=True,
         hidden_members="values of type list",
-        scope=Scope.TASK,
     )

@@ -19,7 +19,6 @@ from dil.model.section import (
     Int,
     Long,
     PathText,
-    Scope,
     Section,
     Text,
     ValueType,
@@ -84,7 +83,7 @@ class QueryInput(Setting):
     )
 
 
-def _inputs(value: JsonValue, around: ReadContext) -> tuple[QueryInput, ...]:
+def _inputs(value: JsonValue, _around: ReadContext) -> tuple[QueryInput, ...]:
     found = each(as_array(value), _input)
     counts = Counter(item.view.lower() for item in found)
     twice = sorted(name for name, count in counts.items() if count > 1)
@@ -95,7 +94,6 @@ def _inputs(value: JsonValue, around: ReadContext) -> tuple[QueryInput, ...]:
                 'Give each input an "as" of its own; upper and lower case do not differ in SQL.',
             )
         )
-    del around
     return found
 
 
@@ -160,7 +158,6 @@ class QuerySection(Section):
         default=(),
         example=_EXAMPLE,
         hidden_members="`url` of `state.store`",
-        scope=Scope.JOB,
     )
     sql: Text = prop(
         SQL,
@@ -168,14 +165,12 @@ class QuerySection(Section):
         "`ms.query.file` and `ms.query.function`.",
         default="",
         example="SELECT id, amount FROM orders WHERE amount > 100",
-        scope=Scope.JOB,
     )
     file: PathText = prop(
         FILE,
         "File with the query. A relative path starts at the folder of the job file.",
         default="",
         example="big_orders.sql",
-        scope=Scope.JOB,
     )
     function: ClassName = prop(
         FUNCTION,
@@ -184,7 +179,6 @@ class QuerySection(Section):
         "looked up like classes of your own, see `ms.plugin.path`.",
         default="",
         example="queries:big",
-        scope=Scope.JOB,
     )
     mode: _Mode = prop(
         MODE,
@@ -192,14 +186,12 @@ class QuerySection(Section):
         "query may only map and filter rows; full runs the query over the whole inputs again and "
         "replaces the dataset; windowed computes the windows of `ms.window.*`, each once.",
         default="append",
-        scope=Scope.JOB,
     )
     max_blocks: Annotated[Int, Ge(1)] | None = prop(
         MAX_BLOCKS,
         "Most blocks of each input that a run takes; the next run takes more.",
         default=None,
         example="100",
-        scope=Scope.JOB,
         identity=False,
     )
     max_rows: Annotated[Long, Ge(1)] | None = prop(
@@ -208,7 +200,6 @@ class QuerySection(Section):
         "is taken alone.",
         default=None,
         example="10000000",
-        scope=Scope.JOB,
         identity=False,
     )
     hashes_rows: Bool = prop(
@@ -217,7 +208,6 @@ class QuerySection(Section):
         "verify "
         "--replay` compares it. It costs a pass over the new rows.",
         default=True,
-        scope=Scope.JOB,
         identity=False,
     )
     wait_ms: Annotated[Duration, Ge(0)] = prop(
@@ -227,6 +217,5 @@ class QuerySection(Section):
         default=0,
         shown="PT0S",
         example="PT10M",
-        scope=Scope.JOB,
         identity=False,
     )

@@ -31,7 +31,6 @@ from dil.model.section import (
     Long,
     MemberText,
     PathText,
-    Scope,
     Section,
     ValueType,
     Written,
@@ -93,14 +92,13 @@ _COLUMN_TEXTS: tuple[MemberText, ...] = (
 )
 
 
-def _output_schema(value: JsonValue, around: ReadContext) -> Schema:
+def _output_schema(value: JsonValue, _around: ReadContext) -> Schema:
     """Return the columns in order.
 
     Raises:
         ShapeError: the array is empty, a column has no name or type, a type is unknown, or a name
             is used twice or unfit for Avro and Parquet.
     """
-    del around
     items = as_array(value)
     if not items:
         raise ShapeError(("is an empty array", "Leave the value out to infer the schema."))
@@ -411,8 +409,7 @@ _TARGET_EXAMPLE = """\
       {"columnName": "total", "dataType": {"type": "double"}}]}}}}]"""
 
 
-def _cleansing(value: JsonValue, around: ReadContext) -> SchemaCleansing:
-    del around
+def _cleansing(value: JsonValue, _around: ReadContext) -> SchemaCleansing:
     cleansing = build(SchemaCleansing, as_object(value))
     check_regex(cleansing.pattern, "pattern")
     return cleansing
@@ -437,14 +434,12 @@ class SchemaSection(Section):
         "Columns of the rows: name, type, whether null is allowed. Turns inference off.",
         default=(),
         example=_COLUMNS_EXAMPLE,
-        scope=Scope.TASK,
     )
     target: _Target = prop(
         TARGET,
         "Columns of the rows that a normaliser or range generator makes.",
         default=(),
         example=_TARGET_EXAMPLE,
-        scope=Scope.TASK,
     )
     columns_urn: PathText = prop(
         "ms.source.schema.urn",
@@ -454,7 +449,6 @@ class SchemaSection(Section):
         "out. A `urn:` of DIL's metadata store is refused.",
         default="",
         example="schemas/orders.avsc",
-        scope=Scope.JOB,
     )
     target_urn: PathText = prop(
         "ms.target.schema.urn",
@@ -462,14 +456,12 @@ class SchemaSection(Section):
         "stay.",
         default="",
         example="schemas/regions.avsc",
-        scope=Scope.JOB,
     )
     filters: Bool = prop(
         "ms.enable.schema.based.filtering",
         "Whether only the columns of `ms.output.schema` pass. `false` lets JSON rows pass whole: "
         "members that are not listed become further columns, with inferred types.",
         default=True,
-        scope=Scope.TASK,
     )
     contract: Annotated[ContractMode, ONE_OF] = prop(
         CONTRACT,
@@ -483,21 +475,18 @@ class SchemaSection(Section):
         "columns, whatever `ms.enable.schema.based.filtering` says; under evolve only with "
         "`ms.enable.schema.based.filtering=false`.",
         default=ContractMode.EVOLVE,
-        scope=Scope.TASK,
     )
     keeps_rejects: Bool = prop(
         "ms.quarantine.enabled",
         "Whether rows that are put aside are kept, with the reason, in the dataset's folder "
         "`_quarantine`.",
         default=True,
-        scope=Scope.TASK,
     )
     max_rejects: Annotated[Long, Ge(-1)] = prop(
         "ms.quarantine.max.rows",
         "Most rows that a work unit may put aside before it fails; with 0 it fails at the first "
         "row, -1 is no limit.",
         default=-1,
-        scope=Scope.TASK,
     )
     cleansing: _Cleansing = prop(
         "ms.schema.cleansing",
@@ -505,5 +494,4 @@ class SchemaSection(Section):
         "`enabled` false turns it off, `nullable` makes every inferred column nullable.",
         default_factory=SchemaCleansing,
         example='{"pattern": "[^A-Za-z0-9_]", "replacement": "_"}',
-        scope=Scope.TASK,
     )

@@ -18,15 +18,14 @@ from dil.model.section import (
     Duration,
     Int,
     Regex,
-    Scope,
     SecretText,
     Section,
-    Support,
     Text,
     Texts,
     UriTemplate,
     ValueType,
     Written,
+    no_effect,
     prop,
 )
 from dil.model.settings import TlsSettings
@@ -120,7 +119,7 @@ class SourceSection(Section):
     """The address of the data, and the settings of the connection."""
 
     uri: UriTemplate = prop(
-        "ms.source.uri",
+        URI,
         "Address of the data: `https://host/path?query` for HTTP, `https://bucket.host/prefix` "
         "or `s3://bucket/prefix` for S3, `sftp://host:port/path` for SFTP, a path or "
         "`hdfs://host/path` for files. Values of `{{name}}` are URL-encoded for HTTP, and "
@@ -129,7 +128,6 @@ class SourceSection(Section):
         example="https://api.example.com/v1/orders",
         required=True,
         variables=True,
-        scope=Scope.TASK,
     )
     hosts: Texts = prop(
         "ms.source.uri.hosts",
@@ -139,56 +137,47 @@ class SourceSection(Section):
         "credentials to these hosts.",
         default=(),
         example="files.example.com, *.cdn.example.com:8443",
-        scope=Scope.TASK,
         identity=False,
     )
-    client_factory: _Factory = prop(
+    client_factory: _Factory = no_effect(
         "ms.connection.client.factory",
         "DIL's class that makes clients. Both of DIL's classes are accepted; only `ms.ssl` decides "
         "whether there is a client certificate.",
         default=_DEFAULT_FACTORY,
-        scope=Scope.TASK,
-        support=Support.NO_EFFECT,
-        identity=False,
     )
     username: SecretText | None = prop(
-        "source.conn.username",
+        USER,
         "User name for `ms.authentication` without a token, or of an SFTP source; access key of an "
         "S3 source.",
         default=None,
         example="env:API_USER",
-        scope=Scope.TASK,
     )
     password: SecretText | None = prop(
-        "source.conn.password",
+        PASSWORD,
         "Password that goes with the user name.",
         default=None,
         example="env:API_PASSWORD",
-        scope=Scope.TASK,
     )
     proxy_host: Text = prop(
-        "source.conn.use.proxy.url",
+        PROXY,
         "Host of the proxy; used if the port is given as well.",
         default="",
-        scope=Scope.TASK,
         identity=False,
     )
     proxy_port: Annotated[Int, Ge(-1), Le(65535)] = prop(
-        "source.conn.use.proxy.port",
+        PROXY_PORT,
         "Port of the proxy, -1 for none.",
         default=-1,
-        scope=Scope.TASK,
         identity=False,
     )
     tls: _Tls = prop(
-        "ms.ssl",
+        TLS,
         "Client certificate, trust store, least version of TLS, and the time-outs of every "
         "HTTP client (`connectionTimeoutSeconds`, `socketTimeoutSeconds`, 60 each). Host names "
         "are always verified.",
         default_factory=TlsSettings,
         example='{"connectionTimeoutSeconds": 10, "socketTimeoutSeconds": 300}',
         hidden_members="the four passwords",
-        scope=Scope.TASK,
         identity=False,
     )
 
@@ -211,11 +200,10 @@ class FilesSection(Section):
         "A listing leaves younger files out; reading a younger file fails, and is tried again "
         "later.",
         default=None,
-        scope=Scope.TASK,
         identity=False,
     )
     once: Annotated[Literal["none", "version", "path"], ONE_OF] = prop(
-        "ms.source.files.once",
+        ONCE,
         "Whether each file of a file source is a work unit of its own that is read once. "
         "`version`: a file whose size, time or version at the source has changed is another file, "
         "and is read again, whole. `path`: a path is read once, whatever happens to the file. "
@@ -226,7 +214,6 @@ class FilesSection(Section):
         "ms.source.files.pattern",
         "Only objects (S3) or files (SFTP, HDFS, local) whose whole path matches are read.",
         default=".*",
-        scope=Scope.TASK,
     )
 
 
@@ -235,16 +222,15 @@ class DatabaseSection(Section):
     """The rows of a database to read, and their partition."""
 
     statement: Text = prop(
-        "ms.jdbc.statement",
+        STATEMENT,
         "SQL of a database source, run once for each page. Values of `{{name}}` are bound, or "
         "escaped inside quotes; they can never become SQL. A statement that is no query is run for "
         "its effect and gives no rows.",
         default="",
         variables=True,
-        scope=Scope.TASK,
     )
     key_column: Text = prop(
-        "ms.jdbc.partition.column",
+        KEY_RANGES,
         "Key column by which the rows of `ms.jdbc.statement` are cut into ranges, one work "
         "unit each; rows without a key are a range of their own. The bounds move as the table "
         "grows, so the dataset has to be replaced as a whole (`ms.publish.mode=replace`).",

@@ -9,15 +9,14 @@ from typing import Annotated
 from annotated_types import Ge
 
 from dil.model.json import JsonValue
-from dil.model.section import Duration, Scope, Section, Text, Texts, ValueType, Written, prop
+from dil.model.section import Duration, Section, Text, Texts, ValueType, Written, prop
 from dil.sections.reading import Finding, ReadContext, ShapeError, as_object
 
 SIZE, SLIDE, KEYS = "ms.window.size", "ms.window.slide", "ms.window.keys"
 AGGS, COLUMN = "ms.window.aggs", "ms.window.column"
 
 
-def _aggs(value: JsonValue, around: ReadContext) -> Mapping[str, str]:
-    del around
+def _aggs(value: JsonValue, _around: ReadContext) -> Mapping[str, str]:
     found: dict[str, str] = {}
     wrong: list[Finding] = []
     for name, text in as_object(value).items():
@@ -51,7 +50,6 @@ class WindowSection(Section):
         "epoch milliseconds.",
         default="",
         example="seen_at",
-        scope=Scope.JOB,
     )
     size_ms: Annotated[Duration, Ge(1)] | None = prop(
         SIZE,
@@ -59,7 +57,6 @@ class WindowSection(Section):
         "1970-01-01T00:00:00Z.",
         default=None,
         example="PT1H",
-        scope=Scope.JOB,
     )
     slide_ms: Annotated[Duration, Ge(1)] | None = prop(
         SLIDE,
@@ -67,14 +64,12 @@ class WindowSection(Section):
         "Unset: the size.",
         default=None,
         example="PT15M",
-        scope=Scope.JOB,
     )
     keys: Texts = prop(
         KEYS,
         "Columns by which the rows of a window are grouped.",
         default=(),
         example="site,sensor",
-        scope=Scope.JOB,
     )
     aggs: _Aggs = prop(
         AGGS,
@@ -83,5 +78,4 @@ class WindowSection(Section):
         default_factory=dict,
         shown="{}",
         example='{"total": "sum(amount)", "rows": "count(*)"}',
-        scope=Scope.JOB,
     )

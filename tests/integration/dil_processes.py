@@ -7,10 +7,11 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from tests.jobs import DIL, ROOT
+from tests.servers.waiting_jvm import waiting_jvm
 
 
 @contextmanager
@@ -37,12 +38,25 @@ def started(
 
 
 def dil(
-    *arguments: str | Path, environ: Mapping[str, str] | None = None, timeout: float = 120
+    *arguments: str | Path,
+    environ: Mapping[str, str] | None = None,
+    own_jvm: bool = False,
+    timeout: float = 180,
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``dil`` to its end."""
-    with started(*arguments, environ=environ) as process:
+    """Run ``dil`` to its end; what it needs of Spark is in a JVM that was started before."""
+    lent = nullcontext({}) if own_jvm else waiting_jvm.lent()
+    with lent as door, started(*arguments, environ={**door, **(environ or {})}) as process:
         stdout, stderr = process.communicate(timeout=timeout)
+    if process.returncode < 0:
+        waiting_jvm.end()  # a driver that was killed leaves its context there
     return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+
+
+def run(
+    job: Path, now: str, *flags: str, own_jvm: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """Run ``dil run --json`` to its end, at the time ``now``."""
+    return dil("run", job, "--now", now, "--json", *flags, own_jvm=own_jvm)
 
 
 def report_of(done: subprocess.CompletedProcess[str]) -> dict:

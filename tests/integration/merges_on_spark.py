@@ -64,10 +64,10 @@ def _lake(folder: Path, seed: int, **how: object) -> Lake:
 
 
 def _rows(chance: random.Random) -> pa.Table:
-    numbers = range(20)
+    numbers = range(12)
     return pa.table(
         {
-            "id": [str(chance.randrange(60)) for _ in numbers],
+            "id": [str(chance.randrange(36)) for _ in numbers],
             "at": [chance.randrange(4) for _ in numbers],
             "op": [chance.choice("iud") for _ in numbers],
             "value": [chance.random() for _ in numbers],

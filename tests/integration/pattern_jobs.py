@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -22,7 +21,8 @@ from dil.run.job_run import run_job
 from dil.run.options import RunOptions
 from dil.task.context import Clocks
 from dil.testing.in_process import InProcessExecutor
-from tests.jobs import DIL, ROOT
+from tests.integration.dil_processes import dil
+from tests.jobs import ROOT
 
 PATTERNS = ROOT / "conf" / "patterns"
 sys.path.insert(0, str(PATTERNS))
@@ -120,15 +120,8 @@ class Flow:
     def cli(self, job: str, *arguments: str, now: str = NOW) -> subprocess.CompletedProcess[str]:
         """Run a job of conf/patterns as a user does, in a folder and at a time of its own."""
         settings = [f"-D{name}={value}" for name, value in self.moved().items()]
-        return subprocess.run(
-            [*DIL, "run", f"conf/patterns/{job}", *settings, "--now", now, "--json", *arguments],
-            cwd=ROOT,
-            env={**os.environ, **ENVIRON},
-            capture_output=True,
-            text=True,
-            timeout=180,
-            check=False,
-        )
+        words = ("run", f"conf/patterns/{job}", *settings, "--now", now, "--json", *arguments)
+        return dil(*words, environ=ENVIRON)
 
     def run(self, job: str, *arguments: str, now: str = NOW) -> dict[str, object]:
         """Run a job of conf/patterns, which has to succeed; return its report."""

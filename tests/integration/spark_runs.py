@@ -18,15 +18,18 @@ from dil import config
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions
 from tests.jobs import ROOT
+from tests.servers.waiting_jvm import waiting_jvm
 
 
 def reports_of(paths: Mapping[str, Path], now_ms: int) -> dict[str, dict[str, Any]]:
     """Run the jobs in order, in a process of its own; return their reports by name."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.integration.spark_runs", str(now_ms),
-         *map(str, paths.values())],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=ROOT, check=False,
-    )  # fmt: skip
+    with waiting_jvm.lent() as door:
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.integration.spark_runs", str(now_ms),
+             *map(str, paths.values())],
+            env={**os.environ, **door}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            cwd=ROOT, check=False,
+        )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return dict(zip(paths, map(json.loads, done.stdout.splitlines()), strict=True))
 

@@ -9,8 +9,8 @@ import signal
 import pytest
 
 from tests.backfills import correct, late_row, notes_of, source_notes
-from tests.integration.dil_processes import dil, started
-from tests.jobs import run, visible_files
+from tests.integration.dil_processes import dil, run, started
+from tests.jobs import visible_files
 from tests.servers.http_server import Fault
 from tests.servers.waiting import wait_until
 from tests.stories import Story, day, work_unit

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dil.cli.main import main
+from tests.integration import dil_processes
 
 ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "conf" / "demo"
@@ -47,14 +48,7 @@ class Dil:
 
     def __call__(self, verb: str, job: str, *arguments: str) -> dict[str, object]:
         """Run one command with ``--json`` and return what it printed."""
-        done = subprocess.run(
-            [*demo.DIL, *self.words(verb, job, *arguments)],
-            cwd=ROOT,
-            env=demo.environment(**self.variables),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = dil_processes.dil(*self.words(verb, job, *arguments), environ=self.variables)
         assert done.returncode == 0, done.stderr
         answer: dict[str, object] = json.loads(done.stdout)
         return answer

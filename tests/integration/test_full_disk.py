@@ -18,9 +18,10 @@ import pytest
 from dil.errors import WriteError
 from dil.model.report import RunStatus
 from dil.state import open_store
+from tests.integration.dil_processes import run
 from tests.integration.jdbc_jobs import DatabaseJob, jdbc
 from tests.integration.local_jobs import NOW, LocalJob
-from tests.jobs import run, visible_files
+from tests.jobs import visible_files
 from tests.servers.http_server import HttpServer, Reply
 from tests.servers.postgresql import PASSWORD, PostgresqlServer
 from tests.servers.rows import Dataset

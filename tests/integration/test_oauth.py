@@ -22,7 +22,8 @@ from connectors.http.settings import HttpSettings
 from dil.model.authentication import Authentication
 from dil.model.job import KeySpec
 from dil.model.secret import Secret
-from tests.jobs import published_ids, run, visible_files, write_job
+from tests.integration.dil_processes import run
+from tests.jobs import published_ids, visible_files, write_job
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import DAY_MS, Dataset
 from tests.servers.third_party import oauth2_server

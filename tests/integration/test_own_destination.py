@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import subprocess
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -82,6 +83,11 @@ def ids(folder: Path) -> list[int]:
         return sorted(row[0] for row in found)
 
 
+def run(job: Path, environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run the job; its tasks need the package on their import path from the start of the JVM."""
+    return dil("run", job, *NOW, "--json", environ=environ, own_jvm=True)
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_killed_run_is_finished_once(
@@ -89,12 +95,12 @@ def test_a_killed_run_is_finished_once(
 ) -> None:
     job = job_file(tmp_path, "deadly")
     (tmp_path / "order").write_text(moment)
-    assert dil("run", job, *NOW, environ=environ).returncode == -9
+    assert run(job, environ).returncode == -9
     assert ids(tmp_path) == ([] if moment == "before" else TWICE)
-    done = dil("run", job, *NOW, "--json", environ=environ)
+    done = run(job, environ)
     assert done.returncode == 0, done.stderr
     assert ids(tmp_path) == TWICE
-    again = dil("run", job, *NOW, "--json", environ=environ)
+    again = run(job, environ)
     assert report_of(again)["status"] == "nothing_due"
     assert ids(tmp_path) == TWICE
 
@@ -159,11 +165,11 @@ def test_a_killed_publish_is_given_up_or_kept(
 ) -> None:
     job = job_file(tmp_path, "deadly")
     (tmp_path / "order").write_text(moment)
-    assert dil("run", job, *NOW, environ=environ).returncode == -9
+    assert run(job, environ).returncode == -9
     given_up = dil("runs", "abandon", job, "--yes", environ=environ)
     assert given_up.returncode == 0, given_up.stdout + given_up.stderr
     assert ids(tmp_path) == ([] if moment == "before" else TWICE)
-    done = dil("run", job, *NOW, "--json", environ=environ)
+    done = run(job, environ)
     assert done.returncode == 0, done.stderr
     expected = "success" if moment == "before" else "nothing_due"
     assert report_of(done)["status"] == expected

@@ -16,11 +16,11 @@ import pytest
 
 import dil.submit
 from tests.integration.dil_processes import dil as run_dil
-from tests.integration.spark_sessions import quick_start
 from tests.jobs import visible_files, write_job
 from tests.servers.http_server import HttpServer, Reply
 from tests.servers.rows import DAY_MS, Dataset
 from tests.servers.spark_cluster import SPARK_HOME
+from tests.servers.waiting_jvm import quick_start
 
 pytestmark = pytest.mark.spark
 
@@ -153,6 +153,7 @@ def test_an_answer_that_echoes_the_secret_is_masked_everywhere(job, source, tmp_
     done = run_dil(
         "run", job, "--now", NOW, "--json", "--report", tmp_path / "report.json",
         "-D", "taskexecutor.threadpool.size=1", "-v", "--log-format", log, environ=ENVIRON,
+        own_jvm=True,  # what its tasks log goes where the JVM's log goes
     )  # fmt: skip
 
     assert done.returncode == 1

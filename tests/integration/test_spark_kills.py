@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.derived import Readings
-from tests.jobs import DIL, ROOT, manifest_files, published_ids, run, visible_files, write_job
+from tests.integration.dil_processes import run
+from tests.jobs import DIL, ROOT, manifest_files, published_ids, visible_files, write_job
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import DAY_MS, START_MS, Dataset
 from tests.torture.kills import restore

@@ -16,9 +16,10 @@ from dil.operator import amendments
 from dil.operator.amendments import FileDecision, Selection
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions
+from tests.integration.dil_processes import run
 from tests.integration.places import MODES, PLACES, ids, listed, on_place, open_place, visible
 from tests.integration.s3_places import Bucket, use
-from tests.jobs import ROOT, run
+from tests.jobs import ROOT
 from tests.marks import all_long_but, some_long
 from tests.servers.s3 import RcloneServer
 from tests.stories import Story, day, executor, failing, ids_of, work_unit

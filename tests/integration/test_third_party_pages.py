@@ -12,9 +12,8 @@ import pytest
 import requests
 
 from dil.model.report import RunStatus
-from tests.integration.dil_processes import report_of
+from tests.integration.dil_processes import report_of, run
 from tests.integration.third_party_jobs import NOW_MS, ThirdPartyJob, read, refused
-from tests.jobs import run
 from tests.servers.third_party import datasette, json_server, localstripe
 
 DAY_MS = 86_400_000

@@ -108,6 +108,29 @@ def live_parts(store: StateStore) -> dict[str, SliceFile]:
     """
     live: dict[str, SliceFile] = {}
     settled: set[str] = set()
+    for event in _data_events(store):
+        if event.new_data is not None:
+            parts = event.new_data.parts or ()
+            live.update({part.path: part for part in parts if part.path not in settled})
+            settled.update(part.path for part in (*parts, *event.new_data.removes))
+    return live
+
+
+def late_parts(store: StateStore) -> dict[str, SideFile]:
+    """Return, by URI, all files of late rows that the chain ever had, also the deleted ones.
+
+    Raises:
+        StateError: a block cannot be read.
+    """
+    found: dict[str, SideFile] = {}
+    for event in _data_events(store):
+        if event.late is not None:
+            found.update({each.path: each for each in event.late.parts})
+    return found
+
+
+def _data_events(store: StateStore) -> Iterator[DataEvent]:
+    """Yield the events with rows of a chain, in the order in which the store gives its blocks."""
     for fields in store.blocks():
         try:
             event = read_block({name: fields[name] for name in fields if name != "hash"}).event
@@ -116,21 +139,8 @@ def live_parts(store: StateStore) -> dict[str, SliceFile]:
                 f"block {fields.get('sequenceNumber')} of the chain cannot be read: {error!r}",
                 "`dil state verify` lists what is wrong.",
             ) from error
-        if isinstance(event, DataEvent) and event.new_data is not None:
-            parts = event.new_data.parts or ()
-            live.update({part.path: part for part in parts if part.path not in settled})
-            settled.update(part.path for part in (*parts, *event.new_data.removes))
-    return live
-
-
-def late_parts(store: StateStore) -> dict[str, SideFile]:
-    """Return, by URI, all files of late rows that the chain ever had, also the deleted ones."""
-    found: dict[str, SideFile] = {}
-    for fields in store.blocks():
-        event = read_block({name: fields[name] for name in fields if name != "hash"}).event
-        if isinstance(event, DataEvent) and event.late is not None:
-            found.update({each.path: each for each in event.late.parts})
-    return found
+        if isinstance(event, DataEvent):
+            yield event
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ def test_a_quantile_is_a_number_above_0_and_at_most_1(job_file, text):
     if not text:
         assert job_file.load({**AUTO, "ms.grace.quantile": ""}).job.planning.grace.quantile
         return
-    assert job_file.problem("ms.grace.quantile", text).key == "ms.grace.quantile"
+    assert f'is "{text}"' in job_file.problem("ms.grace.quantile", text).what
 
 
 def test_limits_that_contradict_each_other_are_refused(job_file):

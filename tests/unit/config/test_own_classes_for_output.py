@@ -178,6 +178,15 @@ def test_another_class_than_before_is_another_configuration(job_file, shelf):
             "ms.destination.class",
             "this job dumps files as they are",
         ),
+        (
+            {
+                "ms.writer.class": "{}.Lines",
+                "ms.extractor.class": "filedump",
+                "ms.extractor.target.file.name": "x",
+            },
+            "ms.writer.class",
+            "this job dumps files as they are",
+        ),
         ({"ms.destination.class": "Delta"}, "ms.destination.class", "Set ms.table.format=delta"),
         ({"ms.destination.class": "mysql"}, "ms.destination.class", "Set ms.warehouse.url"),
     ],

@@ -315,11 +315,29 @@ def test_a_function_is_found_without_being_imported(lake):
     assert "not of the form module:function" in problems(path)
 
 
-@pytest.mark.parametrize("text", ["from m import big", "import m as big", "big = len"])
-def test_a_function_may_come_from_another_module(lake, text):
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from m import big",
+        "import m as big",
+        "from m import *",
+        "big = len",
+        "small, big = min, max",
+        "if 1 > 0:\n    def big(inputs): return inputs['orders']",
+        "try:\n    import m\nexcept ImportError:\n    big = len\nelse:\n    big = m.big",
+        "match 1:\n    case 1:\n        with m:\n            from m import big",
+    ],
+)
+def test_a_function_may_be_imported_assigned_or_defined_in_a_block(lake, text):
     (lake.folder / "lake_imports.py").write_text(text)
     path = lake.derive("big", "", ms__query__function="lake_imports:big")
     assert str(lake.job(path).query.function) == "lake_imports:big"
+
+
+def test_a_method_is_no_function_of_its_module(lake):
+    (lake.folder / "lake_methods.py").write_text("class Query:\n    def big(self): return self")
+    path = lake.derive("big", "", ms__query__function="lake_methods:big")
+    assert "has no function big" in problems(path)
 
 
 def test_a_module_that_is_no_python_is_named_with_its_line(lake):

@@ -56,7 +56,7 @@ def test_every_property_stands_in_the_table_once():
 @pytest.mark.parametrize("kind", SECTIONS, ids=lambda kind: kind.__name__)
 def test_every_default_can_be_written_and_is_explained(kind):
     findings = Findings()
-    plain = JobReadContext(SecretResolver({}, Path()), "UTC", lambda _what, _fix: None)
+    plain = JobReadContext(SecretResolver({}, Path()), "UTC")
     origin = Origin("orders.conf")
     written = {
         entry.name: Entry(entry.name, entry.default, origin)

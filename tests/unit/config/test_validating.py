@@ -14,16 +14,7 @@ from dil.config.findings import Findings
 from dil.config.read_context import JobReadContext
 from dil.config.sections import read_section
 from dil.errors import Origin
-from dil.model.section import (
-    Int,
-    Section,
-    StandsFor,
-    Text,
-    Texts,
-    ValueType,
-    Written,
-    prop,
-)
+from dil.model.section import Int, Section, StandsFor, Text, Texts, ValueType, Written, prop
 from dil.model.settings import SecondaryRetry
 from dil.secrets import SecretResolver
 
@@ -43,7 +34,7 @@ class Chosen(Section):
 def read(written: dict[str, str]) -> tuple[Chosen, list[tuple[str, str]]]:
     """Return the section, and keys and texts of the problems."""
     findings = Findings()
-    around = JobReadContext(SecretResolver({}, Path()), "UTC", lambda what, fix: None)
+    around = JobReadContext(SecretResolver({}, Path()), "UTC")
     entries = {key: Entry(key, text, Origin("f", 1)) for key, text in written.items()}
     found = read_section(Chosen, entries, around, findings)
     return found, [(each.key, f"{each.what}. {each.fix}") for each in findings.problems]

@@ -173,15 +173,18 @@ DUMP = {"ms.extractor.class": "filedump", "ms.extractor.target.file.name": "{{id
     [
         ({"ms.warehouse.url": "sqlite:///w.db"}, "ms.warehouse.url", "dumps files as they are"),
         ({"ms.catalog.type": "hive"}, "ms.catalog.type", "dumps files as they are"),
+        ({"ms.table.format": "delta"}, "ms.table.format", "dumps files as they are"),
+        ({"ms.table.partition.fields": "day"}, "ms.table.partition.fields", "is about rows"),
+        ({"ms.output.system.columns": "_dil_run_id"}, "ms.output.system.columns", "is about rows"),
         (
             {"ms.output.file.per.work.unit": "false"},
             "ms.output.file.per.work.unit",
             "two files cannot be combined",
         ),
         ({"ms.publish.mode": "merge"}, "ms.publish.mode", "only the file of the same name"),
-        ({"ms.event.column": "at"}, "ms.event.column", "the job publishes files as they are"),
+        ({"ms.event.column": "at"}, "ms.event.column", "dumps files as they are"),
         ({"ms.stream.mode": "ingest"}, "ms.stream.mode", "copies whole files"),
-        ({"ms.egress.resume": "true"}, "ms.egress.resume", "for rows, not for a file dump"),
+        ({"ms.egress.resume": "true"}, "ms.egress.resume", "dumps files as they are"),
         (
             {"ms.extractor.target.file.name": None},
             "ms.extractor.target.file.name",

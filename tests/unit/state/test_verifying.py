@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from dil.errors import StateError
 from dil.model.books import BOOKS
+from dil.spi.state_store import StateStore
 from dil.state.blocks.block import advance, carried, next_block
 from dil.state.blocks.events import ConfigEvent, Event, Seed, SideFile, SideFiles, SourceState
 from dil.state.blocks.source_state import KIND
-from dil.state.blocks.verification import verify_chain
+from dil.state.blocks.verification import late_parts, live_parts, verify_chain
 from dil.state.chain.chain_rows import append, read_tip
 from dil.state.runs.details import change_checkpoint
 from dil.state.store.sql_store import SqlStateStore
@@ -46,9 +48,11 @@ class Orders:
         with self.store.database.write() as tx:
             change_checkpoint(tx, "orders", BOOKS, {"closed": [[NOW, NOW + DAY]]})
 
+    def state_store(self) -> SqlStateStore:
+        return SqlStateStore(self.store.database, "orders", clock=lambda: NOW)
+
     def problems(self, **options: object) -> tuple[str, ...]:
-        store = SqlStateStore(self.store.database, "orders", clock=lambda: NOW)
-        return verify_chain(store, **options).problems
+        return verify_chain(self.state_store(), **options).problems
 
 
 @pytest.fixture
@@ -108,3 +112,16 @@ def test_late_files_that_a_block_removed_are_not_expected(orders: Orders) -> Non
     assert orders.problems(size_of=sizes.get) == (gone,)
     orders.store.append("orders", late=SideFiles(removes=("file:///late/a",)))
     assert orders.problems(size_of=sizes.get) == ()
+
+
+@pytest.mark.parametrize("read", [live_parts, late_parts])
+def test_the_files_of_a_block_that_is_none_are_refused_with_its_number(
+    orders: Orders, read: Callable[[StateStore], object]
+) -> None:
+    with orders.store.database.write() as tx:
+        tx.change("UPDATE mc_block SET payload = ? WHERE seq = 2", b'{"sequenceNumber": 2}')
+
+    with pytest.raises(StateError, match=r"^block 2 of the chain cannot be read") as caught:
+        read(orders.state_store())
+
+    assert caught.value.fix == "`dil state verify` lists what is wrong."
