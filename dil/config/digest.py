@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 from dil.config.entry import Entry
 from dil.config.property import Property
@@ -45,7 +46,8 @@ def digest(entries: Mapping[str, Entry], publishing: PublishingSpec, writing: Wr
 def _properties(entries: Mapping[str, Entry]) -> Iterator[tuple[str, str]]:
     for entry in TABLE.values():
         text = effective_text(entry, entries)
-        if entry.identity and text != normal(FORMER_DEFAULTS.get(entry.name, entry.default)):
+        first = FORMER_DEFAULTS.get(entry.name, entry.default)
+        if entry.identity and text != normal_default(first):
             yield entry.name, shown(entry, text)
     yield from plugin_texts(entries)
 
@@ -53,7 +55,7 @@ def _properties(entries: Mapping[str, Entry]) -> Iterator[tuple[str, str]]:
 def effective_text(entry: Property, entries: Mapping[str, Entry]) -> str:
     """Return the normalised text of a property; its default if it is not written."""
     written = entries.get(entry.name)
-    return normal(written.text if written else entry.default)
+    return normal(written.text) if written else normal_default(entry.default)
 
 
 def shown(entry: Property, text: str) -> str:
@@ -78,6 +80,12 @@ def normal(text: str) -> str:
     except JsonError:
         return stripped
     return compact(value)
+
+
+@cache
+def normal_default(text: str) -> str:
+    """Return the normalised text of a default; a process asks for the same defaults again."""
+    return normal(text)
 
 
 def _publishing(spec: PublishingSpec) -> JsonObject:

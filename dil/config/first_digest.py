@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 
-from dil.config.digest import effective_text, normal, plugin_texts, shown
+from dil.config.digest import effective_text, normal_default, plugin_texts, shown
 from dil.config.entry import Entry
 from dil.config.table import TABLE
 from dil.model.destination import MergeSpec, TableSpec, WarehouseSpec
@@ -76,7 +76,7 @@ def first_digest(
 def _properties(entries: Mapping[str, Entry]) -> Iterator[tuple[str, str]]:
     for entry in TABLE.values():
         text = effective_text(entry, entries)
-        is_later = entry.identity and text != normal(entry.default)
+        is_later = entry.identity and text != normal_default(entry.default)
         if entry.name in _NAMES or is_later:
             yield entry.name, shown(entry, text)
     yield from plugin_texts(entries)

@@ -44,6 +44,7 @@ JsonValue: TypeAlias = (
 )
 JsonObject: TypeAlias = Mapping[str, JsonValue]
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 _SEPARATORS = {0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
@@ -53,13 +54,15 @@ def compact(value: JsonValue) -> str:
     Decimals are written as numbers with their own text. The two line separators of Unicode are
     escaped, as in LinkedIn's DIL, because this text is part of signatures.
     """
+    if isinstance(value, str):
+        return _ENCODER.encode(value).translate(_SEPARATORS)
+    if value is None or isinstance(value, bool | int | float):
+        return _ENCODER.encode(value)
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, Mapping):
         members = ",".join(f"{compact(str(name))}:{compact(item)}" for name, item in value.items())
         return f"{{{members}}}"
-    if isinstance(value, str) or value is None or isinstance(value, bool | int | float):
-        return json.dumps(value, ensure_ascii=False).translate(_SEPARATORS)
     return f"[{','.join(compact(item) for item in value)}]"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import Path
 
 NETWORK_FILESYSTEMS = frozenset(
@@ -16,12 +17,27 @@ def network_mount_of(folder: Path) -> str | None:
 
     This only works on Linux; elsewhere the answer is None.
     """
+    resolved = folder.resolve()
+    try:
+        device = resolved.stat().st_dev
+    except OSError:
+        device = None  # the folder is made later, perhaps below another mount
+    kind = _kind_of(resolved, device) if device is not None else _kind_now(resolved)
+    return kind if kind in NETWORK_FILESYSTEMS else None
+
+
+def _kind_now(folder: Path) -> str:
     try:
         table = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
-        return None
-    kind = filesystem_of(folder.resolve(), table)
-    return kind if kind in NETWORK_FILESYSTEMS else None
+        return ""
+    return filesystem_of(folder, table)
+
+
+@lru_cache(maxsize=64)
+def _kind_of(folder: Path, _device: int) -> str:
+    """Return the filesystem word of a folder, which stays the same on one device."""
+    return _kind_now(folder)
 
 
 def filesystem_of(folder: Path, table: str) -> str:

@@ -117,7 +117,7 @@ class SqliteDatabase(Database):
     def _written(self) -> Iterator[tuple[Transaction, int]]:
         """Open a transaction that holds the write lock; yield it with the store's format."""
         with self._lock, translated(self.path):
-            connection = self._connected(for_writing=True)
+            connection = self._connected()
             connection.execute("BEGIN IMMEDIATE")
             try:
                 found = _created_or_checked(connection, self.path)
@@ -154,9 +154,9 @@ class SqliteDatabase(Database):
     def read(self) -> Iterator[Transaction]:
         """Open a reading transaction; a missing file reads as an empty store."""
         with self._lock, translated(self.path):
+            if self._connection is None:
+                self._connection = self._opened()
             connection = self._connection
-            if connection is None and self._is_there():
-                connection = self._connected(for_writing=False)
             if connection is None:
                 with closing(empty_store()) as nothing:
                     yield nothing
@@ -193,37 +193,37 @@ class SqliteDatabase(Database):
                 self._connection.close()
                 self._connection = None
 
-    def _is_there(self) -> bool:
+    def _opened(self) -> sqlite3.Connection | None:
+        """Return a connection to the file, None if there is no store in it yet."""
         if not self.path.exists():
-            return False
+            return None
         self._refuse_network()
-        with closing(_open(self.path, create=False)) as connection:
-            return _has_tables(connection)
-
-    def _reader(self) -> sqlite3.Connection | None:
-        with self._lock:
-            if not self._is_there():
-                return None
         connection = _open(self.path, create=False)
         try:
-            _check_format(connection, self.path)
+            if _has_tables(connection):
+                _check_format(connection, self.path)
+                return connection
         except BaseException:
             connection.close()
             raise
-        return connection
+        connection.close()
+        return None
 
-    def _connected(self, *, for_writing: bool) -> sqlite3.Connection:
+    def _reader(self) -> sqlite3.Connection | None:
+        with self._lock:
+            return self._opened()
+
+    def _connected(self) -> sqlite3.Connection:
+        """Return the connection for writing; the file is made if it is missing."""
         if self._connection is None:
-            if for_writing:
-                self._refuse_network()
-                _make_durable_folder(self.path.parent)
-            connection = _open(self.path, create=for_writing)
+            self._refuse_network()
+            _make_durable_folder(self.path.parent)
+            connection = _open(self.path, create=True)
             try:
                 # This comes before any change: the file may be another program's.
-                if not for_writing or _has_tables(connection):
+                if _has_tables(connection):
                     _check_format(connection, self.path)
-                if for_writing:
-                    _use_write_ahead_log(connection)
+                _use_write_ahead_log(connection)
             except BaseException:
                 connection.close()
                 raise
