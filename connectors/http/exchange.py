@@ -174,9 +174,8 @@ class Exchange:
 
     def _spent(self, answer: requests.Response, asked: float | None) -> QuotaError:
         """Inform all tasks that the quota is spent; return the error to raise."""
-        answer.close()
-        what = answer_words(answer, self.outgoing.shown)
-        error = quota_error(what, asked, self._environment.wall_clock())
+        now_s = self._environment.wall_clock()
+        error = quota_error(answer, self.outgoing.shown, asked, now_s)
         self._environment.coordinator.quota_spent(error.message)
         return error
 

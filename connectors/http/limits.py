@@ -7,6 +7,7 @@ drafts.
 
 from __future__ import annotations
 
+import datetime as dt
 import email.utils
 import re
 from collections.abc import Mapping
@@ -27,9 +28,12 @@ _FORBIDDEN = 403
 def is_rate_limited(status: int, headers: Mapping[str, str]) -> bool:
     """Return whether a refusal means the source's rate limit, and not a fault of the request.
 
-    Some services answer 403 for an exhausted limit; their headers then say that nothing remains.
+    Some services answer 403 for an exhausted limit; their headers then say that nothing remains, or
+    how long to wait.
     """
-    return status == _TOO_MANY or (status == _FORBIDDEN and _remaining(headers) == 0)
+    if status != _FORBIDDEN:
+        return status == _TOO_MANY
+    return _remaining(headers) == 0 or _delay(headers.get("Retry-After", ""), 0.0) is not None
 
 
 def asked_wait(headers: Mapping[str, str], now_s: float) -> float | None:
@@ -80,10 +84,20 @@ def _delay(text: str, now: float) -> float | None:
             number -= now
     else:
         due = _http_date(text)
+        due = _iso_time(text) if due is None else due
         if due is None:
             return None
         number = due - now
     return min(max(number, 0.0), _FOR_EVER_S)
+
+
+def _iso_time(text: str) -> float | None:
+    """Return the epoch seconds of a time such as ``2024-03-05T06:00Z``, which Jira's resets are."""
+    try:
+        time = dt.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return None if time.tzinfo is None else time.timestamp()
 
 
 def _http_date(text: str) -> float | None:

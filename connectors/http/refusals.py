@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,9 +30,15 @@ _LOG = logging.getLogger(__name__)
 _SHOWN_BYTES = 4096
 _BODY_WAIT_S = 30.0
 _ERRORS = range(400, 600)
+_FORBIDDEN = 403
+_LIMIT = re.compile("limit|quota", re.IGNORECASE)
 _REDIRECTS = range(300, 400)
 _PROXY_LOGIN = 407
 _PATIENCE = "To wait longer, raise ms.http.retry.max and ms.http.retry.max.seconds."
+_LIMIT_FIX = (
+    'The answer names a limit: if the source says so by status 403, add "quota": [403] to'
+    " ms.http.statuses, and run the job again when the limit is renewed. If not:"
+)
 _QUOTA_FIX = (
     "Run the job again then: finished work is kept. To wait inside the run, raise"
     " ms.http.retry.max.seconds; to send fewer requests, set ms.http.rate.limit."
@@ -78,7 +85,10 @@ class Refusal:
             )
             return TransientSourceError(what, fix, self.asked_s)
         if self.verdict is StatusVerdict.AUTHENTICATION:
-            return AuthenticationError(what, self.login_fix)
+            names_limit = status == _FORBIDDEN and _LIMIT.search(text)
+            return AuthenticationError(
+                what, f"{_LIMIT_FIX} {self.login_fix}" if names_limit else self.login_fix
+            )
         fix = "Correct the request; ms.http.statuses defines the statuses that are failures."
         error = SourceError(what, PROXY_FIX if status == _PROXY_LOGIN else fix)
         if status not in _REDIRECTS:  # A redirect shows that the address is wrong.
@@ -89,17 +99,24 @@ class Refusal:
         return self.answer.status_code in RETRIED
 
 
-def quota_error(what: str, asked_s: float | None, now_s: float) -> QuotaError:
+def quota_error(
+    answer: requests.Response, shown: str, asked_s: float | None, now_s: float
+) -> QuotaError:
     """Return the error for a spent quota; it says when the source will answer again.
 
     Args:
-        what: The request and its answer.
+        answer: The answer; if only its status says that the quota is spent, the error quotes it.
+        shown: The request.
         asked_s: The seconds that the source asks to wait, None if it does not say.
         now_s: The time in epoch seconds.
     """
+    with answer:
+        text = _beginning(answer, shown).decode("utf-8", "replace").strip()
+    what = answer_words(answer, shown)
     if asked_s is None:
+        spent = f"{what}; the source's quota is spent"
         return QuotaError(
-            f"{what}; the source's quota is spent",
+            _with_beginning(spent, text) if text else spent,
             "Run the job again when the quota is renewed: finished work is kept.",
         )
     opens = dt.datetime.fromtimestamp(now_s + asked_s, dt.UTC).isoformat(timespec="seconds")

@@ -18,7 +18,7 @@ from dil.model.job import ClassRef, ExtractionSpec, PreprocessorSpec
 from dil.model.properties import Properties
 from dil.model.schema import ArrayType, MapType, RecordType
 from dil.sections.conversion import CSV_ORDER, ConversionSection, DerivedSection
-from dil.sections.extraction import CSV, DATA_FIELD, CsvSection, ExtractionSection
+from dil.sections.extraction import CSV, DATA_FIELD, OPTIONAL, CsvSection, ExtractionSection
 from dil.sections.grammars import one_place, path_problem, through_members
 from dil.sections.http import ContentTypesSection
 from dil.sections.paging import PagingSection
@@ -53,6 +53,7 @@ def extraction_spec(
         call_interval_ms=paging.call_interval_ms,
         wait_timeout_s=paging.wait_timeout_s,
         data_field=section.data_field,
+        data_field_optional=section.data_field_optional,
         csv=_csv_spec(values),
         output_schema=schema.columns or None,
         filters_by_schema=schema.filters,
@@ -73,10 +74,12 @@ def extraction_spec(
 def check_data_field(values: Properties, extractor: ClassRef | None, findings: Findings) -> None:
     """Refuse paths of rows that the extractor cannot follow."""
     name = short_name(PluginKind.EXTRACTOR, extractor)
+    section = values.section(ExtractionSection)
+    if section.data_field_optional and not section.data_field:
+        findings.notice(OPTIONAL, f"has no effect without {DATA_FIELD}", f"Set {DATA_FIELD} too.")
     if name not in _FOLLOWED or not findings.is_sound(DATA_FIELD):
         return
-    field = values.section(ExtractionSection).data_field
-    if found := path_problem("", field, _FOLLOWED[name]):
+    if found := path_problem("", section.data_field, _FOLLOWED[name]):
         what, fix = found
         findings.problem(DATA_FIELD, f"{what} in {name}", fix)
 

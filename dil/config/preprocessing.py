@@ -61,6 +61,7 @@ _MEMBERS = (
     ("(preprocessor).data", "text", "aggregated-json: path of the rows, arrays of values."),
     ("(preprocessor).unwrap", "text", "aggregated-json: path that is followed first."),
     ("(preprocessor).fields", "text", "aggregated-json: paths, comma separated, to copy."),
+    ("(preprocessor).short_rows", "text", "aggregated-json: `null` if rows may end early."),
 )
 _EXAMPLE = """\
 {"gpg-decrypt": {"keystore_path": "/secure/acme/secring.gpg"},

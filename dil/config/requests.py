@@ -39,7 +39,7 @@ _TAKE_FILES = frozenset({"s3", "sftp"})
 _GIVE_SESSION = 'Give its path in the responses: ms.session.key.field={"name": "its path"}.'
 _GIVE_PAGE = 'Give the first start, size and number: ms.pagination={"initialvalues": [0, 100, 1]}.'
 _FORMATS = ("datetime", "epoc-second", "epoch-second", "epoch-milli")
-_ENDS = ("low", "high")
+_ENDS = ("low", "high", "last")
 _VARIABLE = re.compile(r"\{\{([^{}]+)\}\}")
 # Finds at least the comments of a statement, in all dialects: variables in a comment need no value.
 _SQL_COMMENTS = re.compile(r"/\*.*\*/[^\n]*|(?:--|#)[^\n]*", re.DOTALL)
@@ -198,8 +198,8 @@ def _check_form(parameter: Parameter, findings: Findings) -> None:
     if value.lower() not in _ENDS:
         findings.notice(
             KEY,
-            f"{where} has neither low nor high as value; high is used",
-            nearest(value, _ENDS, 'Write "value":"low" or "value":"high".'),
+            f"{where} has neither low, high nor last as value; high is used",
+            nearest(value, _ENDS, 'Write "value":"low", "value":"high" or "value":"last".'),
         )
     if parameter.format and parameter.format not in _FORMATS:
         findings.notice(

@@ -13,7 +13,8 @@ from dil.spi.connector import Response
 
 # A note of extractors; if paging is strict, it fails the work unit.
 NO_DATA_FIELD = (
-    "a later page had no ms.data.field and counted as empty; it may have been an error document"
+    "a later page had no ms.data.field and counted as empty; it may have been an error document,"
+    " see `strict` of ms.pagination"
 )
 _UTF8 = {"utf-8", "ascii"}
 _HTML = ("text/html", "application/xhtml+xml")

@@ -15,6 +15,11 @@ _FORM = 30
 _GLIMPSE = 60
 _BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ufffd]+")
 _LONG_WORD = re.compile(r"[A-Za-z0-9+/_=.~-]{20,}")
+# Names of errors: REQUEST_LIMIT_EXCEEDED, unsupported_grant_type, rateLimitExceeded.
+_NAME = re.compile(
+    r"[A-Z]{2,15}(?:_[A-Z]{2,15})+|[a-z]{2,15}(?:_[a-z]{2,15})+"
+    r"|[A-Za-z][a-z]{2,14}(?:[A-Z][a-z]{2,14})+"
+)
 _MEMBER = re.compile(r'("[^"\\]*")?(\s*:\s*)("(?:[^"\\]|\\.)*"?|-?[0-9][0-9.eE+-]*)')
 # Bodies that may be shown as an excerpt: HTML, and JSON objects.
 _SHOWN = re.compile(r"<!doctype html|<html|\{|\[\s*\{", re.IGNORECASE)
@@ -30,15 +35,17 @@ def excerpt(body: bytes, *, is_refusal: bool = False) -> str:
     """Return the beginning of a body, at most 200 characters of one line.
 
     The values of JSON members are masked, and so are words of 20 or more characters, which may be
-    tokens. In the body of a refusal, the members that explain the error are shown.
+    tokens. In the body of a refusal, the members that explain the error are shown, with the names
+    of errors in them.
     """
     # Known secrets are masked first: the masks below, or the cut, could leave a part of a secret
     # that no mask recognizes.
     clean = masked(body[: 16 * _LIMIT].decode("utf-8", "replace"))
     text = _BLANKS.sub(" ", clean)[: 4 * _LIMIT].strip()
-    hidden = _LONG_WORD.sub(
-        MASK, _MEMBER.sub(_masked_unless_telling if is_refusal else _masked_member, text)
-    )
+    if is_refusal:
+        hidden = _LONG_WORD.sub(_masked_unless_name, _MEMBER.sub(_masked_unless_telling, text))
+    else:
+        hidden = _LONG_WORD.sub(MASK, _MEMBER.sub(_masked_member, text))
     return hidden if len(hidden) <= _LIMIT else hidden[: _LIMIT - 3] + "..."
 
 
@@ -71,6 +78,10 @@ def _masked_member(match: re.Match[str]) -> str:
 
 def _masked_unless_telling(match: re.Match[str]) -> str:
     return match.group() if _TELLING.match(match.group(1) or "") else _masked_member(match)
+
+
+def _masked_unless_name(match: re.Match[str]) -> str:
+    return match.group() if _NAME.fullmatch(match.group()) else MASK
 
 
 def kind_of(value: object) -> str:

@@ -189,9 +189,10 @@ def _plain(value: object) -> JsonValue:
 
 
 def _watermark(parameter: Parameter, scope: ParameterScope) -> tuple[bool, JsonValue]:
-    """Return the low or high watermark in the parameter's format (rule G35)."""
-    is_low = str(parameter.value).lower() == "low"
-    instant = scope.low if is_low else scope.high
+    """Return an end of the window, or its last instant, in the parameter's format (rule G35)."""
+    word = str(parameter.value).lower()
+    is_low = word == "low"
+    instant = scope.low if is_low else scope.high - (word == "last")
     if is_low and instant < 0:
         return False, None
     if parameter.format in _SECONDS:

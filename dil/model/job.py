@@ -212,6 +212,7 @@ class ExtractionSpec:
     call_interval_ms: int = 0
     wait_timeout_s: int = 600
     data_field: str = ""
+    data_field_optional: bool = False
     csv: CsvSpec = field(default_factory=CsvSpec)
     output_schema: Schema | None = None
     filters_by_schema: bool = True

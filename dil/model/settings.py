@@ -42,7 +42,8 @@ class Parameter(Setting):
         default="list",
     )
     value: Any = member(
-        "The value. For `watermark`: the word `low` or `high` (high if left out). For `object`: "
+        "The value. For `watermark`: the word `low` or `high` (high if left out), or `last`, the "
+        "last millisecond before `high`, for sources that include the end. For `object`: "
         "one parameter or an array of parameters. The last four types have no value. A value in a "
         "`list` may be a secret.",
         default=None,

@@ -34,6 +34,7 @@ from dil.sections.schema import primitive
 from dil.spi.registry import PluginKind, known_name
 
 EXTRACTOR, DATA_FIELD, CSV = "ms.extractor.class", "ms.data.field", "ms.csv"
+OPTIONAL = "ms.data.field.optional"
 FILE_NAME = "ms.extractor.target.file.name"
 _CODE = re.compile(r"u([0-9a-f]{4})", re.IGNORECASE)
 _PROJECTION = re.compile(r"[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*")
@@ -83,6 +84,13 @@ class ExtractionSection(Section):
         "an array, or JSONPath, which begins with `$`. The values that it finds are the rows.",
         default="",
         example="result.rows",
+    )
+    data_field_optional: Bool = prop(
+        OPTIONAL,
+        "Whether an answer may lack `ms.data.field` because it has no rows, also the first answer "
+        "(JSON and XML). Services of Google leave out empty lists.",
+        default=False,
+        identity=False,
     )
     default_types: _Types = prop(
         "ms.data.default.type",

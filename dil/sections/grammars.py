@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Annotated, TypeAlias
 
@@ -12,6 +13,7 @@ from dil.sections.reading import Finding, ReadContext, ShapeError
 from dil.text.paths import compile_path
 
 _SYNTAX = "Write names with other characters in quotes: $['a b'].c; `dil explain` shows the forms."
+_INDEX = re.compile(r"\[(-?[0-9]+)\]")
 _SELECT = "Name one place, such as $.data.rows."
 
 
@@ -53,9 +55,21 @@ def path_problem(
     return (f"{subject}, which {what}", _SELECT) if what else None
 
 
-def _path(text: str, _around: ReadContext) -> str:
+def note_brackets(where: str, text: str, around: ReadContext) -> None:
+    """Give a notice about a dot path with an index in brackets, which is a part of the name."""
+    if is_jsonpath(text) or not _INDEX.search(text):
+        return
+    dotted = _INDEX.sub(r".\1", text).lstrip(".")
+    around.notice(
+        f'{where} is "{text}", and in a dot path brackets are a part of the name'.lstrip(),
+        f"To pick an element, write {dotted}.",
+    )
+
+
+def _path(text: str, around: ReadContext) -> str:
     if found := path_problem("", text):
         raise ShapeError(found)
+    note_brackets("", text, around)
     return text
 
 

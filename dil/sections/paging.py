@@ -11,13 +11,13 @@ from annotated_types import Ge, Le
 from dil.model.json import JsonValue
 from dil.model.section import Long, Section, ValueType, Written, prop
 from dil.model.settings import Pagination, SessionKeyField
-from dil.sections.grammars import DocumentPath, check_regex, path_problem
+from dil.sections.grammars import DocumentPath, check_regex, note_brackets, path_problem
 from dil.sections.reading import ReadContext, ShapeError, as_object, build, texts
 
 PAGES, SESSION, TOTAL = "ms.pagination", "ms.session.key.field", "ms.total.count.field"
 
 
-def _pagination(value: JsonValue, _around: ReadContext) -> Pagination:
+def _pagination(value: JsonValue, around: ReadContext) -> Pagination:
     pagination = build(Pagination, as_object(value))
     found = [
         *_place("next", pagination.next, is_link=True),
@@ -28,6 +28,8 @@ def _pagination(value: JsonValue, _around: ReadContext) -> Pagination:
     found += filter(None, (path_problem(where, text) for where, text in paths))
     if found:
         raise ShapeError(*found)
+    for where, text in paths:
+        note_brackets(where, text, around)
     return pagination
 
 
@@ -41,7 +43,7 @@ def _place(member: str, text: str, *, is_link: bool) -> Iterator[tuple[str, str]
         yield f'{member} is "{text}"', 'Write "link" for the Link header.'
 
 
-def _session_key(value: JsonValue, _around: ReadContext) -> SessionKeyField:
+def _session_key(value: JsonValue, around: ReadContext) -> SessionKeyField:
     members = dict(as_object(value))
     if "initValue" in members:
         members.update(texts({"initValue": members["initValue"]}))
@@ -54,6 +56,7 @@ def _session_key(value: JsonValue, _around: ReadContext) -> SessionKeyField:
             check_regex(condition.regexp, f"{name}.regexp")
     if found := path_problem("name", session.name):
         raise ShapeError(found)
+    note_brackets("name", session.name, around)
     return session
 
 

@@ -131,7 +131,8 @@ def _duration_parts(text: str) -> tuple[int, int | None, int | None, str | None]
     match = _DURATION.fullmatch(text)
     if match is None:
         raise InstantError(
-            f'"{text}" is no duration. Write PnD, PnDTnH, PnDTnHnM or PnDTnM, .ZONE may follow'
+            f'"{text}" is no duration. Days come first: write PnD, PnDTnH, PnDTnHnM or PnDTnM, such'
+            " as P0DT5M for five minutes; .ZONE may follow"
         )
     days, hours, minutes, zone_text = match.groups()
     for value, limit, name in ((hours, 23, "hours"), (minutes, 59, "minutes")):

@@ -102,6 +102,29 @@ def test_a_used_up_limit_told_by_403_is_waited_for_and_no_wrong_credential(serve
         assert session.waits == [30.0]
 
 
+def test_a_403_that_says_how_long_to_wait_is_waited_for(server):
+    limit = Reply(status=403, headers=(("X-RateLimit-Remaining", "12"), ("Retry-After", "60")))
+    server.script("/x", limit, Reply(b"{}"))
+    with Session(server.url + "/x") as session:
+        assert session.get() == b"{}"
+        assert session.waits == [60.0]
+
+
+@pytest.mark.parametrize(
+    ("body", "names_quota"),
+    [
+        (b'[{"errorCode": "REQUEST_LIMIT_EXCEEDED"}]', True),
+        (b'{"error": {"reason": "quotaExceeded"}}', True),
+        (b'{"message": "Must have admin rights"}', False),
+    ],
+)
+def test_a_403_that_names_a_limit_advises_to_declare_it_as_a_quota(server, body, names_quota):
+    server.script("/x", Reply(body, status=403))
+    with Session(server.url + "/x") as session, pytest.raises(AuthenticationError) as caught:
+        session.get()
+    assert ('"quota": [403]' in caught.value.fix) is names_quota
+
+
 def test_a_spent_quota_is_told_to_all_tasks(server):
     driver = Driver()
     server.script("/x", Reply(status=429, headers=(("Retry-After", "121"),)))
@@ -121,11 +144,12 @@ def test_a_larger_budget_waits_as_long_as_it_is_asked(server):
 
 def test_a_status_listed_as_quota_ends_the_run_at_once(server):
     driver = Driver()
-    server.script("/x", Reply(status=402))
+    server.script("/x", Reply(b'{"error": {"reason": "dailyLimitExceeded"}}', status=402))
     session = Session(server.url + "/x", statuses=HttpStatuses(quota=(402,)), coordinator=driver)
     with session, pytest.raises(QuotaError) as caught:
         session.get()
     assert "HTTP status 402 Payment Required; the source's quota is spent" in caught.value.message
+    assert "dailyLimitExceeded" in caught.value.message
     assert len(driver.spent) == 1
 
 

@@ -64,6 +64,10 @@ def issue(number: int) -> dict[str, object]:
     return {"id": number, "updated_at": f"2024-01-01T00:00:0{number}Z"}
 
 
+def exported(server: HttpServer, tickets: list[dict[str, object]], *, is_end: bool) -> Reply:
+    return page({"tickets": tickets, "after_url": f"{server.url}/more", "end_of_stream": is_end})
+
+
 SCRIPTS: Mapping[str, Callable[[HttpServer], dict[str, list[Reply]]]] = {
     "github_issues": lambda server: {
         "/repos/apache/spark/issues": [page([issue(1)], **link(server, "/more"))],
@@ -84,18 +88,12 @@ SCRIPTS: Mapping[str, Callable[[HttpServer], dict[str, list[Reply]]]] = {
         "/crm/v3/objects/contacts/search": [
             page({"results": [{"id": "1", "updatedAt": "a"}], "paging": {"next": {"after": "1"}}}),
             page({"results": [{"id": n, "updatedAt": "a"} for n in "23"]}),
+            page({"results": []}),
         ]
     },
-    "zendesk_tickets": lambda _: {
-        "/api/v2/tickets.json": [
-            page({"tickets": [{"id": 1}], "meta": {"has_more": True, "after_cursor": "c"}}),
-            page(
-                {
-                    "tickets": [{"id": 2}, {"id": 3}],
-                    "meta": {"has_more": False, "after_cursor": "d"},
-                }
-            ),
-        ]
+    "zendesk_tickets": lambda server: {
+        "/api/v2/incremental/tickets/cursor.json": [exported(server, [issue(1)], is_end=False)],
+        "/more": [exported(server, [issue(2), issue(3)], is_end=True)],
     },
     "jira_issues": lambda _: {
         "/rest/api/3/search/jql": [
@@ -171,6 +169,20 @@ def test_each_job_reads_all_pages_of_its_service(
     files = [path for path in (tmp_path / "lake").rglob("*.parquet") if path.name[0] not in "_."]
     ids = [value for path in files for value in pq.read_table(path)["id"].to_pylist()]
     assert len(ids) == len(set(ids)) == 3
+
+
+def test_contacts_are_read_after_the_last_id_so_that_rows_that_change_move_no_others(
+    server: HttpServer, tmp_path: Path
+) -> None:
+    for path, replies in SCRIPTS["hubspot_contacts"](server).items():
+        server.script(path, *replies)
+    job = loaded("hubspot_contacts", tmp_path, lambda t: re.sub(r"https://[^/]+", server.url, t))
+
+    run(job)
+
+    bodies = [json.loads(request.body) for request in server.requests]
+    assert [body["filterGroups"][0]["filters"][2]["value"] for body in bodies] == ["0", "1", "3"]
+    assert not any("after" in body or "tmpLast" in body for body in bodies)
 
 
 def test_requests_hold_what_the_services_ask_for(server: HttpServer, tmp_path: Path) -> None:

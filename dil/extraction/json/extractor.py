@@ -144,9 +144,9 @@ class JsonExtractor(Extractor):
             return ()
         payload = document.rows(field)
         if isinstance(payload, Missing):
-            if source.page > 1:
-                return None
-            raise source.refusal(*_what_is_there(field, document))
+            if source.page == 1 and not self.spec.data_field_optional:
+                raise source.refusal(*_what_is_there(field, document))
+            return () if self.spec.data_field_optional else None
         if isinstance(payload, RowWindows):
             return payload
         if not isinstance(payload, msgspec.Raw):

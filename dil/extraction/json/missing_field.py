@@ -12,6 +12,7 @@ from dil.model.path import Missing, Path, Step, Steps
 _SHOWN = 10
 _CHARACTERS = 40
 _FIX = "Check ms.data.field; an error document may also look like this."
+_EMPTY_FIX = "If the source leaves it out where there are no rows, set ms.data.field.optional=true."
 
 
 def missing_field(path: Path, lookup: Callable[[Steps], JsonValue | Missing]) -> tuple[str, str]:
@@ -39,7 +40,7 @@ def missing_field(path: Path, lookup: Callable[[Steps], JsonValue | Missing]) ->
         if isinstance(level, dict):
             near = "" if is_null else _nearest(steps[depth], list(level))
             meant = path.shown((*steps[:depth], near, *steps[depth + 1 :]))
-            fix = f'Did you mean "{shortened(meant)}"? {_FIX}' if near else _FIX
+            fix = f'Did you mean "{shortened(meant)}"? {_FIX}' if near else f"{_FIX} {_EMPTY_FIX}"
             return f"{what}; {place} has {_listed(list(level))}", fix
         break
     return what, _FIX

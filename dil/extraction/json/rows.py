@@ -300,7 +300,9 @@ def _refuse_other_than_objects(rows: Sequence[msgspec.Raw], position: RowPositio
             kind = kind_of(msgspec.json.decode(row))
             raise SourceContractError(
                 f"row {number} of page {position.page} is {kind}, not an object",
-                "Set ms.data.field to the path of an array of objects.",
+                "Set ms.data.field to the path of an array of objects. If rows are arrays of"
+                " values, and the answer has their names too, use ms.extract.preprocessors="
+                "aggregated-json.",
             )
 
 

@@ -40,7 +40,8 @@ _ESCAPED = re.compile(r"\\(.)")
 class SessionKey:
     """The session key of one response (rule G27).
 
-    Patterns are compared with ``text``; JSON null has the text ``null`` but is no cursor.
+    Patterns are compared with ``text``; JSON null, and a header with the text ``null``, have the
+    text ``null`` but are no cursor.
     ``is_there`` is true if the response has the key, even if it is null or empty.
     """
 
@@ -191,7 +192,8 @@ def session_key(
     if parts:
         return SessionKey("|".join(parts), is_there=True)
     header = response.header(name)
-    return SessionKey(header or "", is_there=header is not None)
+    # Salesforce ends a bulk query with the header `Sforce-Locator: null`.
+    return SessionKey(header or "", is_null=header == "null", is_there=header is not None)
 
 
 def _element_keys(name: str, lookup: Callable[[str], JsonValue | Missing]) -> Iterator[str]:

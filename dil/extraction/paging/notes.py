@@ -31,14 +31,16 @@ if TYPE_CHECKING:
 
 
 TOTAL_NOT_REACHED = (
-    "paging ended before as many rows had come as ms.total.count.field says; rows may be missing"
+    "paging ended before as many rows had come as ms.total.count.field says; the source may give"
+    " fewer rows on a page than asked for, or its total may be an estimate"
 )
 CURSOR_LEFT = (
     "paging ended at a page without rows that still named a next session key; rows may be missing"
     " if the source sends empty pages in between"
 )
 NO_TOTAL = (
-    "no response had ms.total.count.field, so nothing shows that all rows came; check its path"
+    "no response had ms.total.count.field, so nothing shows that all rows came; check its path; a"
+    " header is written header:NAME"
 )
 NO_KEY = (
     "no response had ms.session.key.field, so paging ended after the first page; that is right only"
@@ -96,8 +98,9 @@ DOUBTS = frozenset(
     }
 )  # fmt: skip
 
-# Only a first page was read, and nothing proves that it had all rows; a person has to check.
-_ONLY_ONE_PAGE = frozenset({NO_KEY, NO_LINK, NO_NEXT, NO_FLAG_LEFT})
+# Only a first page was read, a later page may have been an error, or the source says that it has
+# more rows; a person has to check.
+_TO_CHECK = frozenset({NO_KEY, NO_LINK, NO_NEXT, NO_FLAG_LEFT, NO_DATA_FIELD, TOTAL_NOT_REACHED})
 EMPHASIS = "ROWS MAY BE MISSING: "
 # Parameters that set the number of rows of a page.
 _LIMIT = re.compile(
@@ -112,8 +115,8 @@ _BY_VALUES = frozenset({13, 18})
 
 
 def emphasized(note: str) -> str:
-    """Return a note, emphasized if only the first page was read and more pages may exist."""
-    return f"{EMPHASIS}{note}" if note in _ONLY_ONE_PAGE else note
+    """Return a note, emphasized if more pages may exist and a person has to check."""
+    return f"{EMPHASIS}{note}" if note in _TO_CHECK else note
 
 
 def asked_rows(values: Mapping[str, JsonValue], uri: str) -> int | None:

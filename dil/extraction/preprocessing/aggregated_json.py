@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import zip_longest
 from typing import BinaryIO, ClassVar, TypeVar, cast
 
 import msgspec
@@ -18,6 +19,7 @@ from dil.spi.preprocessor import Parameters, Preprocessor
 from dil.text.paths import compile_path, index
 
 T = TypeVar("T")
+FILLED = "null"
 
 _FIX = "Compare the parameters of the preprocessor with an answer of the source."
 
@@ -33,6 +35,7 @@ class AggregatedJsonProcessor(Preprocessor):
         "data": "Path of the array of rows, each an array of values, or JSONPath that finds them.",
         "unwrap": "Path that leads to the object with names and rows.",
         "fields": "Paths, comma separated; their values are copied under the last name of each.",
+        "short_rows": "`null` if a row may lack values at its end, which are then null.",
     }
 
     @classmethod
@@ -46,6 +49,8 @@ class AggregatedJsonProcessor(Preprocessor):
         fields = parameters.get("fields", "")
         for path in _listed(fields) if isinstance(fields, str) else ():
             yield from _bad_path("fields", path, is_single=True)
+        if parameters.get("short_rows", FILLED) != FILLED:
+            yield f'short_rows is none of the known values; write "{FILLED}" or leave it out'
 
     def process(self, stream: BinaryIO) -> BinaryIO:
         """Return a stream of the new document with its rows."""
@@ -58,11 +63,12 @@ class AggregatedJsonProcessor(Preprocessor):
         rows = self._rows(root)
         names = self._names(root, is_needed=bool(rows))
         yield f'{{"count":{len(rows)},"results":['.encode()
+        is_filled = self.context.text("short_rows") == FILLED
         piece = bytearray()
         for number, row in enumerate(rows):
             if number:
                 piece += b","
-            piece += _object(names, row, number)
+            piece += _object(names, row, number, is_filled=is_filled)
             if len(piece) >= CHUNK:
                 yield bytes(piece)
                 piece.clear()
@@ -129,14 +135,16 @@ def _document(stream: BinaryIO) -> msgspec.Raw:
     return _decoded(body.removeprefix(b"\xef\xbb\xbf"), msgspec.Raw, what)
 
 
-def _object(names: list[bytes], row: msgspec.Raw, number: int) -> bytes:
+def _object(names: list[bytes], row: msgspec.Raw, number: int, *, is_filled: bool) -> bytes:
     cells = _decoded(row, list[msgspec.Raw], f"row {number + 1} is no array")
-    if len(cells) < len(names):
+    if len(cells) < len(names) and not is_filled:
         raise SourceContractError(
-            f"row {number + 1} has {len(cells)} values, the header has {len(names)} names", _FIX
+            f"row {number + 1} has {len(cells)} values, the header has {len(names)} names",
+            f'{_FIX} If the source leaves out empty values at the end of a row, add "short_rows":'
+            f' "{FILLED}".',
         )
-    members = zip(names, cells, strict=False)
-    return b"{" + b",".join(name + b":" + bytes(cell) for name, cell in members) + b"}"
+    members = zip_longest(names, map(bytes, cells[: len(names)]), fillvalue=b"null")
+    return b"{" + b",".join(name + b":" + cell for name, cell in members) + b"}"
 
 
 def _find(root: msgspec.Raw, path: str) -> msgspec.Raw | None:

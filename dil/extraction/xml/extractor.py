@@ -131,13 +131,14 @@ class XmlExtractor(Extractor):
             yield batch
 
     def _check_place(self, document: XmlDocument, page: Page) -> None:
-        if document.has_place:
+        if document.has_place or self.spec.data_field_optional:
             return
         if self._pages == 1:
             raise SourceContractError(
                 f'there is no place for "{self.spec.data_field}" in the document',
                 "Check ms.data.field: element names from the root on, without namespaces; an"
-                " error document may also look like this.",
+                " error document may also look like this. If the source leaves it out where there"
+                " are no rows, set ms.data.field.optional=true.",
             )
         page.notes = (*page.notes, NO_DATA_FIELD)
 

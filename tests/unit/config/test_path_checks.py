@@ -61,6 +61,20 @@ def test_every_place_refuses_what_is_no_jsonpath_and_takes_what_is(job_file, key
     job_file.load({key: form.format("$.a['b'].c"), **sends})
 
 
+@pytest.mark.parametrize(("key", "form", "where"), PLACES[:7])
+def test_an_index_in_brackets_is_warned_of_in_a_dot_path_and_no_other_name_is(
+    job_file, key, form, where
+):
+    job = {"ms.parameters": '[{"name":"cursor","type":"session"}]'}
+
+    def noticed(path):
+        notices = job_file.load({**job, key: form.format(path)}).notices
+        return [each.fix for each in notices if each.key == key and "brackets" in each.what]
+
+    assert noticed("data[-1].rows[0]") == ["To pick an element, write data.-1.rows.0."]
+    assert [noticed(path) for path in ("data.-1.id", "$.data[0]['id']", "created[gte]")] == [[]] * 3
+
+
 def test_encrypted_fields_are_checked_too(job_file):
     found = job_file.problem("ms.encryption.fields", '["a","$.b["]')
     assert '[1] is "$.b[", which is no JSONPath' in found.what

@@ -14,6 +14,16 @@ def test_the_body_of_a_refusal_shows_what_it_says_of_the_error_and_no_other_valu
     assert "no such column" not in excerpt(body)
 
 
+def test_the_body_of_a_refusal_shows_the_name_of_the_error_and_no_long_word_that_may_be_a_token():
+    for name in ("REQUEST_LIMIT_EXCEEDED", "unsupported_grant_type", "userRateLimitExceeded"):
+        body = b'[{"errorCode": "%b"}]' % name.encode()
+        assert name in excerpt(body, is_refusal=True)
+        assert name not in excerpt(body)
+    words = ("ABCDEFGHIJKLMNOPQRSTUVWX", "sk_live_abcdefghijklmnop9", "aBcDeFgHiJkLmNoPqRsTuVw")
+    for word in words:
+        assert word not in excerpt(b'{"error": "%b"}' % word.encode(), is_refusal=True)
+
+
 def test_a_secret_is_masked_before_words_are_and_before_a_cut() -> None:
     mask = redactor([Secret("s3cret-of-the-job")])
     raw = "s3cret-of-the-job".encode("utf-16-le")

@@ -64,6 +64,23 @@ def test_an_answer_that_may_be_a_row_is_none(answer: object) -> None:
     assert read(answer) == ()
 
 
+def test_an_optional_data_field_may_be_missing_in_every_answer_and_nothing_else_may_be() -> None:
+    extractor = JsonExtractor(ExtractionSpec(REF, data_field="data", data_field_optional=True))
+    for answer, rows in (({"fieldMask": "id"}, 0), ({"data": ROWS}, 2), ({}, 0)):
+        page = extractor.extract(Response(io.BytesIO(json.dumps(answer).encode())))
+        assert sum(batch.num_rows for batch in page.batches) == rows
+        assert page.notes == ()
+    with pytest.raises(SourceContractError, match="neither an object nor an array"):
+        read({"data": 5}, data_field="data", data_field_optional=True)
+
+
+def test_the_error_of_a_missing_data_field_names_the_property_for_sources_that_omit_it() -> None:
+    for answer, is_named in (({"fieldMask": "id"}, True), ({"result": []}, False)):
+        with pytest.raises(SourceContractError) as caught:
+            read(answer, data_field="results")
+        assert ("ms.data.field.optional=true" in caught.value.fix) is is_named
+
+
 def test_nothing_is_said_where_the_job_knows() -> None:
     assert read({"items": ROWS, "next": None}, data_field="items") == ()
     items = (Column("items", ArrayType(Primitive("string"))),)

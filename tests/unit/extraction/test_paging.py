@@ -171,6 +171,17 @@ def test_a_cursor_can_come_from_a_response_header_of_any_letter_case():
     assert source.sent == [{}, {"cursor": "A"}]
 
 
+def test_a_header_with_the_text_null_is_no_cursor():
+    spec = ExtractionSpec(
+        REF, data_field="data", parameters=CURSOR, session=SessionKeyField(name="Sforce-Locator")
+    )
+    body = b'{"data":[{"id":1}]}'
+    headers = ({"Sforce-Locator": "MTAw"}, {"Sforce-Locator": "null"})
+    source = Scripted([*(Response(io.BytesIO(body), headers=each) for each in headers), page(1)])
+    walked(source, spec)
+    assert source.sent == [{}, {"cursor": "MTAw"}]
+
+
 def test_the_body_wins_over_the_header():
     response = Response(None, headers={"k": "header"})
     assert session_key("k", response, lambda path: "body").text == "body"

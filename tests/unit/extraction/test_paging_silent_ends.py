@@ -6,6 +6,7 @@ import json
 import pytest
 
 from dil.errors import SourceContractError
+from dil.extraction.content import NO_DATA_FIELD
 from dil.extraction.json.extractor import JsonExtractor
 from dil.extraction.paging.notes import (
     EMPHASIS,
@@ -16,6 +17,7 @@ from dil.extraction.paging.notes import (
     NO_LINK,
     NO_NEXT,
     SHORT_PAGE,
+    TOTAL_NOT_REACHED,
     emphasized,
 )
 from dil.extraction.paging.position import PagingPosition
@@ -139,8 +141,8 @@ def test_a_link_that_a_page_below_its_limit_lacks_is_no_alarm():
     ]
 
 
-def test_ends_after_the_first_page_are_said_loudly():
-    for note in (NO_KEY, NO_NEXT, NO_LINK, NO_FLAG_LEFT):
+def test_ends_that_a_person_has_to_check_are_said_loudly():
+    for note in (NO_KEY, NO_NEXT, NO_LINK, NO_FLAG_LEFT, NO_DATA_FIELD, TOTAL_NOT_REACHED):
         assert emphasized(note) == EMPHASIS + note
     for note in (LIKELY_LAST, NO_FLAG, SHORT_PAGE):
         assert emphasized(note) == note

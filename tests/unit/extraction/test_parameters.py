@@ -96,6 +96,22 @@ def test_any_other_watermark_word_means_high():
     assert sent({"name": "w", "type": "watermark", "value": "HIGH"}) == {"w": HIGH}
 
 
+@pytest.mark.parametrize(
+    ("members", "value"),
+    [
+        ({}, 1_577_836_799_999),
+        ({"format": "epoch-second"}, 1_577_836_799),
+        ({"format": "datetime", "pattern": "yyyy-MM-dd", "timezone": "UTC"}, "2019-12-31"),
+        ({"format": "datetime", "pattern": "HH:mm:ss.SSS", "timezone": "UTC"}, "23:59:59.999"),
+    ],
+)
+def test_the_last_instant_is_a_millisecond_before_the_end(members, value):
+    year = ParameterScope(0, 1_577_836_800_000, full_extract=True)  # to 2020-01-01T00:00:00Z
+    assert sent({"name": "w", "type": "watermark", "value": "Last", **members}, on=year) == {
+        "w": value
+    }
+
+
 def test_a_low_watermark_below_zero_is_left_out():
     negative = ParameterScope(-1, HIGH, full_extract=True)
     assert sent({"name": "w", "type": "watermark", "value": "low"}, on=negative) == {}

@@ -235,6 +235,7 @@ def test_a_place_without_rows_gives_none_and_a_missing_place_fails_on_the_first_
     page = reader.extract(response("<error/>"))
     assert rows_of(page) == []
     assert page.notes == (NO_DATA_FIELD,)
+    assert read("<r/>", path="r.list.e", data_field_optional=True) == []
 
 
 def test_no_row_at_all_makes_up_a_schema_of_keys():

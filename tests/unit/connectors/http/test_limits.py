@@ -33,6 +33,9 @@ def asked(**headers):
         ({"X_RateLimit_Reset": "30"}, 30.0),
         ({"X_RateLimit_Reset": "1577836890", **DATE}, 30.0),
         ({"X_RateLimit_Reset": "1577836890000", **DATE}, 30.0),
+        ({"X_RateLimit_Reset": "2020-01-01T00:00:30Z"}, 30.0),
+        ({"X_RateLimit_Reset": "2020-01-01T00:02Z", **DATE}, 60.0),
+        ({"X_RateLimit_Reset": "2020-01-01T00:00:30"}, None),
         ({"X_Rate_Limit_Reset": "30"}, 30.0),
         ({"RateLimit": "limit=100, remaining=0, reset=30"}, 30.0),
         ({"RateLimit": '"default";r=0;t=30'}, 30.0),
@@ -64,10 +67,12 @@ def test_whatever_a_source_writes_there_the_wait_is_finite_and_not_negative(name
         (403, {}, False),
         (403, {"X-RateLimit-Remaining": "0"}, True),
         (403, {"X-RateLimit-Remaining": "4999"}, False),
+        (403, {"X-RateLimit-Remaining": "4999", "Retry-After": "60"}, True),
+        (403, {"Retry-After": "soon"}, False),
         (403, {"RateLimit": "limit=100, remaining=0, reset=30"}, True),
         (401, {"X-RateLimit-Remaining": "0"}, False),
         (503, {"X-RateLimit-Remaining": "0"}, False),
     ],
 )
-def test_429_is_a_limit_and_403_where_nothing_remains(status, headers, is_limit):
+def test_which_refusals_mean_a_rate_limit(status, headers, is_limit):
     assert is_rate_limited(status, CaseInsensitiveDict(headers)) is is_limit

@@ -48,6 +48,16 @@ def test_values_beyond_the_header_are_ignored_and_missing_fields_left_out() -> N
     )
 
 
+def test_rows_that_may_end_early_have_null_in_place_of_the_values_they_lack() -> None:
+    body = b'{"v":[["a","b"],[1,2],[3],[]]}'
+    assert rows_of(body, header="v.0", data="$.v[1:]", short_rows="null") == (
+        b'{"count":3,"results":[{"a":1,"b":2},{"a":3,"b":null},{"a":null,"b":null}]}'
+    )
+    assert list(AggregatedJsonProcessor.check({**PATHS, "short_rows": "fill"})) == [
+        'short_rows is none of the known values; write "null" or leave it out'
+    ]
+
+
 @pytest.mark.parametrize(
     ("body", "why"),
     [
