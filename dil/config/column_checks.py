@@ -24,11 +24,11 @@ from dil.config.timelabels import TimelabelsSection
 from dil.config.writing import SYSTEM, WritingSection
 from dil.model.job import Plugins, PublishMode
 from dil.model.properties import Properties
-from dil.model.schema import ArrayType, DataType, MapType, Primitive, RecordType, Schema
+from dil.model.schema import JSON, ArrayType, DataType, MapType, Primitive, RecordType, Schema
 from dil.model.suggestions import nearest_word, quote
 from dil.sections.conversion import DERIVED, ConversionSection, DerivedSection
 from dil.sections.extraction import ExtractionSection
-from dil.sections.schema import SCHEMA, TARGET, SchemaSection
+from dil.sections.schema import FILTERS, SCHEMA, TARGET, SchemaSection
 from dil.spi.registry import BUILT_IN, PluginKind, short_name
 from dil.text.paths import compile_path
 
@@ -77,6 +77,55 @@ def check_columns(values: Properties, plugins: Plugins, findings: Findings) -> N
                 "Name a column of type timestamp or date, or of whole numbers (epoch"
                 " milliseconds); texts become times if the schema declares them as times.",
             )
+
+
+def check_json_columns(values: Properties, plugins: Plugins, findings: Findings) -> None:
+    """Refuse JSON columns where rows do not come from JSON, or where columns are found in rows."""
+    schema = values.section(SchemaSection)
+    target = _json_column(schema.target)
+    if target:
+        findings.problem(
+            TARGET, f'"{target}" has the type {JSON}', "Write string: the column holds the text."
+        )
+    column = _json_column(schema.columns)
+    if not column:
+        return
+    source = short_name(PluginKind.CONNECTOR, plugins.connector)
+    extractor = short_name(PluginKind.EXTRACTOR, plugins.extractor)
+    is_known = extractor in BUILT_IN[PluginKind.EXTRACTOR] and extractor != "json"
+    if source == _DATABASES or is_known:
+        findings.problem(
+            SCHEMA,
+            f'"{column}" has the type {JSON}, which only rows of JSON have',
+            "Declare the column as string, or with the type that it has in the source.",
+        )
+    elif not schema.filters:
+        findings.problem(
+            SCHEMA,
+            f'"{column}" has the type {JSON}, and {FILTERS}=false lets DIL find columns in rows',
+            f"Leave {FILTERS} out, and list all columns in {SCHEMA}.",
+        )
+
+
+def _json_column(columns: Schema) -> str:
+    """Return the path of the first JSON column, at any depth; empty text if there is none."""
+    inner = ((column.name, _json_part(column.type)) for column in columns)
+    return next((f"{name}{part}" for name, part in inner if part is not None), "")
+
+
+def _json_part(data_type: DataType) -> str | None:
+    """Return the path of a JSON value below a value of this type, None if there is none."""
+    match data_type:
+        case Primitive(word=word):
+            return "" if word == JSON else None
+        case ArrayType(items=inner) | MapType(values=inner):
+            part = _json_part(inner)
+            return None if part is None else f"[]{part}"
+        case RecordType(columns=columns):
+            below = _json_column(columns)
+            return f".{below}" if below else None
+        case _:
+            return None
 
 
 def _named(values: Properties, *, is_merged: bool) -> Iterator[tuple[str, str]]:

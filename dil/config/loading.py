@@ -301,6 +301,7 @@ class _Builder(Struct):
         conversion.check_contract(properties, state, findings)
         conversion.check_conversion(properties, plugins.converters, findings)
         column_checks.check_columns(properties, plugins, findings)
+        column_checks.check_json_columns(properties, plugins, findings)
         parts = JobParts(planning, writing, publishing, state, running, plugins.converters)
         check_rereading(parts, properties, findings)
         events = job_events(parts, properties, findings)

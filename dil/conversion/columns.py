@@ -13,7 +13,16 @@ import pyarrow.compute as pc
 from dil.conversion.failures import FailureReason, RowFailures
 from dil.conversion.values import Values, plain_storage
 from dil.model.arrow import TYPE_KEY, type_word
-from dil.model.schema import ArrayType, Column, DataType, EnumType, MapType, Primitive, RecordType
+from dil.model.schema import (
+    JSON,
+    ArrayType,
+    Column,
+    DataType,
+    EnumType,
+    MapType,
+    Primitive,
+    RecordType,
+)
 from dil.types.containers import (
     has_not_null,
     items_of,
@@ -58,7 +67,9 @@ def _target(field: pa.Field, declared: DataType | None, path: str, values: Value
         children = ()
     else:
         data_type = _container(stored, children)
-    metadata = {TYPE_KEY: word.encode()} if word else None
+    # A json column is a way to declare a column of texts, not a type of its own.
+    stored_word = "string" if word == JSON else word
+    metadata = {TYPE_KEY: stored_word.encode()} if word else None
     return ColumnTarget(
         path,
         pa.field(field.name, data_type, field.nullable, metadata),

@@ -19,7 +19,7 @@ from dil.errors import ConversionError
 from dil.model.arrow import raw_schema, type_word
 from dil.model.contract import ContractMode
 from dil.model.job import ExtractionSpec, Job
-from dil.model.schema import ArrayType, DataType, MapType, RecordType, Schema
+from dil.model.schema import ArrayType, DataType, MapType, Primitive, RecordType, Schema
 from dil.spi.converter import Converter, ConverterContext, PageFacts
 from dil.spi.registry import load
 from dil.types.containers import positions
@@ -233,25 +233,26 @@ def _known_fields(known_schema: str) -> tuple[pa.Field, ...]:
 
 
 def _reads_freely(job: Job) -> bool:
-    """Return whether rows are read without the given schema; False if the schema has maps."""
+    """Return whether rows are read without the given schema; False if maps or JSON need it."""
     declared = job.extraction.output_schema
-    if job.conversion.contract is ContractMode.EVOLVE or not declared or _has_map(declared):
+    if job.conversion.contract is ContractMode.EVOLVE or not declared or _need_schema(declared):
         return False
     return bool(getattr(load(job.extraction.extractor), "sees_every_member", False))
 
 
-def _has_map(columns: Schema) -> bool:
-    return any(_is_map(column.type) for column in columns)
+def _need_schema(columns: Schema) -> bool:
+    """Return whether a column, at any depth, has a type that is never found in rows."""
+    return any(_needs_schema(column.type) for column in columns)
 
 
-def _is_map(data_type: DataType) -> bool:
+def _needs_schema(data_type: DataType) -> bool:
     match data_type:
-        case MapType():
+        case MapType() | Primitive(word="json"):
             return True
         case ArrayType(items=items):
-            return _is_map(items)
+            return _needs_schema(items)
         case RecordType(columns=columns):
-            return _has_map(columns)
+            return _need_schema(columns)
         case _:
             return False
 

@@ -21,6 +21,8 @@ from dil.extraction.excerpt import bracketed_form, kind_of
 from dil.extraction.numbers import NumberText
 from dil.extraction.shapes import member_values
 from dil.model.arrow import type_word
+from dil.model.json import compact
+from dil.model.schema import JSON
 from dil.types.number_texts import plain
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
@@ -33,6 +35,8 @@ _NATIVE: dict[pa.DataType, set[type]] = {
     pa.int32(): {int},
     pa.int64(): {int},
 }
+
+_CONTAINERS = {"record", "array", "map"}
 
 Coerce: TypeAlias = Callable[[object], object]
 
@@ -64,8 +68,15 @@ class _UnfitError(ValueError):
         super().__init__(wanted)
         self.wanted = wanted
         self.kind = kind_of(value)
+        self.is_nested = isinstance(value, dict | list)
         self.sample = bracketed_form(value)
         self.path = path
+
+    def fix(self) -> str:
+        """Return the advice for the error's message."""
+        is_mixed = self.is_nested or self.wanted in _CONTAINERS
+        other = f", declare the column as {JSON} if the source is JSON" if is_mixed else ""
+        return f"Correct the column's type in ms.output.schema{other}, or the data at the source."
 
     def below(self, segment: str) -> _UnfitError:
         """Return this error with a segment added at the front of its path."""
@@ -93,7 +104,7 @@ def _column(values: Sequence[Any], field: pa.Field, position: RowPosition) -> pa
     """Return a column with one value for each row; nested columns are made member by member."""
     kinds = set(map(type, values)) - {type(None)}
     kind = field.type
-    if _is_native(kinds, kind, values):
+    if _is_native(kinds, field, values):
         try:
             return pa.array(values, type=kind)
         except (pa.ArrowInvalid, OverflowError):
@@ -112,12 +123,16 @@ def _column(values: Sequence[Any], field: pa.Field, position: RowPosition) -> pa
     return pa.array(_coerced(values, field, position), type=kind)
 
 
-def _is_native(kinds: set[type], kind: pa.DataType, values: Sequence[Any]) -> bool:
-    """Return whether Arrow would accept all values and change none."""
-    if pa.types.is_list(kind) and kinds <= {list}:
+def _is_native(kinds: set[type], field: pa.Field, values: Sequence[Any]) -> bool:
+    """Return whether Arrow would accept all values, and the column holds them unchanged."""
+    if pa.types.is_list(field.type) and kinds <= {list}:
         elements = set(map(type, chain.from_iterable(value for value in values if value)))
-        return elements - {type(None)} <= _NATIVE.get(kind.value_type, set())
-    return kinds <= _NATIVE.get(kind, set())
+        return elements - {type(None)} <= _native(field.type.value_field)
+    return kinds <= _native(field)
+
+
+def _native(field: pa.Field) -> set[type]:
+    return set() if type_word(field) == JSON else _NATIVE.get(field.type, set())
 
 
 def _coerced(values: Sequence[Any], field: pa.Field, position: RowPosition) -> list[object]:
@@ -131,7 +146,7 @@ def _coerced(values: Sequence[Any], field: pa.Field, position: RowPosition) -> l
             raise ConversionError(
                 f'column "{path}", row {number} of page {position.page}:'
                 f" {unfit.kind}{unfit.sample} is no {unfit.wanted}",
-                "Correct the column's type in ms.output.schema, or the data at the source.",
+                unfit.fix(),
             ) from None
     return fitting
 
@@ -156,6 +171,8 @@ def _coercion_of_type(kind: pa.DataType, word: str) -> Coerce:
         return _decimal(kind.precision, kind.scale)
     if pa.types.is_nested(kind):
         return _nested(kind)
+    if word == JSON:
+        return _json
     return _boolean if kind == pa.bool_() else _text
 
 
@@ -173,6 +190,16 @@ def _text(value: object) -> object:
     if isinstance(value, int):
         return str(value)
     raise _UnfitError("text", value)
+
+
+def _json(value: Any) -> str:
+    """Return a value as compact JSON text; numbers keep their own text."""
+    if isinstance(value, dict):
+        members = (f"{compact(name)}:{_json(item)}" for name, item in value.items())
+        return f"{{{','.join(members)}}}"
+    if isinstance(value, list):
+        return f"[{','.join(map(_json, value))}]"
+    return str(value) if isinstance(value, NumberText) else compact(value)
 
 
 def _boolean(value: object) -> object:

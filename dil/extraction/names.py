@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dil.errors import SourceContractError
+from dil.model.arrow import type_word
+from dil.model.schema import JSON
 from dil.model.settings import SchemaCleansing
 from dil.text.java_regex import compile_java
 
@@ -70,6 +73,32 @@ class NameCleansing:
             return [self.renamed(item) for item in value]
         return value
 
+    def renaming(self, field: pa.Field) -> Callable[[Any], Any]:
+        """Return the function that cleanses the names in values of a known column.
+
+        Names that become no column are dropped. Names inside JSON columns stay as they are.
+        """
+        kind = field.type
+        if pa.types.is_struct(kind):
+            members = {member.name: self.renaming(member) for member in kind}
+            return partial(self._renamed_members, members)
+        if pa.types.is_map(kind):
+            return partial(self._renamed_keys, self.renaming(kind.item_field))
+        if pa.types.is_list(kind):
+            return partial(_each, self.renaming(kind.value_field))
+        return _unchanged if type_word(field) == JSON else self.renamed
+
+    def _renamed_members(self, members: Mapping[str, Callable[[Any], Any]], value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        named = ((self.clean(name), item) for name, item in value.items())
+        return {name: members[name](item) for name, item in named if name in members}
+
+    def _renamed_keys(self, rename: Callable[[Any], Any], value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {self.clean(name): rename(item) for name, item in value.items()}
+
     def register_known(self, values: Iterable[Any], kind: pa.DataType, path: str = "") -> bool:
         """Record names that become columns of a known type; return whether any of them changes.
 
@@ -102,6 +131,14 @@ class NameCleansing:
                 inner = (value[name] for value in objects if name in value)
                 changes |= self.register_known(inner, types[clean], below(path, clean))
         return changes
+
+
+def _each(rename: Callable[[Any], Any], value: Any) -> Any:
+    return [rename(item) for item in value] if isinstance(value, list) else value
+
+
+def _unchanged(value: Any) -> Any:
+    return value
 
 
 def below(path: str, name: str) -> str:

@@ -216,8 +216,9 @@ class FoundShape:
         if len(self.kinds) > 1:
             raise SourceContractError(
                 f'column "{path}" holds {" and ".join(sorted(self.kinds))} values',
-                "Let all rows have the same kind at the source, or leave the column out: list the"
-                " other columns in ms.output.schema.",
+                "Let all rows have the same kind at the source, or list the columns in"
+                " ms.output.schema: declare this column as json, if the source is JSON, or leave"
+                " it out.",
             )
         if "array" in self.kinds:
             items = self.items or FoundShape()

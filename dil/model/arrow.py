@@ -10,12 +10,22 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from dil.model.schema import ArrayType, Column, DataType, EnumType, MapType, Primitive, Schema
+from dil.model.schema import (
+    JSON,
+    ArrayType,
+    Column,
+    DataType,
+    EnumType,
+    MapType,
+    Primitive,
+    Schema,
+)
 
 TYPE_KEY = b"dil.type"
 
 _COMMON: dict[str, pa.DataType] = {
     "string": pa.string(),
+    JSON: pa.string(),
     "boolean": pa.bool_(),
     "int": pa.int32(),
     "long": pa.int64(),

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+JSON = "json"
 TYPE_SYNONYMS = {"integer": "int", "int64": "long", "number": "double"}
 
 
 @dataclass(frozen=True, slots=True)
 class Primitive:
-    """A type word: string boolean int long float double decimal bytes date time timestamp.
+    """A type word: string boolean int long float double decimal bytes date time timestamp json.
 
-    TYPE_SYNONYMS has already resolved synonyms. ``precision`` and ``scale`` are for decimal only.
+    A json column is a column of texts, and each text is one JSON value. TYPE_SYNONYMS has already
+    resolved synonyms. ``precision`` and ``scale`` are for decimal only.
     """
 
     word: str

@@ -14,6 +14,7 @@ from annotated_types import Ge
 
 from dil.model.csv_settings import CsvSettings
 from dil.model.json import JsonValue
+from dil.model.schema import JSON
 from dil.model.section import (
     Bool,
     Charset,
@@ -48,6 +49,10 @@ def _default_types(value: JsonValue, _around: ReadContext) -> dict[str, str]:
         if not isinstance(word, str):
             raise ShapeError((f'"{name}" has no type', f'For example {{"{name}":"string"}}.'))
         found[name] = primitive(word, f'"{name}"').word
+        if found[name] == JSON:
+            raise ShapeError(
+                (f'"{name}" has the type {JSON}', "Declare such a column in ms.output.schema.")
+            )
     return found
 
 

@@ -15,6 +15,7 @@ from annotated_types import Ge
 from dil.model.contract import ContractMode
 from dil.model.json import JsonValue
 from dil.model.schema import (
+    JSON,
     TYPE_SYNONYMS,
     ArrayType,
     Column,
@@ -41,10 +42,11 @@ from dil.model.suggestions import nearest, suggestion
 from dil.sections.grammars import check_regex
 from dil.sections.reading import ReadContext, ShapeError, as_array, as_object, build
 
+FILTERS = "ms.enable.schema.based.filtering"
 SCHEMA, TARGET, CONTRACT = "ms.output.schema", "ms.target.schema", "ms.schema.contract"
 PRIMITIVES = (
     "string", "boolean", "int", "integer", "long", "int64", "float", "double", "number",
-    "decimal", "bytes", "date", "time", "timestamp",
+    "decimal", "bytes", "date", "time", "timestamp", JSON,
 )  # fmt: skip
 _NESTED = ("enum", "array", "map", "record", "object", "union")
 COLUMN_MEMBERS = ("columnName", "name", "isNullable", "dataType", "comment")
@@ -73,9 +75,10 @@ _COLUMN_TEXTS: tuple[MemberText, ...] = (
         "dataType.type",
         "type word, required",
         "`string`, `boolean`, `int`, `integer`, `long`, `int64`, `float`, `double`, `number`, "
-        "`decimal`, `bytes`, `date`, `time`, `timestamp`, `enum`, `array`, `map`, `record`, "
-        '`object`; `["int","null"]` is a nullable int. A union of other flat types is the '
-        "widest number type if all are numbers, else text.",
+        "`decimal`, `bytes`, `date`, `time`, `timestamp`, `json`, `enum`, `array`, `map`, "
+        '`record`, `object`; `["int","null"]` is a nullable int. A union of other flat types is '
+        "the widest number type if all are numbers, else text. `json` takes any value of a JSON "
+        "source as a column of JSON texts.",
     ),
     ("dataType.name", "text", "Name of an enum, array, map or record in Avro."),
     ("dataType.items", "type word or column", "For an array: the type of its items."),
@@ -374,7 +377,7 @@ def _flat(branch: JsonValue, where: str) -> str:
             (
                 f"{where} is a union of an array, map or record with another type, and a column "
                 "has one type",
-                "Leave the column out.",
+                "Declare the column as json if the source is JSON, else leave it out.",
             )
         )
     return primitive(word, where).word
@@ -383,6 +386,8 @@ def _flat(branch: JsonValue, where: str) -> str:
 def _widest(words: Sequence[str]) -> Primitive:
     if len(set(words)) == 1:
         return Primitive(words[0])
+    if JSON in words:
+        return Primitive(JSON)
     if set(words) <= {"int", "long"}:
         return Primitive("long")
     return Primitive("double" if set(words) <= {"int", "long", "float", "double"} else "string")
@@ -459,7 +464,7 @@ class SchemaSection(Section):
         example="schemas/regions.avsc",
     )
     filters: Bool = prop(
-        "ms.enable.schema.based.filtering",
+        FILTERS,
         "Whether only the columns of `ms.output.schema` pass. `false` lets JSON rows pass whole: "
         "members that are not listed become further columns, with inferred types.",
         default=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from decimal import Decimal
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from dil.errors import DilError
 from dil.extraction.json.extractor import JsonExtractor
 from dil.extraction.json.fast_path import ArrowFastPath
 from dil.model.job import ClassRef, ExtractionSpec
+from dil.model.schema import Column, Primitive, Schema
 from dil.spi.connector import Response
 
 WHOLE = [
@@ -118,3 +120,34 @@ def test_a_number_that_no_double_holds_is_kept_to_its_last_digit(monkeypatch, nu
     *_, values, _ = told([['{"a":0.5}'], [f'{{"a":{number}}}']])
     value = eval(values, {"Decimal": Decimal})[0]["a"]
     assert Decimal(value) == Decimal(number)
+
+
+def given_columns(body: list[str], columns: Schema) -> dict[str, list[object]]:
+    """Return the values of each given column."""
+    spec = ExtractionSpec(ClassRef("m", "c"), output_schema=columns)
+    text = f"[{','.join(body)}]".encode()
+    answer = Response(io.BytesIO(text), content_type="application/json")
+    (batch,) = JsonExtractor(spec).extract(answer).batches
+    return dict(zip(batch.schema.names, (each.to_pylist() for each in batch), strict=True))
+
+
+@given(st.lists(wild, min_size=1, max_size=5))
+@example(['"x"', '""'])
+@example(['{"p":"x"}', "{}"])
+def test_a_json_column_holds_every_value_with_the_texts_of_its_numbers(values: list[str]) -> None:
+    columns = (Column("n", Primitive("int")), Column("a", Primitive("json")))
+    body = [f'{{"n":1,"a":{value}}}' for value in values]
+    sent = [json.loads(value, parse_int=Decimal, parse_float=str) for value in values]
+    texts = given_columns(body, columns)["a"]
+    assert [
+        None if text is None else json.loads(str(text), parse_int=Decimal, parse_float=str)
+        for text in texts
+    ] == sent
+
+
+@given(st.lists(tame_rows, min_size=1, max_size=5))
+def test_columns_beside_a_json_column_are_those_that_arrow_reads(body: list[str]) -> None:
+    plain = (Column("n", Primitive("long")), Column("t", Primitive("string")))
+    beside = given_columns(body, (*plain, Column("in", Primitive("json"))))
+    del beside["in"]
+    assert beside == given_columns(body, plain)

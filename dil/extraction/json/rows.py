@@ -22,9 +22,9 @@ from dil.extraction.names import NameCleansing, suspicious_rows
 from dil.extraction.numbers import NumberText
 from dil.extraction.shapes import FoundShape
 from dil.extraction.sizes import BATCH_BYTES, Width, rows_at_once
-from dil.model.arrow import raw_schema
+from dil.model.arrow import raw_schema, type_word
 from dil.model.job import ExtractionSpec
-from dil.model.schema import Column, Primitive, Schema
+from dil.model.schema import JSON, Column, Primitive, Schema
 from dil.types.number_texts import number_text
 
 _SAMPLE_ROWS = 100
@@ -71,7 +71,8 @@ class GivenJsonColumns(RowColumns):
     """Exactly the columns of ``ms.output.schema``.
 
     Arrow's own JSON reader, which is strict about types, reads most rows. The rows that it refuses
-    are read again, value by value, by ``coercion``.
+    are read again, value by value, by ``coercion``; so are all rows of a schema with maps or JSON
+    columns, which the reader does not know.
     """
 
     def __init__(
@@ -80,7 +81,9 @@ class GivenJsonColumns(RowColumns):
         self._schema = raw_schema(columns)
         self._names = names
         self._absent = AbsentColumns(self._schema.names, made_up)
-        self._readable = not _holds(self._schema, pa.types.is_map)
+        self._readable = not (
+            _holds(self._schema, pa.types.is_map) or any(map(_holds_json, self._schema))
+        )
         self._has_float32 = _holds(self._schema, pa.types.is_float32)
         self._has_records = _holds(self._schema, pa.types.is_struct)
 
@@ -156,7 +159,8 @@ class GivenJsonColumns(RowColumns):
             objects: list[Any] = decode_rows(rows, texts=True)
             known = pa.struct(list(self._schema))
             if self._names and self._names.register_known(objects, known):
-                objects = self._names.renamed_rows(objects)
+                rename = self._names.renaming(pa.field("", known))
+                objects = list(map(rename, objects))
             return coerced_batch(objects, self._schema, position)
 
 
@@ -321,6 +325,13 @@ def _type_holds(kind: pa.DataType, test: Callable[[pa.DataType], bool]) -> bool:
     if test(kind):
         return True
     return any(_type_holds(kind.field(i).type, test) for i in range(kind.num_fields))
+
+
+def _holds_json(field: pa.Field) -> bool:
+    """Return whether a column is declared as JSON, or has such a column inside."""
+    kind = field.type
+    inner = (kind.field(i) for i in range(kind.num_fields))
+    return type_word(field) == JSON or any(map(_holds_json, inner))
 
 
 def _has_infinity(array: pa.Array | pa.RecordBatch) -> bool:

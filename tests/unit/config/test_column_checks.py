@@ -171,3 +171,54 @@ def test_types_of_databases_are_their_own(job_file):
     job_file.load({**database, "ms.output.schema": schema("at"), LABEL: "at"})
     (found,) = job_file.problems({**database, "ms.output.schema": schema("at"), LABEL: "att"})
     assert found.key == LABEL
+
+
+def json_columns(data_type: object, **more: str) -> dict[str, str]:
+    column = {"columnName": "ref", "dataType": data_type}
+    return {"ms.output.schema": json.dumps([column]), **more}
+
+
+RECORD_OF_JSON = {"type": "record", "values": [{"columnName": "m", "dataType": "JSON"}]}
+
+
+@pytest.mark.parametrize(
+    "data_type",
+    [
+        "json",
+        {"type": "json"},
+        {"type": ["json", "null"]},
+        {"type": "array", "items": "json"},
+        {"type": "map", "values": "json"},
+        RECORD_OF_JSON,
+    ],
+)
+def test_json_columns_of_a_json_source_are_accepted_at_any_depth(job_file, data_type):
+    job_file.load(json_columns(data_type))
+
+
+def test_a_union_with_json_is_json(job_file):
+    job = job_file.load(json_columns({"type": ["string", "json", "null"]})).job
+    assert job.extraction.output_schema[0].type.word == "json"
+
+
+@pytest.mark.parametrize(
+    ("data_type", "path"),
+    [
+        ("json", "ref"),
+        ({"type": "array", "items": RECORD_OF_JSON}, "ref[].m"),
+        ({"type": "map", "values": "json"}, "ref[]"),
+    ],
+)
+def test_json_columns_of_other_sources_are_refused(job_file, data_type, path):
+    (found,) = job_file.problems(json_columns(data_type, **{"ms.extractor.class": "xml"}))
+    assert (found.key, found.what) == (
+        "ms.output.schema",
+        f'"{path}" has the type json, which only rows of JSON have',
+    )
+
+
+def test_json_columns_are_refused_where_types_are_found_or_rows_are_made(job_file):
+    open_rows = {"ms.enable.schema.based.filtering": "false"}
+    (found,) = job_file.problems(json_columns("json", **open_rows))
+    assert "lets DIL find columns in rows" in found.what
+    job_file.problem("ms.data.default.type", '{"ref": "json"}')
