@@ -44,7 +44,7 @@ from dil.config.plugins import (
     read_plugin_properties,
 )
 from dil.config.property import names_of
-from dil.config.publishing import merges_anew, publishing_spec
+from dil.config.publishing import publishing_spec
 from dil.config.query import own_events, query_spec, refuse_source_properties
 from dil.config.query_inputs import LoadInput, QueryParts
 from dil.config.read_context import JobFileLocation, JobReadContext
@@ -271,9 +271,7 @@ class _Builder(Struct):
         extraction.check_data_field(properties, plugins.extractor, findings)
         planning = planning_section(properties, findings)
         writing = writing_spec(properties)
-        publishing = publishing_spec(
-            properties, folder, findings, merges_anew=merges_anew(properties, self.entries)
-        )
+        publishing = publishing_spec(properties, self.entries, folder, findings)
         publishing = with_destination(publishing, plugins, properties, findings)
         writing = with_writer(writing, publishing, plugins, properties, findings)
         publishing = with_catalog(publishing, properties, folder, findings)

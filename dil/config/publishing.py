@@ -210,6 +210,13 @@ def has_run_folder(values: Properties) -> bool:
     return section.adds_dataset_path and not writing.path and writing.path_type is PathType.DEFAULT
 
 
+def replaces_once(values: Properties, entries: Mapping[str, Entry]) -> bool:
+    """Return whether ``-D`` lets this run replace the dataset."""
+    flags = (entries.get(MODE), entries.get(OPERATION))
+    is_asked = any(entry is not None and entry.origin.is_flag for entry in flags)
+    return is_asked and publish_mode(values) is PublishMode.REPLACE
+
+
 def merges_anew(values: Properties, entries: Mapping[str, Entry]) -> bool:
     """Return whether a run replaces a dataset into which the job's other runs merge.
 
@@ -217,14 +224,11 @@ def merges_anew(values: Properties, entries: Mapping[str, Entry]) -> bool:
     The run then publishes the rows that a merge into an empty dataset keeps. A destination class
     defines itself how it replaces.
     """
-    if publish_mode(values) is not PublishMode.REPLACE or other_place(values) == DESTINATION:
+    if not replaces_once(values, entries) or other_place(values) == DESTINATION:
         return False
-    mode, operation = entries.get(MODE), entries.get(OPERATION)
-    if not any(entry is not None and entry.origin.is_flag for entry in (mode, operation)):
-        return False
-    if named := _in_job_file(mode):
+    if named := _in_job_file(entries.get(MODE)):
         return named == PublishMode.MERGE
-    if named := _in_job_file(operation):
+    if named := _in_job_file(entries.get(OPERATION)):
         return named == Operation.UPSERT
     return _implied_mode(values, None) is PublishMode.MERGE
 
@@ -237,7 +241,7 @@ def _in_job_file(entry: Entry | None) -> str:
 
 
 def publishing_spec(
-    values: Properties, folder: Path, findings: Findings, *, merges_anew: bool = False
+    values: Properties, entries: Mapping[str, Entry], folder: Path, findings: Findings
 ) -> PublishingSpec:
     """Return the publishing part of a job; problems become findings."""
     if values.section(ExtractionSection).is_file_dump:
@@ -249,8 +253,9 @@ def publishing_spec(
     _check_names(values, final_dir, findings)
     if section.layout is Layout.TIMELABEL:
         _check_label_folders(values, findings)
-    merge = merge_spec(values, PublishMode.MERGE if merges_anew else mode, findings)
-    if merge is not None and merges_anew:
+    is_anew = merges_anew(values, entries)
+    merge = merge_spec(values, PublishMode.MERGE if is_anew else mode, findings)
+    if merge is not None and is_anew:
         merge = replace(merge, deletes_missing=False)  # the run replaces all earlier rows
     return PublishingSpec(
         final_dir=final_dir,
@@ -267,6 +272,7 @@ def publishing_spec(
         warehouse=warehouse_section(values, folder, findings),
         shares_files=_shares_files(values, mode, findings),
         keeps_changelog=_keeps_changelog(values, mode, findings),
+        replaces_once=replaces_once(values, entries),
     )
 
 

@@ -330,7 +330,8 @@ class PublishingSpec:
     of the job's own; staging is below ``final_dir`` then. ``catalog`` is the table under which a
     catalog registers the dataset's folder. ``shares_files`` says that small work units of a run
     share files. ``has_side_table`` says that late rows go beside the dataset; ``keeps_changelog``
-    says that changed rows are recorded beside it.
+    says that changed rows are recorded beside it; ``replaces_once`` that ``-D`` lets this one run
+    replace the dataset.
     """
 
     final_dir: str
@@ -350,6 +351,7 @@ class PublishingSpec:
     has_side_table: bool = False
     destination: DestinationSpec | None = None
     keeps_changelog: bool = False
+    replaces_once: bool = False
 
     @property
     def keeps_files(self) -> bool:

@@ -190,6 +190,17 @@ def foreign_files(uris: Sequence[str]) -> tuple[str, ...]:
     )
 
 
+def units_without_rows(signatures: Sequence[str]) -> tuple[str, ...]:
+    """Return a note for work units whose rows one replace removed, and which it did not read."""
+    if not signatures:
+        return ()
+    return (
+        f"{counted(len(signatures), 'work unit')} outside of this run's range and units lost all "
+        f"rows, for example {min(signatures)}. They still count as read: if the range or the units "
+        "become wider again, let the next run read them by dil state forget --keep-files",
+    )
+
+
 def mixed_files(before: Iterable[PublishedFile], commit: Commit, base: str) -> tuple[str, ...]:
     """Return notes if live files have another format or layout than the new files.
 

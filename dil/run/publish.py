@@ -285,6 +285,10 @@ def _file_notes(
     spec = run.job.publishing
     removed = commit.removes if spec.mode is PublishMode.REPLACE else ()
     notes = run_report.foreign_files(tuple(file.uri for file in removed if not file.run_id))
+    if spec.replaces_once and run.job.query is None:
+        gone = {signature for file in removed for signature in file.signatures}
+        left = gone.difference(outcome.signature for outcome in commit.run.outcomes)
+        notes = (*notes, *run_report.units_without_rows(sorted(left)))
     if not spec.is_one_folder_of_files:
         return notes
     base = run.files.uri(publishing.dataset_dir(spec))

@@ -41,7 +41,7 @@ SPARKS = [
     pytest.param(Path(sys.executable), id="installed"),
     pytest.param(OLDEST_SPARK, id="4.0", marks=pytest.mark.long),
 ]
-SEEDS = int(os.environ.get("DIL_EVENT_SEEDS", "4"))
+SEEDS = int(os.environ.get("DIL_EVENT_SEEDS", "7"))
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 START_MS = 100_000
 

@@ -150,7 +150,7 @@ def test_two_jobs_that_do_not_both_append_are_kept_apart(place, source, tmp_path
 )
 def test_tasks_of_spark_reach_the_store(place, source, tmp_path):
     Story(tmp_path, source, **on_place(place)).job()
-    done = run(tmp_path / "orders.conf", "2020-01-03T00:00:00Z")
+    done = run(tmp_path / "orders.conf", "2020-01-03T00:00:00Z", own_jvm=True)
     assert done.returncode == 0, done.stderr
     assert ids(place, visible(place)) == ids_of("a", "b", days=range(2))
     assert visible(place) == listed(place)

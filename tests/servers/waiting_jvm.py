@@ -23,6 +23,9 @@ from dil.execution.jvm import spark_home
 from tests.jobs import ROOT
 from tests.servers.waiting import wait_until
 
+# Of this process and no single test: what a driver's tasks need beside it is not there.
+_ENVIRON = dict(os.environ)
+
 
 def quick_start() -> str:
     """Return JVM options for a session of seconds: no optimising, and the archive of ``dil``.
@@ -80,7 +83,7 @@ class WaitingJvm:
             self._process = subprocess.Popen(
                 [spark_home() / "bin" / "spark-submit", *settings, "pyspark-shell"],
                 env={
-                    **os.environ,
+                    **_ENVIRON,
                     "JAVA_HOME": find_java(os.environ).home,
                     "PYTHONPATH": str(ROOT),
                     "SPARK_LOCAL_IP": "127.0.0.1",
