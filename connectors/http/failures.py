@@ -27,7 +27,7 @@ _UNKNOWN_FIX = (
 )
 PROXY_FIX = (
     "Check source.conn.use.proxy.url, and whether the proxy allows connections to this host."
-    " If it asks for credentials, write user:password@host."
+    " If it asks for credentials, write user:${env:NAME}@host."
 )
 _TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: ([1-4][0-9]{2})")
 # Kinds of errors and of their causes; the first match counts. The order matters: a

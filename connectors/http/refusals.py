@@ -36,8 +36,8 @@ _REDIRECTS = range(300, 400)
 _PROXY_LOGIN = 407
 _PATIENCE = "To wait longer, raise ms.http.retry.max and ms.http.retry.max.seconds."
 _LIMIT_FIX = (
-    'The answer names a limit: if the source says so by status 403, add "quota": [403] to'
-    " ms.http.statuses, and run the job again when the limit is renewed. If not:"
+    'The answer names a limit. If that limit is spent, add "quota": [403] to ms.http.statuses,'
+    " and run the job again when it is renewed. If the credentials are wrong:"
 )
 _QUOTA_FIX = (
     "Run the job again then: finished work is kept. To wait inside the run, raise"
@@ -83,6 +83,8 @@ class Refusal:
             fix = (
                 _PATIENCE if self._was_repeated() else "The source itself failed; check the source."
             )
+            if status == _FORBIDDEN:  # with headers of a rate limit, which a login page may have
+                fix = f"{_PATIENCE} If the credentials are wrong: {self.login_fix}"
             return TransientSourceError(what, fix, self.asked_s)
         if self.verdict is StatusVerdict.AUTHENTICATION:
             names_limit = status == _FORBIDDEN and _LIMIT.search(text)
@@ -110,15 +112,16 @@ def quota_error(
         asked_s: The seconds that the source asks to wait, None if it does not say.
         now_s: The time in epoch seconds.
     """
-    with answer:
-        text = _beginning(answer, shown).decode("utf-8", "replace").strip()
     what = answer_words(answer, shown)
     if asked_s is None:
+        with answer:
+            text = _beginning(answer, shown).decode("utf-8", "replace").strip()
         spent = f"{what}; the source's quota is spent"
         return QuotaError(
             _with_beginning(spent, text) if text else spent,
             "Run the job again when the quota is renewed: finished work is kept.",
         )
+    answer.close()
     opens = dt.datetime.fromtimestamp(now_s + asked_s, dt.UTC).isoformat(timespec="seconds")
     return QuotaError(
         f"{what}; the source asks to wait {asked_s:.0f} s, until {opens}: its quota is spent",

@@ -217,15 +217,16 @@ def key_ranges(settings: JdbcSettings, count: int, *, by_quantile: bool) -> list
         with closing(connect(login)) as connection:
             sql = _statement(settings.statement, connection.syntax).template
             found = ranges_of(connection, sql, column, count, by_quantile=by_quantile)
-    except RefusedError:
+    except RefusedError as error:
         has_column = False
         # A new connection, because some databases refuse queries after an error.
         with suppress(SourceError), closing(connect(login)) as connection:
             sql = _statement(settings.statement, connection.syntax).template
             refuse_unknown(connection, sql, column)
             has_column = True
-        if has_column and not by_quantile:  # the type has no min, as uuid in PostgreSQL
-            raise no_even_ranges(column) from None
+        # A type may have no min, as uuid in PostgreSQL; other errors are of the statement.
+        if has_column and not by_quantile and "min(" in error.message:
+            raise no_even_ranges(column) from error
         raise
     return [unit_of(part) for part in found]
 

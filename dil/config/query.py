@@ -347,6 +347,8 @@ def _names(block: ast.AST) -> Iterator[str]:
             case ast.Assign():
                 targets = (inner for target in node.targets for inner in ast.walk(target))
                 yield from (each.id for each in targets if isinstance(each, ast.Name))
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                yield name
             case ast.ClassDef() | ast.AsyncFunctionDef():
                 pass  # the names inside are not the module's
             case _:

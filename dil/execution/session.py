@@ -172,7 +172,8 @@ class _OwnContext:
         with ExitStack() as stop:
             if is_submitted(settings.environ):
                 self._context = _submitted(settings)
-                stop.callback(_stop, self._context)
+                stop.callback(_forget_shipped, _shipping_folder())
+                stop.callback(self._context.stop)
                 if settings.is_embedded:
                     stop.enter_context(_zone_kept(self._context))
             elif settings.is_embedded:
@@ -219,19 +220,22 @@ def _borrowed(context: Any, settings: SparkSettings) -> Iterator[Any]:
             context.setLocalProperty(name, value)
 
 
-def _stop(context: Any) -> None:  # a SparkContext
-    """Stop a context, and forget the modules in its folder, which Spark deletes.
-
-    Spark copies shipped modules into that folder, and this process may have imported the copies. A
-    later run of this process finds the modules where they came from.
-    """
+def _shipping_folder() -> str:
+    """Return the folder into which Spark copies the modules that it ships."""
     from pyspark import SparkFiles
 
-    folder = SparkFiles.getRootDirectory()
-    context.stop()
-    sys.path[:] = [path for path in sys.path if not path.startswith(folder)]
+    return str(SparkFiles.getRootDirectory())
+
+
+def _forget_shipped(folder: str) -> None:
+    """Forget the modules that this process imported from a context's folder.
+
+    Spark deletes the folder when the context is stopped. A later run of this process finds the
+    modules where they came from.
+    """
+    sys.path[:] = [path for path in sys.path if not str(path).startswith(folder)]
     for name, module in tuple(sys.modules.items()):
-        if (getattr(module, "__file__", None) or "").startswith(folder):
+        if str(getattr(module, "__dict__", {}).get("__file__")).startswith(f"{folder}{os.sep}"):
             del sys.modules[name]
 
 

@@ -13,8 +13,11 @@ from dil.spi.connector import Response
 
 # A note of extractors; if paging is strict, it fails the work unit.
 NO_DATA_FIELD = (
-    "a later page had no ms.data.field and counted as empty; it may have been an error document,"
-    " see `strict` of ms.pagination"
+    "a later page had no ms.data.field and counted as empty; it may have been an error document;"
+    " if the source leaves the field out where there are no rows, set ms.data.field.optional=true"
+)
+OMITTED_FIX = (
+    "If the source leaves it out where there are no rows, set ms.data.field.optional=true."
 )
 _UTF8 = {"utf-8", "ascii"}
 _HTML = ("text/html", "application/xhtml+xml")

@@ -20,6 +20,11 @@ _NAME = re.compile(
     r"[A-Z]{2,15}(?:_[A-Z]{2,15})+|[a-z]{2,15}(?:_[a-z]{2,15})+"
     r"|[A-Za-z][a-z]{2,14}(?:[A-Z][a-z]{2,14})+"
 )
+_OF_ERRORS = re.compile(
+    "limit|quota|exceed|error|fail|invalid|denied|expired|missing|required|grant|unsupported"
+    "|unauthor|forbidden|not_?found|too_?many",
+    re.IGNORECASE,
+)
 _MEMBER = re.compile(r'("[^"\\]*")?(\s*:\s*)("(?:[^"\\]|\\.)*"?|-?[0-9][0-9.eE+-]*)')
 # Bodies that may be shown as an excerpt: HTML, and JSON objects.
 _SHOWN = re.compile(r"<!doctype html|<html|\{|\[\s*\{", re.IGNORECASE)
@@ -81,7 +86,8 @@ def _masked_unless_telling(match: re.Match[str]) -> str:
 
 
 def _masked_unless_name(match: re.Match[str]) -> str:
-    return match.group() if _NAME.fullmatch(match.group()) else MASK
+    word = match.group()
+    return word if _NAME.fullmatch(word) and _OF_ERRORS.search(word) else MASK
 
 
 def kind_of(value: object) -> str:

@@ -195,9 +195,9 @@ def units_without_rows(signatures: Sequence[str]) -> tuple[str, ...]:
     if not signatures:
         return ()
     return (
-        f"{counted(len(signatures), 'work unit')} outside of this run's range and units lost all "
-        f"rows, for example {min(signatures)}. They still count as read: if the range or the units "
-        "become wider again, let the next run read them by dil state forget --keep-files",
+        f"this run removed all rows of {counted(len(signatures), 'work unit')} outside of its range"
+        f" and units, for example {min(signatures)}. Later runs count them as read: to have them "
+        "read again if the range or the units become wider, use dil state forget --keep-files",
     )
 
 

@@ -20,7 +20,6 @@ from dil.observe.progress import counted
 from dil.planning import SavedPlan
 from dil.planning.partitions import partition
 from dil.spi.state_store import StateStore
-from dil.state.amendments.last_act import pruned_units
 from dil.state.blocks.source_state import PENDING
 from dil.state.work_units.signatures import parts_of_signature
 from dil.text.zones import find_zone, moment
@@ -193,8 +192,11 @@ def refuse_pruned_units(
         for signature in due.keys() & {each for file in held for each in file.signatures}
         if signature not in _records_of(due[signature], history)
     }
-    resets = store.blocks_of_kind("ResetState") if unread else ()
-    pruned = pruned_units(resets, store.blocks(), unread)
+    if not unread:
+        return
+    from dil.state.amendments.last_act import pruned_units  # few runs come here, and no plan
+
+    pruned = pruned_units(store.blocks_of_kind("ResetState"), store.blocks(), unread)
     doubled = [file for file in held if not pruned.isdisjoint(file.signatures)]
     if own := store.own_files(doubled):
         raise StateError(

@@ -47,8 +47,8 @@ def dil(
     lent = nullcontext({}) if own_jvm else waiting_jvm.lent()
     with lent as door, started(*arguments, environ={**door, **(environ or {})}) as process:
         stdout, stderr = process.communicate(timeout=timeout)
-    if process.returncode < 0:
-        waiting_jvm.end()  # a driver that was killed leaves its context there
+        if door and process.returncode < 0:
+            waiting_jvm.end()  # a driver that was killed leaves its context there
     return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
 

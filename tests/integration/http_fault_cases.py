@@ -363,7 +363,7 @@ PAGING = (
     Case(
         "a total that is too high",
         acts.members(total=99),
-        *always(Healed("rows may be missing")),
+        *always(Healed("ROWS MAY BE MISSING")),
         job=TOTAL,
         page=5,
     ),

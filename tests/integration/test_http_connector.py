@@ -386,7 +386,7 @@ def test_advice_for_a_proxy_is_about_the_proxy(server):
         with session, pytest.raises(SourceError, match=r"407|proxy") as caught:
             session.get()
         assert "source.conn.use.proxy.url" in caught.value.fix
-        assert "user:password@host" in caught.value.fix
+        assert "user:${env:NAME}@host" in caught.value.fix
 
 
 def unused_port():

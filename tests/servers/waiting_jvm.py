@@ -23,7 +23,7 @@ from dil.execution.jvm import spark_home
 from tests.jobs import ROOT
 from tests.servers.waiting import wait_until
 
-# Of this process and no single test: what a driver's tasks need beside it is not there.
+# The environment of the test process: what a test sets for its own driver does not reach the JVM.
 _ENVIRON = dict(os.environ)
 
 

@@ -224,13 +224,16 @@ class _Source:
         fix = "The source may have answered with an error page, or the answer was cut off."
         if isinstance(error, UnicodeDecodeError):
             reason, fix = "bad UTF-8", charset_advice(self.response)
-        elif "trailing characters" not in reason and (half := self._half_pair()):
-            reason = f"a text has half of a surrogate pair, {half}"
-            fix = "The source cut the text inside a character, which no text can hold; correct it."
         elif "trailing characters" in reason:
             fix = (
                 "If each line is a value of its own, give the file a name that ends in .jsonl, or"
                 f" set ms.http.response.type={{{self._types_of_lines()}}}."
+            )
+        elif half := self._half_pair():
+            reason = f"a text has half of a surrogate pair, {half}"
+            fix = (
+                "The source cut a text inside a character, such as an emoji. Have it corrected at"
+                " the source."
             )
         return self.refusal(
             f"the body is not JSON ({reason}); content type"

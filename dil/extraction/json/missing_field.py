@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 
+from dil.extraction.content import OMITTED_FIX
 from dil.model.json import JsonValue
 from dil.model.messages import shortened
 from dil.model.path import Missing, Path, Step, Steps
@@ -12,7 +13,6 @@ from dil.model.path import Missing, Path, Step, Steps
 _SHOWN = 10
 _CHARACTERS = 40
 _FIX = "Check ms.data.field; an error document may also look like this."
-_EMPTY_FIX = "If the source leaves it out where there are no rows, set ms.data.field.optional=true."
 
 
 def missing_field(path: Path, lookup: Callable[[Steps], JsonValue | Missing]) -> tuple[str, str]:
@@ -40,7 +40,8 @@ def missing_field(path: Path, lookup: Callable[[Steps], JsonValue | Missing]) ->
         if isinstance(level, dict):
             near = "" if is_null else _nearest(steps[depth], list(level))
             meant = path.shown((*steps[:depth], near, *steps[depth + 1 :]))
-            fix = f'Did you mean "{shortened(meant)}"? {_FIX}' if near else f"{_FIX} {_EMPTY_FIX}"
+            omitted = "" if is_null else f" {OMITTED_FIX}"
+            fix = f'Did you mean "{shortened(meant)}"? {_FIX}' if near else f"{_FIX}{omitted}"
             return f"{what}; {place} has {_listed(list(level))}", fix
         break
     return what, _FIX

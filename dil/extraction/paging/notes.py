@@ -39,8 +39,8 @@ CURSOR_LEFT = (
     " if the source sends empty pages in between"
 )
 NO_TOTAL = (
-    "no response had ms.total.count.field, so nothing shows that all rows came; check its path; a"
-    " header is written header:NAME"
+    "no response had ms.total.count.field, so nothing shows that all rows came; check its path, or"
+    " write header:NAME if it is a header"
 )
 NO_KEY = (
     "no response had ms.session.key.field, so paging ended after the first page; that is right only"

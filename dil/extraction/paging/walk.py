@@ -63,11 +63,11 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 MOST_LEFT_OUT = 100
 _ONE_CURSOR = (
-    " A source that keeps one cursor for all pages, as a scroll does, is read by offsets or by a"
-    " key of the last row."
+    " If the source keeps one cursor for all pages, as a scroll does, read by offsets or by a key"
+    " of the last row."
 )
 _BEYOND = (
-    " If the source answers so beyond its last page, end the paging before: by"
+    " If the source answers so beyond its last page, end the paging before that: by"
     " ms.total.count.field, or by `more` or `stopOnShortPage` of ms.pagination."
 )
 

@@ -50,7 +50,7 @@ class AggregatedJsonProcessor(Preprocessor):
         for path in _listed(fields) if isinstance(fields, str) else ():
             yield from _bad_path("fields", path, is_single=True)
         if parameters.get("short_rows", FILLED) != FILLED:
-            yield f'short_rows is none of the known values; write "{FILLED}" or leave it out'
+            yield f'short_rows has another value than "{FILLED}": write that, or leave it out'
 
     def process(self, stream: BinaryIO) -> BinaryIO:
         """Return a stream of the new document with its rows."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from dil.errors import SourceContractError
 from dil.extraction.coercion import RowPosition
-from dil.extraction.content import NO_DATA_FIELD, refuse_other_types
+from dil.extraction.content import NO_DATA_FIELD, OMITTED_FIX, refuse_other_types
 from dil.extraction.json.document import collector_paused
 from dil.extraction.names import NameCleansing
 from dil.extraction.packed import as_text
@@ -137,8 +137,7 @@ class XmlExtractor(Extractor):
             raise SourceContractError(
                 f'there is no place for "{self.spec.data_field}" in the document',
                 "Check ms.data.field: element names from the root on, without namespaces; an"
-                " error document may also look like this. If the source leaves it out where there"
-                " are no rows, set ms.data.field.optional=true.",
+                f" error document may also look like this. {OMITTED_FIX}",
             )
         page.notes = (*page.notes, NO_DATA_FIELD)
 

@@ -15,7 +15,7 @@ from typing import Any
 from dil.errors import StateError
 from dil.model.beside import LATE_COLUMNS, OP_COLUMN, with_columns
 from dil.model.books import BOOKS
-from dil.model.dataset import is_compaction
+from dil.model.dataset import EXPIRY, is_compaction
 from dil.model.derived import RUN_ANEW, InputSlice
 from dil.model.file_rows import FileRows
 from dil.model.interval import Interval
@@ -190,7 +190,8 @@ class InputReading:
             act = acts.get(number, "")
             if is_compaction(act):
                 continue
-            gone.add(number, (part for part in data.removes if part.path not in came))
+            if act != EXPIRY or self.reads_whole:  # rows that grew old were right when read
+                gone.add(number, (part for part in data.removes if part.path not in came))
             for part in data.removes if act else ():
                 came.pop(part.path, None)
             for part in data.parts or ():

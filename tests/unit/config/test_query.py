@@ -322,6 +322,7 @@ def test_a_function_is_found_without_being_imported(lake):
         "import m as big",
         "from m import *",
         "big = len",
+        "big: object = len",
         "small, big = min, max",
         "if 1 > 0:\n    def big(inputs): return inputs['orders']",
         "try:\n    import m\nexcept ImportError:\n    big = len\nelse:\n    big = m.big",

@@ -83,7 +83,7 @@ def test_of_a_body_in_another_character_set_the_advice_names_the_one_that_the_so
 def test_half_of_a_character_is_named_as_such(text):
     error = refusal(b'[{"a": "\\ud83d\\ude00"}, {"a": "%b"}]' % text.encode())
     assert f"half of a surrogate pair, {text[:6]})" in error.message
-    assert "cut the text" in error.fix
+    assert "Have it corrected at the source" in error.fix
 
 
 # A path to rows that leads to nothing

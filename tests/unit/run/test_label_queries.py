@@ -22,6 +22,7 @@ from dil.testing.in_process import InProcessExecutor
 from tests.backfills import Backfills
 from tests.books import ClosingDays, label
 from tests.derived import Lake
+from tests.jobs import visible_files
 from tests.servers.day_rows import DayRows
 from tests.servers.rows import DAY_MS, START_MS
 
@@ -193,6 +194,20 @@ def test_rows_that_an_operator_takes_out_of_a_closed_label_do_not_stay_unnoticed
         assert final.ids() == Counter()
     assert main(["state", "undo", str(days.path), "--yes"]) == 0
     final.run(3)
+    assert final.ids() == read == Counter([0, 1, 2])
+
+
+def test_rows_that_grew_old_stay_in_what_was_made_of_their_label(days):
+    final = Derived(days)
+    days.run(2)
+    final.run(2)
+    read = final.ids()
+    retention = ["-D", 'ms.retention={"publish.dir": "P1D"}']
+
+    assert main(["state", "expire", str(days.path), "--yes", *retention]) == 0
+    assert not [path for path in visible_files(days.folder) if "final" not in path.parts]
+    final.run(3)
+
     assert final.ids() == read == Counter([0, 1, 2])
 
 

@@ -137,7 +137,7 @@ def test_a_replace_of_one_run_names_what_loses_its_rows_and_counts_as_read(story
 
     assert story.rows() == ids_of("a", days=range(2))
     (note,) = (note for note in report.notes if "--keep-files" in note)
-    assert note.startswith("2 work units outside of this run's range and units lost all rows")
+    assert note.startswith("this run removed all rows of 2 work units outside of its range")
     assert work_unit(0, "b") in note
     assert not any("--keep-files" in note for note in story.run(day(2), narrow).notes)
 

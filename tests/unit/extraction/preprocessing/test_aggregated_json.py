@@ -54,7 +54,7 @@ def test_rows_that_may_end_early_have_null_in_place_of_the_values_they_lack() ->
         b'{"count":3,"results":[{"a":1,"b":2},{"a":3,"b":null},{"a":null,"b":null}]}'
     )
     assert list(AggregatedJsonProcessor.check({**PATHS, "short_rows": "fill"})) == [
-        'short_rows is none of the known values; write "null" or leave it out'
+        'short_rows has another value than "null": write that, or leave it out'
     ]
 
 
