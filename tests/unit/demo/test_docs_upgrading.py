@@ -17,7 +17,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 def test_the_versions_that_are_needed_are_those_of_the_project() -> None:
     bounds = dict(
         bound.groups()
-        for bound in map(re.compile(r"(pyarrow)>=(\d+)$").match, PROJECT["dependencies"])
+        for bound in map(re.compile(r"(pyarrow)>=([\d.]+)$").match, PROJECT["dependencies"])
         if bound
     )
     assert f"pyarrow {bounds['pyarrow']} or newer" in TEXT
