@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from tests.servers.hdfs import Hdfs
 from tests.servers.http_server import HttpServer
@@ -28,7 +28,10 @@ settings.load_profile("dil")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest first: at the end no worker waits for another's last test."""
+    """Mark laws as slow, and put the longest first: no worker waits for another's last test."""
+    for item in items:
+        if is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
 
 

@@ -89,6 +89,7 @@ def test_secondary_input_is_on_the_file_system_of_the_job(job_file):
         assert source.path == place
 
 
+@pytest.mark.slow
 def test_master_passwords_are_on_the_file_system_of_the_job_or_on_one_of_their_own(
     job_file, tmp_path
 ):

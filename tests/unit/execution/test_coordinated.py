@@ -134,6 +134,7 @@ def test_the_secrets_of_a_grant_stay_on_the_driver(tmp_path):
     assert found.explicit == whole.job.properties.explicit
 
 
+@pytest.mark.slow
 def test_strangers_hold_few_threads_and_tasks_come_through_when_they_are_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,6 +40,7 @@ def takes(size: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_what_goes_beyond_the_limit_fails_and_the_process_goes_on() -> None:
     def act() -> tuple[bool, bool, bool, bool]:
         with limited(1500 * MIB):
@@ -63,6 +64,7 @@ def test_arrow_keeps_to_the_limit() -> None:
     assert in_a_process(act)
 
 
+@pytest.mark.slow
 def test_what_was_taken_before_counts() -> None:
     def act() -> tuple[bool, bool]:
         held = bytearray(b"x") * (600 * MIB)
@@ -75,6 +77,7 @@ def test_what_was_taken_before_counts() -> None:
     assert in_a_process(act) == (True, False)
 
 
+@pytest.mark.slow
 def test_half_of_the_limit_is_there_whatever_a_worker_did_before() -> None:
     def act() -> tuple[bool, bool]:
         held = bytearray(b"x") * (700 * MIB)

@@ -549,6 +549,7 @@ def test_records_with_line_breaks_are_whole_wherever_the_pieces_of_a_large_body_
     assert notes <= {"note", 'first\nsecond,"third"\r\n'}
 
 
+@pytest.mark.slow
 def test_records_of_other_lengths_and_blank_lines_are_found_deep_in_a_large_body():
     lines = ["1,a\n"] * 1_500_000
     lines[1_000_000], lines[1_200_000], lines[700_000] = "\n", '2,"x\n"\n', "3\n"

@@ -53,6 +53,7 @@ def rows_of(body: bytes, memory: int) -> int:
     return sum(batch.num_rows for batch in page.batches)
 
 
+@pytest.mark.slow
 def test_a_small_file_of_many_long_texts_kills_no_worker(tmp_path: Path) -> None:
     path = tmp_path / "bomb.orc"
     texts = pa.table({"text": pa.array(["a" * MIB] * 400)})

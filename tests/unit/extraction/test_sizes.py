@@ -56,6 +56,7 @@ def test_more_memory_lets_longer_values_be_read_up_to_what_the_format_allows():
 # XML
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [
@@ -70,6 +71,7 @@ def test_a_long_row_or_tag_of_xml_is_refused(body):
     assert "more than 1,048,576 bytes" in too_long(XmlExtractor, body, data_field="r.e")
 
 
+@pytest.mark.slow
 def test_many_rows_of_xml_are_as_long_as_they_like():
     body = b"<r>" + b"<e><a>1</a></e>" * 300_000 + b"</r>"
     found = read(XmlExtractor(spec(memory_bytes=LITTLE, data_field="r.e")), body)
@@ -256,6 +258,7 @@ def test_members_of_records_are_columns_too():
         Width(5).add(6)
 
 
+@pytest.mark.slow
 def test_wide_rows_come_in_small_batches():
     first = {f"k{number}": 1 for number in range(10_000)}
     body = json.dumps([first, *[{}] * 3000]).encode()

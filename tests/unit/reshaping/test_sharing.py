@@ -112,6 +112,7 @@ def test_a_window_that_is_read_again_has_its_newest_rows_alone_whatever_was_put_
             assert rows_by_unit(there) == {name: rows for name, rows in expected.items() if rows}
 
 
+@pytest.mark.slow
 def test_2000_work_units_make_one_file(tmp_path: Path) -> None:
     there = lake(tmp_path)
     run(there, dict.fromkeys(range(2_000), 1))
