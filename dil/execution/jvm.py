@@ -65,6 +65,23 @@ class StartingJvm:
         """
         from pyspark.java_gateway import launch_gateway
 
+        known = self.environ()
+        os.environ.update(known)  # noqa: TID251 - pyspark knows no other way
+        try:
+            connect: Callable[[], Any] = launch_gateway
+            gateway = connect()
+        finally:
+            for name in known:
+                del os.environ[name]  # noqa: TID251
+        gateway.proc = self._process
+        return gateway
+
+    def environ(self) -> Mapping[str, str]:
+        """Wait for the JVM; return the environment variables by which pyspark connects to it.
+
+        Raises:
+            ExecutionError: the JVM ended.
+        """
         with self._folder:
             while not self._answer.exists():
                 if self._process.poll() is not None:
@@ -77,19 +94,10 @@ class StartingJvm:
                 time.sleep(_GLANCE_S)
             answer = self._answer.read_bytes()
         # Two numbers of four bytes, the port and the length of the secret, and the secret.
-        door = {
+        return {
             "PYSPARK_GATEWAY_PORT": str(int.from_bytes(answer[:4])),
             "PYSPARK_GATEWAY_SECRET": answer[8:].decode(),
         }
-        os.environ.update(door)  # noqa: TID251 - pyspark knows no other way
-        try:
-            connect: Callable[[], Any] = launch_gateway
-            gateway = connect()
-        finally:
-            for name in door:
-                del os.environ[name]  # noqa: TID251
-        gateway.proc = self._process
-        return gateway
 
 
 def spark_home() -> Path:

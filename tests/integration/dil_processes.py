@@ -6,9 +6,11 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 from tests.jobs import DIL, ROOT
 from tests.servers.waiting_jvm import waiting_jvm
@@ -45,9 +47,9 @@ def dil(
 ) -> subprocess.CompletedProcess[str]:
     """Run ``dil`` to its end; what it needs of Spark is in a JVM that was started before."""
     lent = nullcontext({}) if own_jvm else waiting_jvm.lent()
-    with lent as door, started(*arguments, environ={**door, **(environ or {})}) as process:
+    with lent as given, started(*arguments, environ={**given, **(environ or {})}) as process:
         stdout, stderr = process.communicate(timeout=timeout)
-        if door and process.returncode < 0:
+        if given and process.returncode < 0:
             waiting_jvm.end()  # a driver that was killed leaves its context there
     return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
@@ -57,6 +59,18 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Run ``dil run --json`` to its end, at the time ``now``."""
     return dil("run", job, "--now", now, "--json", *flags, own_jvm=own_jvm)
+
+
+def printed_by(module: str, *arguments: str) -> list[Any]:
+    """Run a module of the tests as a driver; return what it prints, JSON in each line."""
+    with waiting_jvm.lent() as given:
+        done = subprocess.run(
+            [sys.executable, "-m", module, *arguments],
+            env={**os.environ, **given}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            cwd=ROOT, check=False,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def report_of(done: subprocess.CompletedProcess[str]) -> dict:

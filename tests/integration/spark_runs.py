@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -17,21 +16,14 @@ from typing import Any
 from dil import config
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions
-from tests.jobs import ROOT
-from tests.servers.waiting_jvm import waiting_jvm
+from tests.integration.dil_processes import printed_by
 
 
 def reports_of(paths: Mapping[str, Path], now_ms: int) -> dict[str, dict[str, Any]]:
     """Run the jobs in order, in a process of its own; return their reports by name."""
-    with waiting_jvm.lent() as door:
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.integration.spark_runs", str(now_ms),
-             *map(str, paths.values())],
-            env={**os.environ, **door}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            cwd=ROOT, check=False,
-        )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return dict(zip(paths, map(json.loads, done.stdout.splitlines()), strict=True))
+    jobs = map(str, paths.values())
+    reports = printed_by("tests.integration.spark_runs", str(now_ms), *jobs)
+    return dict(zip(paths, reports, strict=True))
 
 
 def main(now_ms: int, paths: list[str]) -> None:

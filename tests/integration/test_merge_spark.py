@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.integration.dil_processes import printed_by
 from tests.integration.merge_jobs import Shop
-from tests.jobs import ROOT
 from tests.servers.day_rows import DayRows
-from tests.servers.waiting_jvm import waiting_jvm
 from tests.stories import day
 
 pytestmark = pytest.mark.spark
 
 
 def on_spark(*arguments: str) -> list:
-    with waiting_jvm.lent() as door:
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.integration.merges_on_spark", *arguments],
-            env={**os.environ, **door}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            cwd=ROOT, check=False,
-        )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return printed_by("tests.integration.merges_on_spark", *arguments)
 
 
 def test_tasks_write_the_same_files_as_this_process(tmp_path: Path) -> None:

@@ -9,9 +9,8 @@ JVM of their own, which ends with its driver.
 from __future__ import annotations
 
 import os
-import subprocess
+import signal
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,9 +18,8 @@ from pathlib import Path
 
 from dil.execution.class_archive import ClassArchive
 from dil.execution.java import find_java
-from dil.execution.jvm import spark_home
+from dil.execution.jvm import StartingJvm, spark_home
 from tests.jobs import ROOT
-from tests.servers.waiting import wait_until
 
 # The environment of the test process: what a test sets for its own driver does not reach the JVM.
 _ENVIRON = dict(os.environ)
@@ -44,8 +42,8 @@ class WaitingJvm:
 
     def __init__(self) -> None:
         self._use = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._door: Mapping[str, str] = {}
+        self._jvm: StartingJvm | None = None
+        self._given: Mapping[str, str] = {}
 
     @contextmanager
     def lent(self) -> Iterator[Mapping[str, str]]:
@@ -54,18 +52,17 @@ class WaitingJvm:
             yield {}
             return
         try:
-            if self._process is None:
+            if self._jvm is None:
                 self._start()
-            yield self._door
+            yield self._given
         finally:
             self._use.release()
 
     def end(self) -> None:
         """End the JVM; the next driver gets a new one."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
-            self._process = None
+        if self._jvm is not None:
+            os.kill(self._jvm.pid, signal.SIGKILL)
+            self._jvm = None
 
     def _start(self) -> None:
         conf = {
@@ -77,32 +74,9 @@ class WaitingJvm:
             "spark.driver.extraJavaOptions": quick_start(),
             "spark.python.daemon.module": "dil.execution.daemon",
         }
-        settings = [f"--conf={name}={value}" for name, value in conf.items()]
-        with tempfile.TemporaryDirectory() as folder:
-            answer = Path(folder, "gateway")
-            self._process = subprocess.Popen(
-                [spark_home() / "bin" / "spark-submit", *settings, "pyspark-shell"],
-                env={
-                    **_ENVIRON,
-                    "JAVA_HOME": find_java(os.environ).home,
-                    "PYTHONPATH": str(ROOT),
-                    "SPARK_LOCAL_IP": "127.0.0.1",
-                    "SPARK_CONNECT_MODE": "0",
-                    "_PYSPARK_DRIVER_CONN_INFO_PATH": str(answer),
-                },
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                process_group=0,
-            )
-            wait_until(answer.exists)
-            found = answer.read_bytes()
-        # Two numbers of four bytes, the port and the length of the secret, and the secret.
-        self._door = {
-            "PYSPARK_GATEWAY_PORT": str(int.from_bytes(found[:4])),
-            "PYSPARK_GATEWAY_SECRET": found[8:].decode(),
-            "PYSPARK_PYTHON": sys.executable,
-        }
+        java = find_java(os.environ).home
+        self._jvm = StartingJvm(conf, {**_ENVIRON, "JAVA_HOME": java, "PYTHONPATH": str(ROOT)})
+        self._given = {**self._jvm.environ(), "PYSPARK_PYTHON": sys.executable}
 
 
 waiting_jvm = WaitingJvm()
