@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
 JSON = "json"
+# The names that a schema can hold.
+COLUMN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 TYPE_SYNONYMS = {"integer": "int", "int64": "long", "number": "double"}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ import pyarrow as pa
 from dil.model.arrow import type_word, word_of
 from dil.model.json import JsonObject, JsonValue
 from dil.model.messages import shortened
+from dil.model.schema import COLUMN_NAME
 from dil.observe.logs import one_line
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _CELL = 32
 _WIDTH = 10_000
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CLEANSING = 'ms.schema.cleansing={"pattern": "[^A-Za-z0-9_]|^(?=[0-9])"}'
 
 
@@ -85,7 +84,7 @@ def schema_text(rows: pa.Table, words: Mapping[str, str]) -> str:
 def _unfit(field: pa.Field, path: str) -> Iterator[str]:
     """Yield the columns and members whose names ``ms.output.schema`` refuses."""
     here = f"{path}{one_line(field.name)}"
-    if not _NAME.fullmatch(field.name):
+    if not COLUMN_NAME.fullmatch(field.name):
         yield here
     kind = field.type
     while pa.types.is_list(kind):

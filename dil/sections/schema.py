@@ -5,7 +5,6 @@ See docs/formats.md, docs/rows.md, rule F17.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -15,6 +14,7 @@ from annotated_types import Ge
 from dil.model.contract import ContractMode
 from dil.model.json import JsonValue
 from dil.model.schema import (
+    COLUMN_NAME,
     JSON,
     TYPE_SYNONYMS,
     ArrayType,
@@ -58,7 +58,6 @@ _TYPE_MEMBERS: Mapping[str, tuple[str, ...]] = {
     "enum": ("symbols",),
     "decimal": ("precision", "scale"),
 }
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MAX_DECIMAL_DIGITS = 76
 # A record whose members are the moved columns, under any names.
 _MOVED = RecordType(())
@@ -218,7 +217,7 @@ def _column(item: JsonValue, path: str, index: int, findings: list[tuple[str, st
         raise ShapeError((f"{path}[{index}] has no columnName", 'Add "columnName":"...".'))
     where = f"{path}{name}"
     _report_unknown(members, COLUMN_MEMBERS, where, findings)
-    if not _NAME.fullmatch(name):
+    if not COLUMN_NAME.fullmatch(name):
         raise ShapeError(
             (
                 f'has the column name "{where}", which files cannot hold',
@@ -318,7 +317,7 @@ def _enum(members: Mapping[str, JsonValue], name: str, where: str) -> EnumType:
     symbols = [str(symbol) for symbol in as_array(members.get("symbols"), f"{where}.symbols")]
     if not symbols or len(set(symbols)) < len(symbols):
         raise ShapeError((f"{where} needs symbols, each once", 'For example "symbols":["A","B"].'))
-    unfit = [symbol for symbol in symbols if not _NAME.fullmatch(symbol)]
+    unfit = [symbol for symbol in symbols if not COLUMN_NAME.fullmatch(symbol)]
     if unfit:
         raise ShapeError(
             (
