@@ -185,6 +185,9 @@ def refuse_pruned_units(
     reads_all = spec.ignore_history or spec.backfill or not job.state.enabled
     if job.publishing.mode is not PublishMode.APPEND or reads_all:
         return
+    resets = tuple(store.blocks_of_kind("ResetState"))
+    if not resets:  # nothing was pruned, so the live files need not be looked through
+        return
     due = {unit.signature: unit for unit in plan.work_units}
     held = [file for file in live if not due.keys().isdisjoint(file.signatures)]
     unread = {
@@ -192,11 +195,9 @@ def refuse_pruned_units(
         for signature in due.keys() & {each for file in held for each in file.signatures}
         if signature not in _records_of(due[signature], history)
     }
-    if not unread:
-        return
     from dil.state.amendments.last_act import pruned_units  # few runs come here, and no plan
 
-    pruned = pruned_units(store.blocks_of_kind("ResetState"), store.blocks(), unread)
+    pruned = pruned_units(resets, store.blocks(), unread)
     doubled = [file for file in held if not pruned.isdisjoint(file.signatures)]
     if own := store.own_files(doubled):
         raise StateError(
