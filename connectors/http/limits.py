@@ -11,6 +11,7 @@ import datetime as dt
 import email.utils
 import re
 from collections.abc import Mapping
+from http import HTTPStatus
 
 _RESETS = ("RateLimit-Reset", "X-RateLimit-Reset", "X-Rate-Limit-Reset")
 _REMAINING = ("RateLimit-Remaining", "X-RateLimit-Remaining", "X-Rate-Limit-Remaining")
@@ -21,8 +22,6 @@ _NUMBER = re.compile(r"\d{1,20}(?:\.\d{1,20})?", re.ASCII)
 _LEAST_EPOCH_S = 1e9
 _LEAST_EPOCH_MS = 1e11
 _FOR_EVER_S = 3_650 * 86_400.0
-_TOO_MANY = 429
-_FORBIDDEN = 403
 
 
 def is_rate_limited(status: int, headers: Mapping[str, str]) -> bool:
@@ -31,8 +30,8 @@ def is_rate_limited(status: int, headers: Mapping[str, str]) -> bool:
     Some services answer 403 for an exhausted limit; their headers then say that nothing remains, or
     how long to wait.
     """
-    if status != _FORBIDDEN:
-        return status == _TOO_MANY
+    if status != HTTPStatus.FORBIDDEN:
+        return status == HTTPStatus.TOO_MANY_REQUESTS
     return _remaining(headers) == 0 or _delay(headers.get("Retry-After", ""), 0.0) is not None
 
 

@@ -6,6 +6,7 @@ import datetime as dt
 import logging
 import re
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from connectors.http.body import BodyStream
@@ -30,10 +31,8 @@ _LOG = logging.getLogger(__name__)
 _SHOWN_BYTES = 4096
 _BODY_WAIT_S = 30.0
 _ERRORS = range(400, 600)
-_FORBIDDEN = 403
 _LIMIT = re.compile("limit|quota", re.IGNORECASE)
 _REDIRECTS = range(300, 400)
-_PROXY_LOGIN = 407
 _PATIENCE = "To wait longer, raise ms.http.retry.max and ms.http.retry.max.seconds."
 _LIMIT_FIX = (
     'The answer names a limit. If that limit is spent, add "quota": [403] to ms.http.statuses,'
@@ -70,6 +69,7 @@ class Refusal:
             body = _beginning(self.answer, self.shown)
         what = answer_words(self.answer, self.shown)
         status = self.answer.status_code
+        is_forbidden = status == HTTPStatus.FORBIDDEN
         passes = self.verdict is StatusVerdict.TRANSIENT
         text = body.decode("utf-8", "replace").strip()
         if text:
@@ -83,16 +83,18 @@ class Refusal:
             fix = (
                 _PATIENCE if self._was_repeated() else "The source itself failed; check the source."
             )
-            if status == _FORBIDDEN:  # with headers of a rate limit, which a login page may have
+            if is_forbidden:  # a login page may have the headers of a rate limit, too
                 fix = f"{_PATIENCE} If the credentials are wrong: {self.login_fix}"
             return TransientSourceError(what, fix, self.asked_s)
         if self.verdict is StatusVerdict.AUTHENTICATION:
-            names_limit = status == _FORBIDDEN and _LIMIT.search(text)
+            names_limit = is_forbidden and _LIMIT.search(text)
             return AuthenticationError(
                 what, f"{_LIMIT_FIX} {self.login_fix}" if names_limit else self.login_fix
             )
         fix = "Correct the request; ms.http.statuses defines the statuses that are failures."
-        error = SourceError(what, PROXY_FIX if status == _PROXY_LOGIN else fix)
+        if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
+            fix = PROXY_FIX
+        error = SourceError(what, fix)
         if status not in _REDIRECTS:  # A redirect shows that the address is wrong.
             error.refused = RefusedAnswer(status, self.answer.reason or "", text)
         return error

@@ -40,8 +40,8 @@ def excerpt(body: bytes, *, is_refusal: bool = False) -> str:
     """Return the beginning of a body, at most 200 characters of one line.
 
     The values of JSON members are masked, and so are words of 20 or more characters, which may be
-    tokens. In the body of a refusal, the members that explain the error are shown, with the names
-    of errors in them.
+    tokens. In the body of a refusal, the members that explain the error are shown, and so are long
+    words that are names of errors.
     """
     # Known secrets are masked first: the masks below, or the cut, could leave a part of a secret
     # that no mask recognizes.
