@@ -7,11 +7,16 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, BinaryIO, cast
 
+from requests.structures import CaseInsensitiveDict
+
 from connectors.http.body import BodyStream
 from connectors.http.credentials import Credentials
 from connectors.http.environment import SessionEnvironment
 from connectors.http.exchange import Exchange
+from connectors.http.limits import asked_wait
 from connectors.http.outgoing import OutgoingRequest, build_outgoing
+from connectors.http.refusals import long_wait_error
+from connectors.http.retries import RetryWaits
 from connectors.http.sending import Sender
 from connectors.http.settings import HttpSettings
 from connectors.http.statuses import StatusVerdict
@@ -54,6 +59,7 @@ class HttpSession(ByteSession):
             self._sender.forget()
         self._has_failed = False
         self._warned: set[str] = set()
+        self._waits = RetryWaits(settings.retry, self._environment.monotonic)
         self.retries = 0
         self.seconds_waited = 0.0
 
@@ -103,6 +109,30 @@ class HttpSession(ByteSession):
             answer.close()
             return _warning(answer, exchange.outgoing)
         raise exchange.refusal(answer, verdict)
+
+    def waits_to_repeat(self, response: Response, failure: str, repeats: int) -> bool:
+        """Wait as after a status 429, within the budget of retries."""
+        environment, budget = self._environment, self._settings.retry
+        if not repeats:
+            self._waits = RetryWaits(budget, environment.monotonic)
+        now_s = environment.wall_clock()
+        asked = asked_wait(CaseInsensitiveDict(response.headers), now_s)
+        if asked is not None and asked > budget.longest_wait_s:
+            error = long_wait_error(failure, asked, now_s)
+            environment.coordinator.quota_spent(error.message)
+            raise error
+        wait = self._waits.next(asked, environment.chance())
+        if wait is None:
+            return False
+        environment.coordinator.slow_down(wait)
+        _LOG.warning(
+            "%s; sending again in %.1f s (%d of at most %d)",
+            failure, wait, self._waits.done, budget.attempts,
+        )  # fmt: skip
+        environment.sleep(wait)
+        self.retries += 1
+        self.seconds_waited += wait
+        return True
 
     def _audited(self, values: RequestValues) -> Callable[[OutgoingRequest], requests.Response]:
         """Return the function that sends a request and records it; each sending is recorded."""

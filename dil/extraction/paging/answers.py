@@ -15,6 +15,7 @@ from urllib.parse import urljoin, urlsplit
 
 from dil.errors import SourceContractError
 from dil.extraction.excerpt import kind_of
+from dil.extraction.failed_answers import NO
 from dil.model.json import JsonValue, as_text
 from dil.model.path import MISSING, Missing, is_jsonpath
 from dil.spi.connector import Response
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 LINK = "link"
 HEADER = "header:"
-_ENDS = frozenset({"", "false", "0", "no", "null"})
 
 Lookup = Callable[[str], "JsonValue | Missing"]
 _TARGET = re.compile(r"[\s,]*<([^>]*)>")
@@ -115,7 +115,7 @@ def more_flag(place: str, response: Response, lookup: Lookup) -> bool | None:
     if found is None:
         return False
     if isinstance(found, str):
-        return found.strip().lower() not in _ENDS
+        return found.strip().lower() not in NO
     if isinstance(found, bool | int | float | Decimal):
         return bool(found)
     raise SourceContractError(

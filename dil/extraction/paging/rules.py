@@ -35,7 +35,7 @@ from dil.extraction.paging.answers import LINK, SessionKey
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue
 from dil.model.messages import shortened
-from dil.model.settings import SessionCondition, SessionKeyField, flat_parameters
+from dil.model.settings import FailCondition, SessionCondition, SessionKeyField, flat_parameters
 from dil.text.java_regex import compile_java
 
 GUARD_ROW = 0
@@ -102,10 +102,11 @@ class PagingRules:
     def of(cls, spec: ExtractionSpec) -> PagingRules:
         """Return the rules of a parsed job."""
         session, paging = spec.session, spec.pagination
+        failing = session.fail_condition if session and spec.failing is None else None
         return cls(
             has_session=session is not None,
             condition=_compiled(session.condition if session else None),
-            fail_condition=_compiled(session.fail_condition if session else None),
+            fail_condition=_compiled(failing),
             sends_session=any(each.type == "session" for each in flat_parameters(spec.parameters)),
             is_paged=paging.is_on,
             has_total=bool(spec.total_count_field),
@@ -280,7 +281,7 @@ def failure(
     return f'the session key "{name}" did not meet its condition within {timeout_s:g} seconds'
 
 
-def _compiled(condition: SessionCondition | None) -> re.Pattern[str] | None:
-    if condition is None:
+def _compiled(condition: SessionCondition | FailCondition | None) -> re.Pattern[str] | None:
+    if condition is None or condition.regexp is None:
         return None
     return compile_java(condition.regexp)

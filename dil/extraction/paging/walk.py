@@ -18,6 +18,7 @@ from dil.errors import (
     SourceError,
     TransientSourceError,
 )
+from dil.extraction.failed_answers import TemporaryAnswerError, refuse_failed_answer
 from dil.extraction.paging.answers import (
     EchoedPage,
     LastRow,
@@ -180,21 +181,41 @@ def walk_pages(
     Raises:
         SourceContractError: a value for the paging rules has the wrong type, the rules say fail, or
             the source leads in circles.
-        SourceError: from the session or the extractor.
+        SourceError: from the session or the extractor, or an answer reports a failure.
         ResumeRefusedError: the source refuses to continue from ``walk.start``, or the payload rows
             differ from the rows that were sent before.
     """
     hashes = _guard(walk).reads_content and walk.payload is None
 
-    def ask(values: RequestValues) -> tuple[Page, Response]:
-        walk.log_request(session, values)
-        response = session.fetch(values)
-        _count(response, walk.counters)
+    def page_of(response: Response) -> Page:
         if response.body is None:
-            return Page(iter(()), nothing_found, has_content=False), response
-        body = MeasuredBody(response.body, walk.counters.read, hashes=hashes)
-        measured = replace(response, body=cast("BinaryIO", body))
-        return extractor.extract(measured), measured
+            return Page(iter(()), nothing_found, has_content=False)
+        page = extractor.extract(response)
+        try:
+            if page.has_content:
+                refuse_failed_answer(walk.spec.failing, response, page.lookup)
+        except SourceError:
+            page.close()
+            response.body.close()
+            raise
+        return page
+
+    def ask(values: RequestValues) -> tuple[Page, Response]:
+        repeats = 0
+        while True:
+            walk.log_request(session, values)
+            response = session.fetch(values)
+            _count(response, walk.counters)
+            if response.body is not None:
+                body = MeasuredBody(response.body, walk.counters.read, hashes=hashes)
+                response = replace(response, body=cast("BinaryIO", body))
+            try:
+                return page_of(response), response
+            except TemporaryAnswerError as failure:
+                if not session.waits_to_repeat(response, failure.message, repeats):
+                    again = f"; the request was sent {repeats + 1} times" if repeats else ""
+                    raise TransientSourceError(failure.message + again, failure.fix) from None
+            repeats += 1
 
     return _walk(ask, walk)
 
