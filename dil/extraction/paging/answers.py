@@ -144,11 +144,12 @@ def total_count(found: JsonValue | Missing, previous: JsonValue, path: str) -> J
     """Return the total count after a page: the page's total, or ``previous`` if it has none.
 
     Raises:
-        SourceContractError: the value exists but is not a number (rule G26).
+        SourceContractError: the value exists, and is neither a number nor the text of a whole
+            number (rule G26).
     """
     if isinstance(found, Missing):
         return previous
-    if isinstance(found, str) and path.startswith(HEADER) and found.strip().isdecimal():
+    if isinstance(found, str) and found.strip().isdecimal():
         return int(found)
     if isinstance(found, bool) or not isinstance(found, int | float | Decimal):
         raise SourceContractError(
