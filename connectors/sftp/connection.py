@@ -5,7 +5,9 @@ from __future__ import annotations
 import http.client
 import logging
 import socket
+from base64 import b64encode
 from contextlib import suppress
+from urllib.parse import unquote, urlsplit
 
 import paramiko
 
@@ -91,13 +93,16 @@ class SftpConnection:
 
     def _socket(self) -> socket.socket:
         """Return a socket to the server, through the proxy if there is one."""
-        timeout, proxy = self._settings.timeout_s, self._settings.proxy
+        timeout = self._settings.timeout_s
         place = (self.server.host, self.server.port)
-        if proxy is None:
+        if not self._settings.proxy:
             return socket.create_connection(place, timeout)
-        through = http.client.HTTPConnection(*proxy, timeout=timeout)
+        proxy = urlsplit(self._settings.proxy)
+        login = f"{unquote(proxy.username or '')}:{unquote(proxy.password or '')}"
+        headers = {"Proxy-Authorization": f"Basic {b64encode(login.encode()).decode()}"}
+        through = http.client.HTTPConnection(proxy.hostname or "", proxy.port, timeout=timeout)
         through.response_class = _UnbufferedResponse
-        through.set_tunnel(*place)
+        through.set_tunnel(*place, headers=headers if proxy.username else None)
         try:
             through.connect()
         except OSError as error:

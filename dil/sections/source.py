@@ -160,7 +160,8 @@ class SourceSection(Section):
     )
     proxy_host: Text = prop(
         PROXY,
-        "Host of the proxy; used if the port is given as well.",
+        "Host of the proxy, or `user:${env:NAME}@host` if the proxy asks for a password; used if "
+        "the port is given as well.",
         default="",
         identity=False,
     )
@@ -187,7 +188,7 @@ class SourceSection(Section):
         if not self.proxy_host or self.proxy_port <= 0:
             return ""
         scheme = "" if "://" in self.proxy_host else "http://"
-        return f"{scheme}{self.proxy_host}:{self.proxy_port}"
+        return f"{scheme}{self.proxy_host.rstrip('/')}:{self.proxy_port}"
 
 
 @dataclass(frozen=True, slots=True)
