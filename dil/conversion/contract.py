@@ -102,7 +102,16 @@ class SchemaContract(Converter):
         rows = positions(batch.num_rows)
 
         def unknown(path: str, values: pa.Array, of_rows: pa.Array) -> None:
-            self._unknown(path, values, of_rows, failures)
+            if self._mode is ContractMode.DISCARD_VALUE:
+                self.context.rejects.discard(path, len(values) - values.null_count)
+                return
+            what = f"the column is not in the known schema; its type is {values.type}"
+            there = values.is_valid()
+            if self._mode is ContractMode.FREEZE:
+                first = of_rows.filter(there)[:1]
+                failures.add(path, FailureReason(what), first, values.filter(there)[:1])
+            else:
+                failures.add(path, FailureReason(what), of_rows.filter(there))
 
         keys = self.context.job.extraction.primary_keys
         fitting = Fitting(failures, unknown, declared=self._known.is_declared, keys=keys)
@@ -131,24 +140,18 @@ class SchemaContract(Converter):
         is_text = pa.types.is_string(field.type) and type_word(field) not in _TEXTS
         return self._known.is_declared and is_text and not pa.types.is_string(column.type)
 
-    def _unknown(self, path: str, values: pa.Array, rows: pa.Array, failures: RowFailures) -> None:
-        """Treat a column that has values but is not in the schema."""
-        if self._mode is ContractMode.DISCARD_VALUE:
-            self.context.rejects.discard(path, len(values) - values.null_count)
-            return
-        reason = FailureReason(f"the column is not in the known schema; its type is {values.type}")
-        there = values.is_valid()
-        if self._mode is ContractMode.FREEZE:
-            failures.add(path, reason, rows.filter(there)[:1], values.filter(there)[:1])
-        else:
-            failures.add(path, reason, rows.filter(there))
-
     def _settled(self, batch: pa.RecordBatch, failures: RowFailures) -> RowFailures:
         """Treat the failures; return the failures whose rows are put aside."""
         if not len(failures):
             return failures
         if self._mode is ContractMode.FREEZE:
-            raise self._broken(failures)
+            first = failures.in_order()[0]
+            place = f"page {self._page}" if self._page else "the work unit"
+            raise ConversionError(
+                f'the schema contract is broken: column "{first.column}",'
+                f" row {self._rows + first.row + 1} of {place}: {first.reason}",
+                _DECLARED_FIX if self._known.is_declared else _FIX,
+            )
         if self._mode is ContractMode.DISCARD_VALUE:
             for column, values in failures.values().items():
                 self.context.rejects.discard(column, values)
@@ -157,15 +160,6 @@ class SchemaContract(Converter):
             self._dropped += len(failures)
             self.context.rejects.add(batch, [each.rejected for each in failures.in_order()])
         return failures
-
-    def _broken(self, failures: RowFailures) -> ConversionError:
-        first = failures.in_order()[0]
-        place = f"page {self._page}" if self._page else "the work unit"
-        return ConversionError(
-            f'the schema contract is broken: column "{first.column}",'
-            f" row {self._rows + first.row + 1} of {place}: {first.reason}",
-            _DECLARED_FIX if self._known.is_declared else _FIX,
-        )
 
 
 def source_contract(context: ConverterContext) -> SchemaContract | None:

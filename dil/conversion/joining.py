@@ -47,7 +47,8 @@ def _joined(parts: Sequence[FieldArray], path: str) -> FieldArray:
     if len(types) == 1:
         # The types differ only in the metadata of nested fields: the first type is kept.
         kind = field.type
-        return field, pa.concat_arrays([_as(array, kind) for _, array in parts])
+        arrays = [array if array.type == kind else pa.nulls(len(array), kind) for _, array in parts]
+        return field, pa.concat_arrays(arrays)
     if all(map(_is_record, telling)):
         array = _joined_records(parts, path)
     elif all(pa.types.is_map(kind) for kind in types):
@@ -57,10 +58,6 @@ def _joined(parts: Sequence[FieldArray], path: str) -> FieldArray:
     else:
         return _joined_flat(parts, telling, path)
     return field.with_type(array.type), array
-
-
-def _as(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    return array if array.type == kind else pa.nulls(len(array), kind)
 
 
 def _is_record(part: FieldArray) -> bool:

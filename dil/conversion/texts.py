@@ -44,7 +44,13 @@ def text_of(array: pa.Array) -> pa.Array:
             [None if v is None else _ENCODER.encode(v).decode() for v in values], pa.string()
         )
     if pa.types.is_floating(data_type):
-        return _text_of_floats(array)
+        is_whole = pc.and_(
+            pc.equal(pc.floor(array), array), pc.less(pc.abs(array), pa.scalar(_MAX_LONG))
+        )
+        whole = pc.if_else(is_whole, array, pa.scalar(None, array.type)).cast(
+            pa.int64(), safe=False
+        )
+        return pc.coalesce(whole.cast(pa.string()), array.cast(pa.string()))
     text = array.cast(pa.string())
     return pc.replace_substring(text, " ", "T") if pa.types.is_temporal(data_type) else text
 
@@ -187,11 +193,3 @@ def _epoch_ms(instants: pa.Array) -> pa.Array:
     quotient = pc.divide(micros, _US_PER_MS)
     behind = pc.less(micros, pc.multiply(quotient, _US_PER_MS))
     return pc.subtract(quotient, behind.cast(pa.int64()))
-
-
-def _text_of_floats(array: pa.Array) -> pa.Array:
-    is_whole = pc.and_(
-        pc.equal(pc.floor(array), array), pc.less(pc.abs(array), pa.scalar(_MAX_LONG))
-    )
-    whole = pc.if_else(is_whole, array, pa.scalar(None, array.type)).cast(pa.int64(), safe=False)
-    return pc.coalesce(whole.cast(pa.string()), array.cast(pa.string()))

@@ -96,20 +96,16 @@ class TypedRows(Converter):
         typed = pa.RecordBatch.from_arrays(
             columns, schema=pa.schema([target.field for target in targets])
         )
-        failures = self._settled(failures)
+        if self._mode is ContractMode.DISCARD_VALUE:
+            # Only rows that require the value are put aside; in other rows the value is null.
+            for name, values in failures.values().items():
+                self.context.rejects.discard(name, values)
+            failures = failures.only_fatal()
         self._budget.spend(failures, self._rows)
         if len(failures):
             self.context.rejects.add(batch, [each.rejected for each in failures.in_order()])
         self._rows += batch.num_rows
         yield keep_good(typed, failures)
-
-    def _settled(self, failures: RowFailures) -> RowFailures:
-        """Return the failures whose rows are put aside; in other rows only the value is null."""
-        if self._mode is not ContractMode.DISCARD_VALUE:
-            return failures
-        for column, values in failures.values().items():
-            self.context.rejects.discard(column, values)
-        return failures.only_fatal()
 
     def _targets(self, schema: pa.Schema) -> list[ColumnTarget]:
         """Return the targets of a raw schema; most pages share one schema."""

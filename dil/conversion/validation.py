@@ -157,7 +157,9 @@ def _counted_field(inputs: tuple[SecondaryInput, ...]) -> str | None:
 def _count(batch: pa.RecordBatch, error_column: str | None) -> int:
     rows = batch
     if batch.num_columns == 1 and _is_list(batch.schema.field(0).type):
-        items = _present_items(batch.column(0))
+        lists = batch.column(0)
+        # A null list may still store items.
+        items = items_of(lists.drop_null() if lists.null_count else lists)
         if error_column is None:
             return len(items)
         if not pa.types.is_struct(items.type):
@@ -166,22 +168,14 @@ def _count(batch: pa.RecordBatch, error_column: str | None) -> int:
     if error_column is None:
         return int(rows.num_rows)
     column = find_column(rows, error_column)
-    return 0 if column is None else _values_in(column)
+    if column is None:
+        return 0
+    # A value counts if it is neither null nor blank text.
+    if pa.types.is_nested(column.type):
+        return len(column) - int(column.null_count)
+    texts = pc.utf8_trim_whitespace(text_of(column))
+    return int(pc.sum(pc.not_equal(texts, ""), min_count=0).as_py())
 
 
 def _is_list(kind: pa.DataType) -> bool:
     return any(matches(kind) for matches in (pa.types.is_list, pa.types.is_large_list))
-
-
-def _present_items(array: pa.Array) -> pa.Array:
-    """Return the items of the lists that are not null; a null list may still store items."""
-    return items_of(array.drop_null() if array.null_count else array)
-
-
-def _values_in(column: pa.Array) -> int:
-    """Return the number of values that are neither null nor blank text."""
-    if pa.types.is_nested(column.type):
-        return len(column) - int(column.null_count)
-    texts = pc.utf8_trim_whitespace(text_of(column))
-    count = pc.sum(pc.not_equal(texts, ""), min_count=0).as_py()
-    return int(count)
