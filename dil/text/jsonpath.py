@@ -114,13 +114,9 @@ def _check_patterns(node: object) -> None:
         except re.error as error:
             raise JsonPathError(f"{node.value} is no regular expression: {error}") from None
     if isinstance(node, JSONPath):
-        inside = [each for value in vars(node).values() for each in _listed(value)]
-        for each in inside:
-            _check_patterns(each)
-
-
-def _listed(value: object) -> list[object]:
-    return value if isinstance(value, list) else [value]
+        for value in vars(node).values():
+            for each in value if isinstance(value, list) else [value]:
+                _check_patterns(each)
 
 
 def _chain(expression: JSONPath) -> Iterator[JSONPath]:
