@@ -18,10 +18,9 @@ from dil.model.report import RunReport, RunStatus
 from dil.model.stream import Look, MicroBatch, StreamSpec, StreamState
 from dil.model.work_unit import Plan
 from dil.observe.progress import counted, human_seconds
-from dil.streaming.admission import Admission
 from dil.streaming.checkpoint import CheckpointAheadError, CheckpointFolder
 from dil.streaming.patience import SAME_BATCH, Patience, backoff_s
-from dil.streaming.rounds import Due, micro_batches
+from dil.streaming.rounds import Admission, Due, micro_batches
 from dil.streaming.totals import Totals
 
 log = logging.getLogger(__name__)
@@ -113,7 +112,7 @@ class StreamLoop:
             if last is not None and last.is_interrupted:
                 self._delete_stop_file()
                 done = totals.report(run_id, self.around.monotonic() - started, failed=True)
-                return _with_exit_code(done, last)
+                return replace(done, forced_exit_code=last.forced_exit_code)
             if self._has_more:
                 continue
             if self._left or self.spec.is_service:
@@ -139,7 +138,10 @@ class StreamLoop:
             if look.recovered:
                 log.info("first finished what earlier runs began: %s", ", ".join(look.recovered))
             due, self._takes = look.plan, look.takes
-            self._begin()
+            # The epoch is found once, after the unfinished work of earlier processes is complete.
+            if not self._epoch:
+                forces = self.around.forces_new_epoch
+                self._epoch = self.checkpoint.begin(self.batches.state(), forces_new=forces)
             now_s = self.around.monotonic()
             for each in micro_batches(due, admission, self.patience, now_s):
                 if last is None:
@@ -169,12 +171,6 @@ class StreamLoop:
         taken, due = len(first.plan.work_units), len(look.plan.work_units)
         if look.takes or self.spec.is_service or taken < due:
             log.info("%s due", look.takes or counted(due, "work unit"))
-
-    def _begin(self) -> None:
-        """Find the epoch once, after the unfinished work of earlier processes is complete."""
-        if not self._epoch:
-            forces = self.around.forces_new_epoch
-            self._epoch = self.checkpoint.begin(self.batches.state(), forces_new=forces)
 
     def _micro_batch(self, due: Due) -> RunReport:
         known = self.batches.state()
@@ -248,9 +244,6 @@ class StreamLoop:
                 return ""
             self.around.sleep(min(wait_s, _PAUSE_S))
             wait_s -= _PAUSE_S
-        return self._stopped()
-
-    def _stopped(self) -> str:
         if self.around.stops():
             return "stopped by a signal, between two micro-batches"
         return f"stopped by the file {self.spec.stop_file}, between two micro-batches"
@@ -262,10 +255,6 @@ class StreamLoop:
             return False
         Path(stop_file).unlink(missing_ok=True)
         return True
-
-
-def _with_exit_code(done: RunReport, last: RunReport) -> RunReport:
-    return replace(done, forced_exit_code=last.forced_exit_code)
 
 
 def _line(
