@@ -48,7 +48,14 @@ class ParquetFileWriter(FileWriter):
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Collect the batch; write a row group when it is full."""
-        self._hold(rebuild_batch(batch, self._physical, _same))
+        rows = rebuild_batch(batch, self._physical, _same)
+        if rows.num_rows < _FEW_ROWS:
+            self._few.append(rows)
+            if len(self._few) >= _FEW_BATCHES:
+                self._put_together()
+        else:
+            self._put_together()
+            self._held.append(rows)
         self._held_rows += batch.num_rows
         self._held_bytes += batch.nbytes
         if self._held_rows >= self.spec.row_group_rows or self._held_bytes >= _BUFFER_BYTES:
@@ -57,15 +64,6 @@ class ParquetFileWriter(FileWriter):
     def close(self) -> None:
         """Write the last row group and the footer."""
         self._write_row_group().close()
-
-    def _hold(self, batch: pa.RecordBatch) -> None:
-        if batch.num_rows < _FEW_ROWS:
-            self._few.append(batch)
-            if len(self._few) < _FEW_BATCHES:
-                return
-        self._put_together()
-        if batch.num_rows >= _FEW_ROWS:
-            self._held.append(batch)
 
     def _put_together(self) -> None:
         if self._few:

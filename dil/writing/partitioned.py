@@ -191,21 +191,18 @@ class PartitionedWriter:
         self, batch: pa.RecordBatch, labels: pa.Array
     ) -> Iterator[tuple[Key, pa.RecordBatch]]:
         """Yield the rows of each key as copies, so that no key's rows keep the batch in memory."""
-        rows = (
-            batch if self._partitioning.keeps_columns else batch.drop_columns(self._present(batch))
-        )
+        rows, fields = batch, self._partitioning.fields
+        if not self._partitioning.keeps_columns:
+            rows = batch.drop_columns([name for name in fields if name in batch.schema.names])
         if rows.num_columns == 0:
             raise ConversionError(
                 f"{_KEY} names every column of the rows, so no column remains to be written",
                 "Remove a column from the property.",
             )
         columns = [_Column.of_labels(labels)]
-        columns += [_Column.of_field(batch, name) for name in self._partitioning.fields]
+        columns += [_Column.of_field(batch, name) for name in fields]
         for key, picked in _by_key(columns):
             yield key, rows if picked is None else rows.take(picked)
-
-    def _present(self, batch: pa.RecordBatch) -> list[str]:
-        return [name for name in self._partitioning.fields if name in batch.schema.names]
 
     def _inside(self, schema: pa.Schema) -> pa.Schema:
         """Return the schema of the files."""
