@@ -54,22 +54,20 @@ def query_json(view: QueryPlanView) -> dict[str, object]:
             "mode": view.mode,
             "runs": view.runs,
             "rows": view.rows,
-            "inputs": [_input_json(each) for each in view.inputs],
+            "inputs": [
+                {
+                    "dataset": line.slice.dataset_id,
+                    "as": line.view,
+                    "job": line.path or None,
+                    "blocks": {"after": line.first, "last": line.last},
+                    "offsets": {"after": line.slice.prev_offset, "last": line.slice.last_offset},
+                    "new_rows": line.slice.rows,
+                    "rows": line.rows,
+                }
+                for line in view.inputs
+            ],
             "waits": list(view.waits),
         }
-    }
-
-
-def _input_json(line: InputLine) -> dict[str, object]:
-    item = line.slice
-    return {
-        "dataset": item.dataset_id,
-        "as": line.view,
-        "job": line.path or None,
-        "blocks": {"after": line.first, "last": line.last},
-        "offsets": {"after": item.prev_offset, "last": item.last_offset},
-        "new_rows": item.rows,
-        "rows": line.rows,
     }
 
 
