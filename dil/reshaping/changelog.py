@@ -266,7 +266,10 @@ class _Corrected:
         is_marked = pc.equal(change, Change.MARKED.value)
         pairs = entries.filter(is_pair)
         new = self._new(pairs, sources)
-        same = pc.and_(_are_same(old.filter(is_pair), new), pc.invert(flat(pairs["is_kept"])))
+        before = old.filter(is_pair)
+        are_equal = (_equal(flat(before[name]), flat(new[name])) for name in before.schema.names)
+        same = reduce(pc.and_, are_equal, pa.repeat(pa.scalar(value=True), before.num_rows))
+        same = pc.and_(same, pc.invert(flat(pairs["is_kept"])))
         at, left = places.filter(is_pair), pc.invert(same)
         goes = pc.invert(pc.is_in(places, value_set=at.filter(same)))
         op = pc.if_else(pc.or_(is_pair, is_marked), CORRECTED_FROM, RETRACTED)
@@ -315,12 +318,6 @@ def _placed(rows: pa.Table, places: pa.Array, op: pa.Array | None = None) -> pa.
 
 def _behind(places: pa.Array) -> pa.Array:
     return pc.add(pc.multiply(places, 2), 1)
-
-
-def _are_same(one: pa.Table, other: pa.Table) -> pa.Array:
-    """Return for each row of ``one`` whether it equals the row at the same place of ``other``."""
-    columns = (_equal(flat(one[name]), flat(other[name])) for name in one.schema.names)
-    return reduce(pc.and_, columns, pa.repeat(pa.scalar(value=True), one.num_rows))
 
 
 def _equal(one: pa.Array, other: pa.Array) -> pa.Array:

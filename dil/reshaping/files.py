@@ -94,7 +94,11 @@ class RowFile:
         kind = format_of(self.path)
         if kind in {OutputFormat.PARQUET, OutputFormat.ORC}:
             with opened(dataset_files.filesystem, self.path) as stream:
-                return _counted(stream, kind)
+                if kind is OutputFormat.PARQUET:
+                    return int(pq.read_metadata(stream).num_rows)
+                from pyarrow import orc
+
+                return int(orc.ORCFile(stream).nrows)
         return sum(batch.num_rows for batch in self.batches(dataset_files))
 
     def numbered(
@@ -118,14 +122,6 @@ class RowFile:
             for batch in read(stream, self.schema, dataset_files.writing):
                 yield start, batch if columns is None else batch.select(list(columns))
                 start += batch.num_rows
-
-
-def _counted(stream: BinaryIO, kind: OutputFormat) -> int:
-    if kind is OutputFormat.PARQUET:
-        return int(pq.read_metadata(stream).num_rows)
-    from pyarrow import orc
-
-    return int(orc.ORCFile(stream).nrows)
 
 
 def _of_groups(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dil.errors import ConversionError
-from dil.model.job import WritingSpec
 from dil.publishing import Finished, PublishableResults
 from dil.reshaping.reshaping import Reshaping, are_files_shared, fits_as_it_is
 from dil.storage import Filesystem
@@ -26,7 +25,13 @@ def reshape(
     """
     shaped = PublishableResults(finished)
     if not fits_as_it_is(work, finished):
-        _refuse_unreadable(work.job.writing)
+        own = work.job.writing.own
+        if own is not None:
+            raise ConversionError(
+                "work units of this job have unlike columns, and files of"
+                f" {own.ref.qualname} cannot be rewritten with one schema",
+                "Give the columns of this job with ms.output.schema.",
+            )
         from dil.reshaping.steps import apply_steps
 
         shaped = apply_steps(work, finished, filesystem)
@@ -35,13 +40,3 @@ def reshape(
 
         shaped = share(work, shaped, filesystem)
     return shaped
-
-
-def _refuse_unreadable(writing: WritingSpec) -> None:
-    """Refuse to change the schema of files that were written by a class of the job's own."""
-    if writing.own is not None:
-        raise ConversionError(
-            "work units of this job have unlike columns, and files of"
-            f" {writing.own.ref.qualname} cannot be rewritten with one schema",
-            "Give the columns of this job with ms.output.schema.",
-        )

@@ -117,7 +117,9 @@ def fits_as_it_is(work: Reshaping, finished: Sequence[Finished]) -> bool:
         ConversionError: no column marks deletes.
     """
     _refuse_unknown_op(work, finished)
-    return not (_has_unlike_schemas(work, finished) or _is_merged(work, finished))
+    if _has_unlike_schemas(work, finished):
+        return False
+    return work.merge is None or not (work.detects_missing or rows_of(finished))
 
 
 def rows_of(finished: Sequence[Finished]) -> list[Finished]:
@@ -181,19 +183,11 @@ def _has_unlike_schemas(work: Reshaping, finished: Sequence[Finished]) -> bool:
     texts = {each.report.schema for each in rows_of(finished)}
     if len(texts) > 1:
         return True
-    # All formats but CSV allow a missing column, or another order of columns.
-    differs = bool(work.known) and bool(texts) and texts != {work.known}
-    is_csv = work.job.writing.format is OutputFormat.CSV
-    return differs and (is_csv or not _fits(work.known, texts.pop()))
-
-
-def _fits(known: str, text: str) -> bool:
-    """Return whether all known columns have their known type; nullability does not count."""
-    types, found = column_types(regardless_of_nulls(known)), column_types(regardless_of_nulls(text))
-    return all(types.get(name, kind) == kind for name, kind in found.items())
-
-
-def _is_merged(work: Reshaping, finished: Sequence[Finished]) -> bool:
-    if work.merge is None:
+    if not work.known or not texts or texts == {work.known}:
         return False
-    return work.detects_missing or bool(rows_of(finished))
+    # All formats but CSV allow a missing column, or another order of columns.
+    if work.job.writing.format is OutputFormat.CSV:
+        return True
+    types = column_types(regardless_of_nulls(work.known))
+    found = column_types(regardless_of_nulls(texts.pop()))
+    return any(types.get(name, kind) != kind for name, kind in found.items())
