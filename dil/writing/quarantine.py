@@ -86,7 +86,17 @@ class QuarantineWriter:
             self._reasons[each.column, each.kind or each.reason] += 1
         if self._spec.enabled and rejected:
             with _write_errors(self._folder.path):
-                self._write(batch, rejected, places)
+                indices = pa.array([each.row for each in rejected], pa.int64())
+                position = 0
+                for rows in rows_of(_printable(batch.take(indices)), _SLICE_ROWS):
+                    lines = [
+                        self._line(row, rejected[at], places[at])
+                        for at, row in enumerate(rows, position)
+                    ]
+                    position += len(rows)
+                    self._file().write(_ENCODER.encode_lines(lines), len(rows))
+                    if self._file().size >= self._target_bytes:
+                        self._end_file()
 
     def discard(self, column: str, values: int) -> None:
         """Count values of a column that were dropped while their rows were kept."""
@@ -120,20 +130,6 @@ class QuarantineWriter:
     def discarded(self) -> tuple[DiscardCount, ...]:
         """Return the counts of dropped values by column, the most frequent column first."""
         return tuple(DiscardCount(*each) for each in self._discarded.most_common(_MOST_REASONS))
-
-    def _write(
-        self, batch: pa.RecordBatch, rejected: Sequence[RejectedRow], places: Sequence[int | None]
-    ) -> None:
-        indices = pa.array([each.row for each in rejected], pa.int64())
-        position = 0
-        for rows in rows_of(_printable(batch.take(indices)), _SLICE_ROWS):
-            lines = [
-                self._line(row, rejected[at], places[at]) for at, row in enumerate(rows, position)
-            ]
-            position += len(rows)
-            self._file().write(_ENCODER.encode_lines(lines), len(rows))
-            if self._file().size >= self._target_bytes:
-                self._end_file()
 
     def _line(self, row: object, why: RejectedRow, place: int | None) -> dict[str, object]:
         return {
