@@ -273,11 +273,17 @@ class _Corrected:
         at, left = places.filter(is_pair), pc.invert(same)
         goes = pc.invert(pc.is_in(places, value_set=at.filter(same)))
         op = pc.if_else(pc.or_(is_pair, is_marked), CORRECTED_FROM, RETRACTED)
+        marked = old.filter(is_marked)
+        if marked.num_rows:
+            deleted_at = pa.scalar(self.writer.deleted_at * 1000, DELETED_TYPE)
+            place = marked.schema.get_field_index(DELETED_AT)
+            times = pa.repeat(deleted_at, marked.num_rows)
+            marked = marked.set_column(place, marked.schema.field(place), times)
         found = pa.concat_tables(
             [
                 _placed(old.filter(goes), pc.multiply(places.filter(goes), 2), op.filter(goes)),
                 _placed(new.filter(left), _behind(at.filter(left))),
-                _placed(self._marked(old.filter(is_marked)), _behind(places.filter(is_marked))),
+                _placed(marked, _behind(places.filter(is_marked))),
             ]
         )
         ordered = found.take(pc.sort_indices(found, sort_keys=[("place", "ascending")]))
@@ -298,14 +304,6 @@ class _Corrected:
                 whole = self.writer.whole(chosen, source.folder)
                 found.append(pa.Table.from_batches([whole]))
         return pa.concat_tables(found).take(pc.sort_indices(pa.concat_arrays(order)))
-
-    def _marked(self, rows: pa.Table) -> pa.Table:
-        """Return rows with the mark that they are deleted."""
-        if not rows.num_rows:
-            return rows
-        at = pa.scalar(self.writer.deleted_at * 1000, DELETED_TYPE)
-        place = rows.schema.get_field_index(DELETED_AT)
-        return rows.set_column(place, rows.schema.field(place), pa.repeat(at, rows.num_rows))
 
 
 def _placed(rows: pa.Table, places: pa.Array, op: pa.Array | None = None) -> pa.Table:
