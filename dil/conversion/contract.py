@@ -80,22 +80,19 @@ class SchemaContract(Converter):
         """
         if facts.number != self._page:
             self._page, self._rows = facts.number, 0
-        if batch.schema.equals(self._known.schema) and not self._lacks(batch):
-            yield self._named(batch)
+        known = self._known
+        if batch.schema.equals(known.schema) and not any(
+            batch.column(name).null_count for name in self._must
+        ):
+            named = batch
+            if known.is_declared and known.checks_types:  # then columns get the declared type words
+                named = pa.RecordBatch.from_arrays(batch.columns, schema=known.schema)
+            yield named
         else:
             failures = RowFailures()
             fitted = self._fitted(batch, failures)
             yield keep_good(fitted, self._settled(batch, failures))
         self._rows += batch.num_rows
-
-    def _named(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return a batch of the known types, with the declared type words if there are any."""
-        if not self._known.is_declared or not self._known.checks_types:
-            return batch
-        return pa.RecordBatch.from_arrays(batch.columns, schema=self._known.schema)
-
-    def _lacks(self, batch: pa.RecordBatch) -> bool:
-        return any(batch.column(name).null_count for name in self._must)
 
     def _fitted(self, batch: pa.RecordBatch, failures: RowFailures) -> pa.RecordBatch:
         """Return the batch in the known schema; the values of failed rows have no meaning."""

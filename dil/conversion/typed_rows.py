@@ -86,7 +86,15 @@ class TypedRows(Converter):
             ConversionError: more than ``max_failures`` rows failed.
         """
         del facts
-        targets = self._targets(batch.schema)
+        # Most pages share one schema, and so their targets.
+        if self._known is None or not self._known[0].equals(batch.schema, check_metadata=True):
+            found = [
+                column_target(field, self._declaration(field), self._values)
+                for field in batch.schema
+            ]
+            self._known = (batch.schema, found)
+            _newest.keep(self.context, self._known)
+        targets = self._known[1]
         failures = RowFailures()
         reader = ColumnReader(self._values, failures)
         columns = [
@@ -106,16 +114,6 @@ class TypedRows(Converter):
             self.context.rejects.add(batch, [each.rejected for each in failures.in_order()])
         self._rows += batch.num_rows
         yield keep_good(typed, failures)
-
-    def _targets(self, schema: pa.Schema) -> list[ColumnTarget]:
-        """Return the targets of a raw schema; most pages share one schema."""
-        if self._known is None or not self._known[0].equals(schema, check_metadata=True):
-            targets = [
-                column_target(field, self._declaration(field), self._values) for field in schema
-            ]
-            self._known = (schema, targets)
-            _newest.keep(self.context, self._known)
-        return self._known[1]
 
     def _declaration(self, field: pa.Field) -> Column | None:
         """Return a column's declaration in the job's schema, None if a converter changed it."""

@@ -66,10 +66,15 @@ def stopping_error(error: Exception) -> DilError:
     if isinstance(error, DilError):
         return error
     if isinstance(error, Py4JError | PySparkException | ConnectionError | EOFError):
-        cause = _python_cause(error)
-        if cause:
+        text = ""
+        with suppress(Exception):  # the JVM may be gone, as in last_line
+            text = str(error)
+        traceback = _TRACEBACK.search(text)
+        lines = traceback[1].splitlines() if traceback else []
+        causes = [line for line in lines if _RAISED.match(line)]
+        if causes:
             return ExecutionError(
-                f"a task of Spark broke off: {cause}",
+                f"a task of Spark broke off: {shortened(causes[-1].strip(), _LONGEST)}",
                 "The machines that run tasks need the same Python packages as this one; -v shows"
                 " the whole text.",
             )
@@ -86,17 +91,6 @@ def stopping_error(error: Exception) -> DilError:
         f"the run broke off: {type(error).__name__}: {last_line(error)}",
         "Run again with -v for the traceback.",
     )
-
-
-def _python_cause(error: Exception) -> str:
-    """Return the last line of a Python task's traceback; empty text if there is no traceback."""
-    text = ""
-    with suppress(Exception):  # the JVM may be gone, as in last_line
-        text = str(error)
-    match = _TRACEBACK.search(text)
-    lines = match[1].splitlines() if match else []
-    causes = [line for line in lines if _RAISED.match(line)]
-    return shortened(causes[-1].strip(), _LONGEST) if causes else ""
 
 
 @contextmanager

@@ -252,14 +252,8 @@ def _table(
         cells = [str(number), *(text(work_unit) for text in columns.values())]
         rows.append([*cells, one_line(first)])
         rows += [[*[""] * len(cells), one_line(line)] for line in more]
-    yield from _aligned(rows)
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield rows as lines: the first column aligned to the right, other columns to the left.
-
-    Lines are never folded, because a terminal folds them better.
-    """
+    # The first column is aligned to the right, the other columns to the left. Lines are never
+    # folded, because a terminal folds them better.
     widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
     for first, *others in rows:
         padded = [" " * (widths[0] - _width(first)) + first]

@@ -77,7 +77,9 @@ def query_text(view: QueryPlanView) -> str:
 
 
 def _lines(view: QueryPlanView) -> Iterator[str]:
-    yield f"{view.job}  plan at {iso(view.now)}, a query over {_mode(view.mode)}"
+    over = {"windowed": "windows, each once, when it is closed", "append": "new rows"}
+    rows = over.get(view.mode, "all rows, which replaces the dataset")
+    yield f"{view.job}  plan at {iso(view.now)}, a query over {rows}"
     if not view.is_due:
         yield "  Nothing is due."
     elif not view.runs:
@@ -92,12 +94,6 @@ def _lines(view: QueryPlanView) -> Iterator[str]:
         yield f"  waits for: {text}"
     if view.waits and view.wait_ms:
         yield f"  A run waits {view.wait_ms / 1000:g} s for that, at most (ms.query.wait)."
-
-
-def _mode(mode: str) -> str:
-    if mode == "windowed":
-        return "windows, each once, when it is closed"
-    return "new rows" if mode == "append" else "all rows, which replaces the dataset"
 
 
 def _taken(line: InputLine) -> str:

@@ -130,12 +130,9 @@ def _checked_mysql(given: dict[str, str]) -> dict[str, str]:
     if not options.get("connect-timeout", "1").isdecimal():
         raise OptionError("has a connect-timeout that is no number", "Write whole seconds.")
     if "ssl-mode" in options:
-        options["ssl-mode"] = _tls_mode(options["ssl-mode"].lower())
+        word = options["ssl-mode"].lower()
+        modes = [mode for mode, others in _TLS_MODES.items() if word in {mode, *others}]
+        if not modes:
+            raise OptionError("has an unknown ssl-mode", f"Known words: {', '.join(_TLS_MODES)}.")
+        options["ssl-mode"] = modes[0]
     return options
-
-
-def _tls_mode(word: str) -> str:
-    for mode, others in _TLS_MODES.items():
-        if word in {mode, *others}:
-            return mode
-    raise OptionError("has an unknown ssl-mode", f"Known words: {', '.join(_TLS_MODES)}.")

@@ -32,15 +32,17 @@ def find_mistake(pattern: str) -> tuple[str, str] | None:
         fields = list(tokenize(pattern))
     except ValueError:
         return None
-    if _lacks_hour([each.letter for each in fields]):
+    letters = [each.letter for each in fields]
+    others = _HOURS.union(_DATES, "M").intersection(letters)
+    if "m" in letters and {"s", "S"}.intersection(letters) and not others:
         return '"m" is the minute, and there is no hour', f"HH:{pattern}"
     reasons: list[str] = []
     for rule in (_month, _day, _half_day, _minute, _second, _week_year):
         found = rule([each.letter for each in fields])
         if found:
-            reason, letters = found
+            reason, right = found
             reasons.append(reason)
-            for at, letter in letters.items():
+            for at, letter in right.items():
                 fields[at] = Token(letter, letter * fields[at].width)
     return (" and ".join(reasons), "".join(map(_written, fields))) if reasons else None
 
@@ -88,12 +90,6 @@ _Found = tuple[str, dict[int, str]] | None
 
 def _places(letters: Sequence[str], wanted: str) -> list[int]:
     return [at for at, letter in enumerate(letters) if letter and letter in wanted]
-
-
-def _lacks_hour(letters: Sequence[str]) -> bool:
-    """Return whether there are only minutes and seconds."""
-    others = _HOURS.union(_DATES, "M").intersection(letters)
-    return "m" in letters and bool({"s", "S"}.intersection(letters)) and not others
 
 
 def _day(letters: Sequence[str]) -> _Found:

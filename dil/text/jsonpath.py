@@ -69,7 +69,17 @@ def _parsed(text: str) -> JSONPath:
             expression = parse(text)
     except (exceptions.JSONPathError, DefintionInvalid) as error:
         raise _unreadable(text, str(error)) from None
-    _check(expression)
+    # Filters may calculate values to compare, but the expression itself may only select.
+    nodes = [expression]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, Filter):
+            _check_patterns(node)
+        elif isinstance(node, Child | Descendants):
+            nodes += [node.left, node.right]
+        elif not isinstance(node, _SELECTORS):
+            name = type(node).__name__.strip("_").lower()
+            raise JsonPathError(f"it asks for {name}, and a path only selects places of a document")
     return expression
 
 
@@ -86,24 +96,6 @@ def _unreadable(text: str, message: str) -> JsonPathError:
         return JsonPathError(what)
     lines = text.split("\n")[: int(place[1] or place[2]) - 1]
     return JsonPathError(what, sum(len(line) + 1 for line in lines) + int(place[3]) + 1)
-
-
-def _check(expression: JSONPath) -> None:
-    """Refuse expressions that do more than select; filters may calculate values to compare.
-
-    Raises:
-        JsonPathError: the expression does more; the message names the part.
-    """
-    nodes = [expression]
-    while nodes:
-        node = nodes.pop()
-        if isinstance(node, Filter):
-            _check_patterns(node)
-        elif isinstance(node, Child | Descendants):
-            nodes += [node.left, node.right]
-        elif not isinstance(node, _SELECTORS):
-            name = type(node).__name__.strip("_").lower()
-            raise JsonPathError(f"it asks for {name}, and a path only selects places of a document")
 
 
 def _check_patterns(node: object) -> None:

@@ -339,14 +339,12 @@ class _Body:
         number = 0 if spark is None else spark.partitionId()
         attempt = 1 if spark is None else spark.attemptNumber() + 1
         with worker.prepared(self.run, self.workers) as run:
-            report = run_attempt_over(
-                self._named(batches), run, part_of(self.unit, number), attempt
+            rows = (
+                pa.RecordBatch.from_arrays(batch.columns, names=list(self.names))
+                for batch in batches
+                if batch.num_rows
             )
+            report = run_attempt_over(rows, run, part_of(self.unit, number), attempt)
         yield pa.RecordBatch.from_pydict(
             {"part": pa.array([number], pa.int32()), "report": [pickle.dumps(report)]}
         )
-
-    def _named(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            if batch.num_rows:
-                yield pa.RecordBatch.from_arrays(batch.columns, names=list(self.names))
