@@ -112,16 +112,13 @@ def _items(array: pa.Array) -> FieldArray:
 
 
 def _offsets(parts: Sequence[FieldArray]) -> pa.Array:
-    lengths = pa.concat_arrays(
-        [pa.array([0], pa.int32()), *(_lengths(array) for _, array in parts)]
-    )
-    return pc.cumulative_sum(lengths)
-
-
-def _lengths(array: pa.Array) -> pa.Array:
-    if pa.types.is_list(array.type) or pa.types.is_map(array.type):
-        return pc.pairwise_diff(array.offsets).slice(1)
-    return pa.repeat(pa.scalar(0, pa.int32()), len(array))
+    lengths = [pa.array([0], pa.int32())]
+    for _, array in parts:
+        if pa.types.is_list(array.type) or pa.types.is_map(array.type):
+            lengths.append(pc.pairwise_diff(array.offsets).slice(1))
+        else:
+            lengths.append(pa.repeat(pa.scalar(0, pa.int32()), len(array)))
+    return pc.cumulative_sum(pa.concat_arrays(lengths))
 
 
 def _nulls(parts: Sequence[FieldArray]) -> pa.Array:

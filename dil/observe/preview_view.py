@@ -65,11 +65,12 @@ def schema_text(rows: pa.Table, words: Mapping[str, str]) -> str:
     comment names these columns. A third comment names the columns whose names a schema cannot hold.
     """
     left_out: list[str] = []
-    seen = [
-        field
-        for each, column in zip(rows.schema, rows.columns, strict=True)
-        if (field := _seen(each, _one_array(column), "", left_out)) is not None
-    ]
+    seen = []
+    for each, column in zip(rows.schema, rows.columns, strict=True):
+        chunks = column.chunks or [pa.array([], column.type)]
+        field = _seen(each, pa.concat_arrays(chunks), "", left_out)
+        if field is not None:
+            seen.append(field)
     read = [each.name for each in seen if each.name in words]
     better = {name: {"dataType": {"type": word}} for name, word in words.items()}
     columns = ({**_column(each), **better.get(each.name, {})} for each in seen)
@@ -128,10 +129,6 @@ def _has_value(value: object) -> bool:
     if isinstance(value, list | tuple):
         return any(map(_has_value, value))
     return value is not None
-
-
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
 def _column(field: pa.Field) -> JsonObject:

@@ -206,7 +206,15 @@ def _result(report: RunReport) -> Iterator[str]:
         read += [f"{report.retries:,} tried again"] if report.retries else []
         yield _row("read", ", ".join(read))
     yield _row("kept aside" if report.is_backfill else "published", _published(report))
-    yield from _changed(report)
+    merged, replaced = report.merged, report.replaced
+    if merged is not None:
+        changes = [f"{merged.inserted:,} inserted", f"{merged.updated:,} updated"]
+        changes += [f"{merged.deleted:,} deleted"] if merged.deleted else []
+        yield _row("merged", ", ".join(changes))
+    if replaced is not None and replaced.before:
+        more = replaced.after - replaced.before
+        net = f"{abs(more):,} {'more' if more > 0 else 'fewer'}" if more else "as many"
+        yield _row("replaced", f"{counted(replaced.before, 'row')} by {replaced.after:,}, {net}")
     if report.relation and report.rows:
         yield _row("where", " in ".join(filter(None, (report.relation, report.database))))
     elif report.files and report.dataset_dir:
@@ -238,19 +246,6 @@ def _published(report: RunReport) -> str:
     if report.rows_dropped:
         return f"ZERO ROWS: no row passed of {counted(report.rows_read, 'row')} read"
     return "ZERO ROWS: every work unit that succeeded was empty"
-
-
-def _changed(report: RunReport) -> Iterator[str]:
-    """Yield texts on the dataset's rows that were replaced."""
-    merged, replaced = report.merged, report.replaced
-    if merged is not None:
-        counts = [f"{merged.inserted:,} inserted", f"{merged.updated:,} updated"]
-        counts += [f"{merged.deleted:,} deleted"] if merged.deleted else []
-        yield _row("merged", ", ".join(counts))
-    if replaced is not None and replaced.before:
-        more = replaced.after - replaced.before
-        net = f"{abs(more):,} {'more' if more > 0 else 'fewer'}" if more else "as many"
-        yield _row("replaced", f"{counted(replaced.before, 'row')} by {replaced.after:,}, {net}")
 
 
 def _failures(failures: tuple[ReportedFailure, ...]) -> Iterator[str]:

@@ -133,16 +133,18 @@ class _Appended:
 
     def __call__(self, staged: StagedSource) -> _Added:
         dataset_files, number = self.writer.dataset_files, staged.rows.number
-        replacing = pa.concat_tables(
-            [
-                _REPLACING.empty_table(),
-                *(
-                    _replacing(read_table(dataset_files, rows.path), number, candidate)
-                    for candidate, rows in self.changed
-                    if number in rows.files
-                ),
-            ]
-        )
+        # The live rows that rows of this staged file replace.
+        tables = [_REPLACING.empty_table()]
+        for candidate, rows in self.changed:
+            if number not in rows.files:
+                continue
+            changes = read_table(dataset_files, rows.path)
+            is_update = pc.equal(changes["change"], Change.UPDATED.value)
+            found = changes.filter(pc.and_(is_update, pc.equal(changes["file"], number)))
+            candidates = pa.repeat(pa.scalar(candidate, pa.int64()), found.num_rows)
+            columns = [candidates, found["position"], found["row"]]
+            tables.append(pa.table(columns, schema=_REPLACING))
+        replacing = pa.concat_tables(tables)
         dropped = (
             table.filter(pc.equal(table["file"], number))["row"]
             for each in self.drops
@@ -163,17 +165,6 @@ class _Appended:
 
 
 _REPLACING = pa.schema([("candidate", pa.int64()), ("position", pa.int64()), ("row", pa.int64())])
-
-
-def _replacing(table: pa.Table, file: int, candidate: int) -> pa.Table:
-    """Return the candidate's live rows that rows of a staged file replace."""
-    is_wanted = pc.and_(
-        pc.equal(table["change"], Change.UPDATED.value), pc.equal(table["file"], file)
-    )
-    found = table.filter(is_wanted)
-    names = [pa.repeat(pa.scalar(candidate, pa.int64()), found.num_rows), found["position"],
-             found["row"]]  # fmt: skip
-    return pa.table(names, schema=_REPLACING)
 
 
 def _doubled(replacing: pa.Table) -> pa.Table:

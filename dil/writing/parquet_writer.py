@@ -132,16 +132,12 @@ def dictionary_columns(table: pa.Table, row_group_rows: int) -> list[str]:
         row_group_rows: The largest number of rows that share a dictionary.
     """
     sample = table.slice(0, _SAMPLE).combine_chunks()
-    return [
-        path
-        for name in sample.column_names
-        for path, values in _leaves(name, _whole(sample.column(name)))
-        if _repeats(values, row_group_rows)
-    ]
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks else pa.array([], column.type)
+    found: list[str] = []
+    for name in sample.column_names:
+        column = sample.column(name)
+        whole = column.chunk(0) if column.num_chunks else pa.array([], column.type)
+        found += [path for path, each in _leaves(name, whole) if _repeats(each, row_group_rows)]
+    return found
 
 
 def _leaves(path: str, values: pa.Array) -> Iterator[tuple[str, pa.Array]]:

@@ -83,12 +83,22 @@ class RefusedRows:
             "run_id": self._attempt.run_id,
             "attempt": self._attempt.number,
         }
-        lines = "".join(f"{compact({**_written(each), _free_name(each): why})}\n" for each in rows)
+        lines = []
+        for each in rows:
+            # Encrypted texts are ENC(...) again, as in the payload.
+            written = {
+                name: value.written if isinstance(value, OpenedText) else value
+                for name, value in each.items()
+            }
+            member = MEMBER
+            while member in each:
+                member = f"_{member}"
+            lines.append(f"{compact({**written, member: why})}\n")
         with _write_errors(self._folder.path):
             if self._sink is None:
                 self._stream = self._folder.filesystem.open_output(self._path)
                 self._sink = MeasuredSink(self._stream)
-            self._sink.write(lines.encode("utf-8", "backslashreplace"))
+            self._sink.write("".join(lines).encode("utf-8", "backslashreplace"))
 
     @property
     def rows(self) -> int:
@@ -131,22 +141,6 @@ class RefusedRows:
         for row in batch:
             assert isinstance(row, dict)  # noqa: S101 - batches are made of rows
             yield row
-
-
-def _written(row: JsonObject) -> JsonObject:
-    """Return a row in which encrypted texts are ENC(...) again, as in the payload."""
-    return {
-        name: value.written if isinstance(value, OpenedText) else value
-        for name, value in row.items()
-    }
-
-
-def _free_name(row: JsonObject) -> str:
-    """Return a name for the member with the reason; the row has no member of this name."""
-    name = MEMBER
-    while name in row:
-        name = f"_{name}"
-    return name
 
 
 @contextmanager

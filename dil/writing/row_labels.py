@@ -60,20 +60,19 @@ class RowLabels:
         known = minutes.dictionary_encode()
         starts: list[int] = known.dictionary.to_pylist()
         # The minutes are sorted, because a schedule finds neighbouring minutes quickly.
-        labels = {at: self._label(at) for at in sorted(starts)}
+        labels = {}
+        for at in sorted(starts):
+            try:
+                labels[at] = self._label_at(at)
+            except PlanningError as error:
+                raise ConversionError(
+                    f'ms.timelabel.column is "{self._column}", and a row has a time of which '
+                    f"{error.message}",
+                    "Correct the time at its source, or make it null: a row without a time has the "
+                    "label of its work unit.",
+                ) from error
         by_row = pa.array([labels[at] for at in starts], pa.string()).take(known.indices)
         return by_row.fill_null(self._unit_label)
-
-    def _label(self, at: int) -> str:
-        try:
-            return self._label_at(at)
-        except PlanningError as error:
-            raise ConversionError(
-                f'ms.timelabel.column is "{self._column}", and a row has a time of which '
-                f"{error.message}",
-                "Correct the time at its source, or make it null: a row without a time has the "
-                "label of its work unit.",
-            ) from error
 
 
 def _instants(times: pa.Array) -> pa.Array | None:
