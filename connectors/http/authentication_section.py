@@ -70,7 +70,13 @@ def authentication(value: JsonValue, around: ReadContext) -> Authentication:
     findings = [*_misplaced(settings, given), *_missing(settings, given), *_uri(settings, given)]
     if findings:
         raise ShapeError(*findings)
-    return replace(settings, refresh_token_file=_located(settings, around))
+    file = ""
+    if settings.refresh_token_file:
+        try:  # A relative path starts at the job file's folder.
+            file = str(local_path(settings.refresh_token_file, around.folder))
+        except PathError as error:
+            raise ShapeError((f"refreshTokenFile {error}", "Name a local file.")) from None
+    return replace(settings, refresh_token_file=file)
 
 
 def _form_members(members: Mapping[str, JsonValue], around: ReadContext) -> dict[str, object]:
@@ -153,16 +159,3 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _located(settings: Authentication, around: ReadContext) -> str:
-    """Return the absolute path of the refresh token's file.
-
-    A relative path starts at the job file's folder.
-    """
-    if not settings.refresh_token_file:
-        return ""
-    try:
-        return str(local_path(settings.refresh_token_file, around.folder))
-    except PathError as error:
-        raise ShapeError((f"refreshTokenFile {error}", "Name a local file.")) from None

@@ -143,15 +143,10 @@ class Exchange:
             return False
         if asked is not None and asked > self._settings.retry.longest_wait_s:
             raise self._spent(answer, asked)
-        return self._waits_again(answer, asked, slows_down=is_limit or asked is not None)
-
-    def _waits_again(
-        self, answer: requests.Response, asked: float | None, *, slows_down: bool
-    ) -> bool:
         wait = self._waits.next(asked, self._environment.chance())
         if wait is None:
             return False
-        if slows_down:
+        if is_limit or asked is not None:
             self._environment.coordinator.slow_down(wait)
         self._say(answer_words(answer, self.outgoing.shown), wait)
         answer.close()

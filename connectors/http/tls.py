@@ -30,24 +30,22 @@ def client_context(tls: TlsSettings) -> ssl.SSLContext:
     Raises:
         ConfigError: a store cannot be read, has an unsupported format, or is empty.
     """
-    context = _trusting(tls) if tls.trust_store_path else ssl.create_default_context()
+    if tls.trust_store_path:
+        try:
+            context = ssl.create_default_context(cadata=_trusted(tls))
+        except ssl.SSLError:
+            raise _problem(
+                "trustStorePath",
+                tls.trust_store_path,
+                "holds a damaged certificate",
+                "Export the certificate again.",
+            ) from None
+    else:
+        context = ssl.create_default_context()
     context.minimum_version = _VERSIONS.get(tls.version.upper(), ssl.TLSVersion.TLSv1_2)
     if tls.key_store_path:
         _show_identity(context, tls)
     return context
-
-
-def _trusting(tls: TlsSettings) -> ssl.SSLContext:
-    """Return a context that trusts only the authorities of the trust store."""
-    try:
-        return ssl.create_default_context(cadata=_trusted(tls))
-    except ssl.SSLError:
-        raise _problem(
-            "trustStorePath",
-            tls.trust_store_path,
-            "holds a damaged certificate",
-            "Export the certificate again.",
-        ) from None
 
 
 def _trusted(tls: TlsSettings) -> str:
