@@ -93,7 +93,12 @@ class _Cutter:
         code = 0
         while self._at < len(self._sql):
             begin = self._at
-            piece = self._special()
+            piece: SqlPiece | None
+            if match := PLACEHOLDER.match(self._sql, begin):
+                piece = SqlPiece(SqlPart.CODE, match.group(), is_placeholder=True)
+                self._at = match.end()
+            else:
+                piece = self._comment() or self._quoted() or self._dollar_quoted()
             if piece is None:
                 self._at += 1
                 continue
@@ -105,14 +110,7 @@ class _Cutter:
             found.append(SqlPiece(SqlPart.CODE, self._sql[code:]))
         return found
 
-    def _special(self) -> SqlPiece | None:
-        """Return the text, name or comment that begins here, and move past it; None in code."""
-        match = PLACEHOLDER.match(self._sql, self._at)
-        if match:
-            self._at = match.end()
-            return SqlPiece(SqlPart.CODE, match.group(), is_placeholder=True)
-        return self._comment() or self._quoted() or self._dollar_quoted()
-
+    # Each of these returns the piece of its kind that begins here, and moves past it; else None.
     def _comment(self) -> SqlPiece | None:
         rest = self._sql[self._at : self._at + 3]
         is_dashed = rest.startswith("--") and not (

@@ -152,22 +152,25 @@ class Statement:
 
     def _in_code(self, number: int, value: JsonValue, bind: Bind) -> str:
         name = self._pieces[number].text
-        if self._is_part_of_name(number):
+        before = self._pieces[number - 1] if number else None
+        after = self._pieces[number + 1] if number + 1 < len(self._pieces) else None
+        if (before is not None and _touches(before, -1)) or (
+            after is not None and _touches(after, 0)
+        ):
             return _as_name(name, value)
         text = as_text(value)
         if self._is_whole_name(number) and isinstance(value, str) and _NAME.fullmatch(text):
             return text
         if isinstance(value, list | tuple):
-            return _bound_list(name, value, bind)
+            if not value:
+                raise _wrong(f"{name} is an empty list, for which SQL has no form")
+            if any(isinstance(each, list | tuple | Mapping) for each in value):
+                raise _wrong(
+                    f"{name} is a list with values that are neither text, number nor boolean"
+                )
+            return ", ".join(f" {bind(each)} " for each in value)
         # Blanks separate a minus or a quote from the neighbouring text.
         return f" {bind(value)} "
-
-    def _is_part_of_name(self, number: int) -> bool:
-        before = self._pieces[number - 1] if number else None
-        after = self._pieces[number + 1] if number + 1 < len(self._pieces) else None
-        return (before is not None and _touches(before, -1)) or (
-            after is not None and _touches(after, 0)
-        )
 
     def _is_whole_name(self, number: int) -> bool:
         """Return whether only the name of a table can be in a placeholder's place."""
@@ -289,15 +292,6 @@ def _as_name(name: str, value: JsonValue) -> str:
             "Write the placeholder outside of a name: then DIL binds its value.",
         )
     return text
-
-
-def _bound_list(name: str, values: Sequence[JsonValue], bind: Bind) -> str:
-    """Return a list of values in the form that SQL has between parentheses."""
-    if not values:
-        raise _wrong(f"{name} is an empty list, for which SQL has no form")
-    if any(isinstance(value, list | tuple | Mapping) for value in values):
-        raise _wrong(f"{name} is a list with values that are neither text, number nor boolean")
-    return ", ".join(f" {bind(value)} " for value in values)
 
 
 def _value(name: str, variables: Mapping[str, JsonValue]) -> JsonValue:
