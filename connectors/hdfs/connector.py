@@ -26,9 +26,18 @@ class HdfsConnector(FileConnector):
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
         """Return problems of the address, of listing, and of rows to send."""
+        sent = [
+            Problem(
+                properties.origin(SECONDARY),
+                SECONDARY,
+                "has payload rows, but files are only read",
+                "Leave the payload entry out, or send to http, s3 or sftp.",
+            )
+            for _ in properties.section(SecondarySection).payload
+        ]
         return [
             *place_problems(properties),
-            *_payload_problems(properties),
+            *sent,
             *file_problems(properties, lists=lists(properties.section(SourceSection).uri)),
         ]
 
@@ -38,13 +47,3 @@ class HdfsConnector(FileConnector):
         from connectors.hdfs.session import FileSettings, FilesSession
 
         return FilesSession(FileSettings.of(job), file)
-
-
-def _payload_problems(properties: Properties) -> Iterable[Problem]:
-    for _ in properties.section(SecondarySection).payload:
-        yield Problem(
-            properties.origin(SECONDARY),
-            SECONDARY,
-            "has payload rows, but files are only read",
-            "Leave the payload entry out, or send to http, s3 or sftp.",
-        )

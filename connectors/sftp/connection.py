@@ -81,7 +81,16 @@ class SftpConnection:
         timeout = self._settings.timeout_s
         transport = self._transport = paramiko.Transport(self._socket())
         try:
-            self._begin(transport, known)
+            if timeout:
+                transport.banner_timeout = transport.auth_timeout = transport.handshake_timeout = (
+                    timeout
+                )
+            options = transport.get_security_options()
+            options.key_types = known.order(options.key_types)
+            # One method for both encryption and checksum needs less time for each byte.
+            options.ciphers = sorted(options.ciphers, key=lambda name: "gcm" not in name)
+            transport.start_client(timeout=timeout or None)
+            known.check(transport.get_remote_server_key())
             self._log_in(transport)
             channel = transport.open_session(window_size=_WINDOW, timeout=timeout)
             channel.settimeout(timeout)
@@ -112,20 +121,6 @@ class SftpConnection:
                 raise SourceError(words, _PROXY_FIX) from None
             raise TransientSourceError(words, _PROXY_FIX) from None
         return through.sock
-
-    def _begin(self, transport: paramiko.Transport, known: KnownHost) -> None:
-        """Negotiate encryption, and check the server's host key."""
-        timeout = self._settings.timeout_s or 0
-        if timeout:
-            transport.banner_timeout = transport.auth_timeout = transport.handshake_timeout = (
-                timeout
-            )
-        options = transport.get_security_options()
-        options.key_types = known.order(options.key_types)
-        # One method for both encryption and checksum needs less time for each byte.
-        options.ciphers = sorted(options.ciphers, key=lambda name: "gcm" not in name)
-        transport.start_client(timeout=timeout or None)
-        known.check(transport.get_remote_server_key())
 
     def _log_in(self, transport: paramiko.Transport) -> None:
         """Log in with the private key, then the password; a server may require both."""

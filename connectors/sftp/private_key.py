@@ -51,19 +51,16 @@ def _content(path: str) -> str:
         return Path(path).expanduser().read_text("utf-8", "replace")
     except OSError as error:
         why = error.strerror or type(error).__name__
-        # The message does not repeat a text that may be a key without its first line.
-        shown = f": {path}" if _looks_like_path(path) else ""
+        # The message does not repeat a text that may be a key without its first line; such a text
+        # begins with a letter.
+        is_begun = path.startswith(("/", "~", "./", "../"))
+        is_path = is_begun and len(path) <= _LONGEST_PATH and "\n" not in path
+        shown = f": {path}" if is_path else ""
         raise _problem(
             f"names a file that cannot be read ({why}){shown}",
             "Copy the file to every executor, readable for the user that runs the task. Or set"
             f" the key itself: {_KEY}=file:<path beside the job file>, env:<name> or ENC(...).",
         ) from None
-
-
-def _looks_like_path(text: str) -> bool:
-    """Return whether a text is surely a path: keys begin with a letter."""
-    is_begun = text.startswith(("/", "~", "./", "../"))
-    return is_begun and len(text) <= _LONGEST_PATH and "\n" not in text
 
 
 def _problem(what: str, fix: str) -> ConfigError:
