@@ -106,7 +106,13 @@ class HdfsFileWriter(PartWriter):
         self._size += len(data)
 
     def _end(self, data: bytes) -> None:
-        temporary, state = self._ended(data)
+        if self._upload is None:
+            temporary, state = write_hidden(self._client, self._path, data)
+        else:
+            self._send(data)
+            self._upload.end()
+            temporary = self._upload.path
+            state = whole(self._client, temporary, self._size)
         try:
             give_name(self._client, temporary, self._path, state)
         except NameTakenError:
@@ -115,13 +121,6 @@ class HdfsFileWriter(PartWriter):
                 f"{self._path} exists already",
                 "Another program wrote there; move that file away, then run again.",
             ) from None
-
-    def _ended(self, data: bytes) -> tuple[str, FileState]:
-        if self._upload is None:
-            return write_hidden(self._client, self._path, data)
-        self._send(data)
-        self._upload.end()
-        return self._upload.path, whole(self._client, self._upload.path, self._size)
 
     def _drop(self) -> None:
         if self._upload is not None:
@@ -212,22 +211,16 @@ class _Upload:
         answer = requests.Response()
         answer.status_code = found.status
         answer.raw = io.BytesIO(found.read())
-        raise _refused(refusal(answer, self.path, self._server))
-
-
-def _refused(error: Exception) -> Exception:
-    """Return the error of a refused upload as a WriteError.
-
-    A new file cannot be missing, and no other file can have its name. So if HDFS says so, another
-    program interferes. A FileNotFoundError must not be raised here: it is an OSError, and callers
-    would take it for a broken connection.
-    """
-    if isinstance(error, WriteError):
-        return error
-    return WriteError(
-        f"{error}: another program writes or deletes there ({type(error).__name__})",
-        "Find out which program it is, then run again.",
-    )
+        error = refusal(answer, self.path, self._server)
+        if isinstance(error, WriteError):
+            raise error
+        # A new file cannot be missing, and no other file can have its name. So if HDFS says so,
+        # another program interferes. A FileNotFoundError must not be raised here: it is an OSError,
+        # and callers would take it for a broken connection.
+        raise WriteError(
+            f"{error}: another program writes or deletes there ({type(error).__name__})",
+            "Find out which program it is, then run again.",
+        )
 
 
 def _connection(client: WebHdfs, scheme: str, authority: str) -> http.client.HTTPConnection:
