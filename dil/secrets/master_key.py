@@ -29,15 +29,11 @@ def read_master_passwords(
                 data = stream.read()
         except (FileNotFoundError, NotADirectoryError):
             continue
-        found.append(_first_line(name, data))
+        try:
+            line = data.decode("utf-8").split("\n", 1)[0].removesuffix("\r")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{name} is not UTF-8 text") from error
+        if not line:
+            raise ValueError(f"the first line of {name} is empty")
+        found.append(line)
     return tuple(found)
-
-
-def _first_line(path: str, data: bytes) -> str:
-    try:
-        line = data.decode("utf-8").split("\n", 1)[0].removesuffix("\r")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text") from error
-    if not line:
-        raise ValueError(f"the first line of {path} is empty")
-    return line

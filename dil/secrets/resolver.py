@@ -107,24 +107,21 @@ class SecretResolver:
 
     def _check_encrypted(self, cipher_text: str) -> None:
         if not self.passwords:
-            raise self._without_password()
+            what = "is ENC(...) and there is no master password"
+            if not self.missing:
+                raise SecretError(what, "Name the file that holds it in encrypt.key.loc.")
+            verb = "does" if len(self.missing) == 1 else "do"
+            raise SecretError(
+                f"{what}: {' and '.join(self.missing)} {verb} not exist",
+                "Correct encrypt.key.loc, or write the master password into the first line of that "
+                "file. A relative path starts at the folder of the job file.",
+            )
         version = version_of(cipher_text)
         if version not in VERSIONS:
             raise SecretError(
                 f"is ENC(...) of version {version.removesuffix(':')}, which is not known",
                 "Update dil, or encrypt the secret again: dil secrets encrypt.",
             )
-
-    def _without_password(self) -> SecretError:
-        what = "is ENC(...) and there is no master password"
-        if not self.missing:
-            return SecretError(what, "Name the file that holds it in encrypt.key.loc.")
-        verb = "does" if len(self.missing) == 1 else "do"
-        return SecretError(
-            f"{what}: {' and '.join(self.missing)} {verb} not exist",
-            "Correct encrypt.key.loc, or write the master password into the first line of that "
-            "file. A relative path starts at the folder of the job file.",
-        )
 
     def _decrypted(self, cipher_text: str, purpose: str) -> Secret:
         self._check_encrypted(cipher_text)
@@ -136,7 +133,13 @@ class SecretResolver:
                 raise
             except ValueError as error:
                 reason = str(error)
-        raise SecretError(f"cannot be decrypted: {reason}", self._what_to_check(cipher_text))
+        fix = (
+            "Check encrypt.key.loc, or encrypt the secret again: dil secrets encrypt."
+            if version_of(cipher_text)
+            else "Check encrypt.key.loc, and encrypt.use.strong.encryptor "
+            f"(now {str(self.strong).lower()})."
+        )
+        raise SecretError(f"cannot be decrypted: {reason}", fix)
 
     def _plain(self, cipher_text: str, password: str, purpose: str) -> str:
         # Loading cryptography takes longer than planning; few jobs need it.
@@ -151,14 +154,6 @@ class SecretResolver:
                     f"Encrypt the secret again: dil secrets encrypt --for {purpose or 'PROPERTY'}.",
                 ) from None
         return legacy.decrypt(cipher_text, password, strong=self.strong)
-
-    def _what_to_check(self, cipher_text: str) -> str:
-        if version_of(cipher_text):
-            return "Check encrypt.key.loc, or encrypt the secret again: dil secrets encrypt."
-        return (
-            "Check encrypt.key.loc, and encrypt.use.strong.encryptor "
-            f"(now {str(self.strong).lower()})."
-        )
 
     def _from_environment(self, name: str) -> Secret:
         value = self.environ.get(name)
