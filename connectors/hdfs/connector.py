@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from connectors.files.checks import file_problems
-from connectors.files.connector import FileConnector
+from connectors.files.connector import FileConnector, file_problems
 from connectors.files.once import UnitFile
 from connectors.hdfs.place import lists, place_problems
 from dil.errors import Problem

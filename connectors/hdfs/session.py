@@ -11,18 +11,16 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from connectors.files.body import FileBody
-from connectors.files.connector import FileSession
+from connectors.files.connector import FileSession, file_view
 from connectors.files.listing import listing_response
 from connectors.files.names import matching, media_type, require_all_stable, stable_files
 from connectors.files.once import UnitFile, file_unit
-from connectors.files.view import file_view
 from connectors.hdfs.decompression import decompressed, plain_name
 from connectors.hdfs.failures import translated_errors
 from connectors.hdfs.opening import open_store
 from connectors.hdfs.place import HdfsSourcePath, base_of, place_of
 from connectors.hdfs.section import HdfsSection
-from connectors.hdfs.store import FileStatus, FileStore, each_once, files_below
-from connectors.hdfs.watched_file import WatchedFile
+from connectors.hdfs.store import FileStatus, FileStore, WatchedFile, each_once, files_below
 from dil.errors import SourceContractError
 from dil.model.job import Job
 from dil.model.json import JsonObject, JsonValue

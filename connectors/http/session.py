@@ -98,7 +98,23 @@ class HttpSession(ByteSession):
             self.retries += exchange.retries
             self.seconds_waited += exchange.seconds_waited
         if verdict is StatusVerdict.SUCCESS:
-            return self._response(answer, exchange.outgoing)
+            body = BodyStream(
+                answer,
+                exchange.outgoing.shown,
+                wait_s=self._settings.body_wait_s,
+                is_repeatable=exchange.outgoing.is_repeatable,
+                limit=self._settings.expansion,
+                monotonic=self._environment.monotonic,
+            )
+            return Response(
+                cast("BinaryIO", body),
+                _headers_of(answer),
+                (answer.headers.get("Content-Type") or "").partition(";")[0].strip().lower(),
+                checks_content_type=True,
+                location=exchange.outgoing.shown,
+                uri=answer.url,
+                status=answer.status_code,
+            )
         if verdict is StatusVerdict.WARNING:
             answer.close()
             return Response(
@@ -143,26 +159,6 @@ class HttpSession(ByteSession):
                 )
             self._warned |= names
         return outgoing
-
-    def _response(self, answer: requests.Response, outgoing: OutgoingRequest) -> Response:
-        kind = (answer.headers.get("Content-Type") or "").partition(";")[0].strip().lower()
-        body = BodyStream(
-            answer,
-            outgoing.shown,
-            wait_s=self._settings.body_wait_s,
-            is_repeatable=outgoing.is_repeatable,
-            limit=self._settings.expansion,
-            monotonic=self._environment.monotonic,
-        )
-        return Response(
-            cast("BinaryIO", body),
-            _headers_of(answer),
-            kind,
-            checks_content_type=True,
-            location=outgoing.shown,
-            uri=answer.url,
-            status=answer.status_code,
-        )
 
 
 def _headers_of(answer: requests.Response) -> dict[str, str]:

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from connectors.address import AddressError
-from connectors.files.checks import remote_file_problems
-from connectors.files.connector import FileConnector
+from connectors.files.connector import FileConnector, remote_file_problems
 from connectors.files.once import UnitFile
 from connectors.s3.address import address_of
 from connectors.s3.section import PARAMETERS, S3Section

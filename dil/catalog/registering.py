@@ -19,7 +19,7 @@ from urllib.parse import unquote
 import msgspec
 
 from dil.catalog.metastore import CatalogTable, Metastore, Partition, TableChange
-from dil.model.catalog import LABEL_FIELDS, CatalogSpec
+from dil.model.catalog import LABEL_FIELDS
 from dil.model.dataset import PublishedFile
 from dil.model.destination import Layout
 from dil.model.job import Job, PublishingSpec
@@ -67,19 +67,8 @@ def is_due(
     if spec.catalog is None:
         return None
     known = read_known(filesystem, _path(job, spec.catalog.place), Registration, FORMAT)
-    wanted = _wanted(job, spec.catalog, filesystem, live(), schema)
-    return None if known == wanted or not schema else (wanted, known)
-
-
-def _wanted(
-    job: Job,
-    catalog: CatalogSpec,
-    filesystem: Filesystem,
-    live: Sequence[PublishedFile],
-    schema: str,
-) -> Registration:
-    base, apart = dataset_dir(job.publishing), columns_apart(job.publishing)
-    folders = folders_of(filesystem, base, live)
+    base, apart = dataset_dir(spec), columns_apart(spec)
+    folders = folders_of(filesystem, base, live())
 
     def is_seen(folder: str) -> bool:
         if not apart:
@@ -87,15 +76,16 @@ def _wanted(
         return partition_of(folder, apart, base, filesystem) is not None
 
     whole = {each for each in folders if is_seen(each)}
-    return Registration(
+    wanted = Registration(
         format=FORMAT,
-        place=catalog.place,
+        place=spec.catalog.place,
         location=location_of(filesystem, base),
         schema=schema,
         apart=apart,
         folders=tuple(sorted(whole)) if apart else (),
         strange=sum(number for folder, number in folders.items() if folder not in whole),
     )
+    return None if known == wanted or not schema else (wanted, known)
 
 
 def register(

@@ -89,7 +89,18 @@ class MysqlConnection(SourceConnection):
             try:
                 cursor.execute(sql, values)
                 if cursor.description:
-                    yield from self._batches(cursor)
+                    import pyarrow as pa
+
+                    names = distinct([fact[0] for fact in cursor.description])
+                    # The result's description lacks signs and character sets.
+                    fields = cursor._result.fields  # noqa: SLF001
+                    columns = [MysqlColumn(field, self._login) for field in fields]
+                    while rows := cursor.fetchmany(FETCH_ROWS):
+                        arrays = [
+                            column.read(cells)
+                            for column, cells in zip(columns, zip(*rows, strict=True), strict=True)
+                        ]
+                        yield pa.RecordBatch.from_arrays(arrays, names=names)
             except BaseException:
                 # Close in the middle of the result, without reading the rest of it.
                 mysql.leave_rest(cursor)
@@ -111,22 +122,6 @@ class MysqlConnection(SourceConnection):
         """Close the connection without waiting for the server."""
         with suppress(Exception):
             self._connection._force_close()  # noqa: SLF001 - close() says farewell and may hang
-
-    def _batches(self, cursor: Any) -> Iterator[pa.RecordBatch]:  # a cursor of PyMySQL
-        import pyarrow as pa
-
-        names = distinct([fact[0] for fact in cursor.description])
-        # The result's description lacks signs and character sets.
-        columns = [
-            MysqlColumn(field, self._login)
-            for field in cursor._result.fields  # noqa: SLF001
-        ]
-        while rows := cursor.fetchmany(FETCH_ROWS):
-            arrays = [
-                column.read(values)
-                for column, values in zip(columns, zip(*rows, strict=True), strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays(arrays, names=names)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
