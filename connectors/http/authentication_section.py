@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Set
+from contextlib import suppress
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -129,7 +130,11 @@ def _uri(settings: Authentication, given: Set[str]) -> Iterator[Finding]:
     """Yield the problems of the token address, because secrets are sent to it."""
     if "tokenUri" not in given or not settings.is_fetched:
         return
-    scheme, host = _scheme_and_host(settings.token_uri)
+    scheme, host = "", ""  # They stay empty if the text is no URI, or holds a user.
+    with suppress(ValueError):
+        parts = urlsplit(settings.token_uri)
+        if parts.hostname and "@" not in parts.netloc:
+            scheme, host = parts.scheme.lower(), parts.hostname.lower()
     if not host or scheme not in {"http", "https"}:
         yield "tokenUri is no HTTP address", "Write https://host/path, without user or password."
     elif placeholders(settings.token_uri):
@@ -142,16 +147,6 @@ def _uri(settings: Authentication, given: Set[str]) -> Iterator[Finding]:
             "tokenUri begins with http://, which would send the client's secret unencrypted",
             "Use https://; plain http is allowed for this machine (localhost) only.",
         )
-
-
-def _scheme_and_host(uri: str) -> tuple[str, str]:
-    """Return scheme and host in lower case, empty if the text is no URI or holds a user."""
-    try:
-        parts = urlsplit(uri)
-        host = parts.hostname or ""
-    except ValueError:
-        return "", ""
-    return ("", "") if "@" in parts.netloc else (parts.scheme.lower(), host.lower())
 
 
 def _is_loopback(host: str) -> bool:

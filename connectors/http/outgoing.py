@@ -92,12 +92,25 @@ def build_outgoing(
     address = target
     if values.next_uri:
         address = _followed(values.next_uri, target, settings.hosts)
-    body = _body(headers, target.left, values.payload or {}) if has_body else None
+
+    body = None
+    if has_body:
+        # Unused parameters and the payload, in the Content-Type's form or else as JSON (rule G37).
+        # A member of the payload replaces a parameter of the same name.
+        members = {**target.left, **(values.payload or {})}
+        media_type = _header(headers, _CONTENT_TYPE).partition(";")[0].strip().lower()
+        if media_type == _FORM:
+            body = form_body(members).encode("ascii")
+        else:
+            # Half of a surrogate pair has no UTF-8 form, but JSON can write it.
+            body = compact(members).encode("utf-8", "backslashreplace")
+
     uri = address.uri
     key = authentication_query(settings, values.variables)
     if key:  # The query's own member of such a name stays.
         there = {name for name, _ in parse_qsl(urlsplit(uri).query, keep_blank_values=True)}
         uri = with_query(uri, {name: text for name, text in key.items() if name not in there})
+
     is_repeatable = (
         settings.method in IDEMPOTENT
         or settings.repeats_unsafe
@@ -151,21 +164,6 @@ def _replaced(texts: Mapping[str, str], name: str, text: str) -> dict[str, str]:
 
 def _header(texts: Mapping[str, str], name: str) -> str:
     return next((text for key, text in texts.items() if key.lower() == name.lower()), "")
-
-
-def _body(
-    headers: Mapping[str, str], left: Mapping[str, JsonValue], payload: Mapping[str, JsonValue]
-) -> bytes:
-    """Return unused parameters and payload in the Content-Type's form, else as JSON (rule G37).
-
-    A member of the payload replaces a parameter of the same name. Text is UTF-8.
-    """
-    members = {**left, **payload}
-    media_type = _header(headers, _CONTENT_TYPE).partition(";")[0].strip().lower()
-    if media_type == _FORM:
-        return form_body(members).encode("ascii")
-    # Half of a surrogate pair has no UTF-8 form, but JSON can write it.
-    return compact(members).encode("utf-8", "backslashreplace")
 
 
 def _followed(next_uri: str, own: RequestTarget, hosts: Iterable[str]) -> RequestTarget:

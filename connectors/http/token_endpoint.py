@@ -91,13 +91,13 @@ class TokenEndpoint:
             members["audience"] = self._grant.audience
         # The client is named in the form, or in a header (RFC 6749 section 2.3.1).
         headers = {"Accept": "application/json"}
-        name, secret = _text(self._grant.client_id), self._grant.client_secret
-        if name and (secret is None or self._grant.client_authentication == "body"):
+        client_id, secret = _text(self._grant.client_id), self._grant.client_secret
+        if client_id and (secret is None or self._grant.client_authentication == "body"):
             members["client_id"] = self._grant.client_id
             if secret is not None:
                 members["client_secret"] = secret
-        elif name:
-            pair = f"{quote_plus(name)}:{quote_plus(_text(secret))}"
+        elif client_id:
+            pair = f"{quote_plus(client_id)}:{quote_plus(_text(secret))}"
             headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode('ascii')}"
         sent = {name: _text(value) for name, value in members.items()}
         hidden = [_text(value) for value in members.values() if isinstance(value, Secret)]

@@ -196,6 +196,7 @@ def _server(kind: Kind, rest: str) -> JdbcAddress:
                 "DIL's sessions use UTC. Leave the option out, and set `timezone` of the"
                 " parameter in ms.parameters to UTC.",
             )
+
     kept = {name: value for name, value in given.items() if name.lower() not in _TUNING}
     try:
         read = read_database_url(f"jdbc:{kind}:{place}{mark}{urlencode(kept)}")

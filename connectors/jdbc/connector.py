@@ -45,7 +45,14 @@ class JdbcConnector(Connector):
         """Return problems of the address, the statement, and its paging."""
         if spark_reader.is_chosen(properties):
             return [*spark_reader.problems(properties), *_other_problems(properties)]
-        found = [*_uri_problems(properties), *_statement_problems(properties)]
+        found: list[Problem] = []
+        uri = properties.section(SourceSection).uri
+        if uri and not uri.startswith("ENC(") and not placeholders(uri):
+            try:
+                read_address(uri)
+            except AddressError as error:
+                found.append(Problem(properties.origin(URI), URI, error.what, error.fix))
+        found += _statement_problems(properties)
         if properties.section(DatabaseSection).statement.strip():
             found += _paging_problems(properties)
         return [*found, *_other_problems(properties), *spark_reader.needless(properties)]
@@ -96,16 +103,6 @@ class JdbcConnector(Connector):
         by_quantile = database.ranges_by == "quantile"
         parts = key_ranges(JdbcSettings.of(job), database.ranges, by_quantile=by_quantile)
         return [{"range": part} for part in parts]
-
-
-def _uri_problems(properties: Properties) -> Iterator[Problem]:
-    uri = properties.section(SourceSection).uri
-    if not uri or uri.startswith("ENC(") or placeholders(uri):
-        return
-    try:
-        read_address(uri)
-    except AddressError as error:
-        yield Problem(properties.origin(URI), URI, error.what, error.fix)
 
 
 def _statement_problems(properties: Properties) -> Iterator[Problem]:

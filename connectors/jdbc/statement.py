@@ -259,28 +259,26 @@ def _filled(piece: SqlPiece, variables: Mapping[str, JsonValue]) -> str:
     """Return a text or a quoted name with its placeholders replaced."""
 
     def replacement(match: re.Match[str]) -> str:
-        value = _value(match.group(1), variables)
+        name, value = match.group(), _value(match.group(1), variables)
         if piece.part is SqlPart.NAME:
-            return _as_name(match.group(), value)
-        return _inside_text(match.group(), as_text(value), piece)
+            return _as_name(name, value)
+        text = as_text(value)
+        if "\x00" in text:
+            raise _wrong(f"{name} holds a character with the code 0, which an SQL text cannot hold")
+        if piece.opening.startswith("$"):
+            if "$" in text:
+                raise _wrong(
+                    f"the value of {name} has a dollar sign, and its placeholder is in a dollar"
+                    " quote"
+                )
+            return text
+        if piece.escapes:
+            text = text.replace("\\", "\\\\")
+        return text.replace(piece.opening, piece.opening * 2)
 
     if piece.part is SqlPart.CODE:
         return piece.text
     return PLACEHOLDER.sub(replacement, piece.text)
-
-
-def _inside_text(name: str, text: str, piece: SqlPiece) -> str:
-    if "\x00" in text:
-        raise _wrong(f"{name} holds a character with the code 0, which an SQL text cannot hold")
-    if piece.opening.startswith("$"):
-        if "$" in text:
-            raise _wrong(
-                f"the value of {name} has a dollar sign, and its placeholder is in a dollar quote"
-            )
-        return text
-    if piece.escapes:
-        text = text.replace("\\", "\\\\")
-    return text.replace(piece.opening, piece.opening * 2)
 
 
 def _as_name(name: str, value: JsonValue) -> str:

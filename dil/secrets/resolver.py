@@ -147,12 +147,12 @@ class SecretResolver:
                 reason = str(error)
             else:
                 return Secret(plain)
-        fix = (
-            "Check encrypt.key.loc, or encrypt the secret again: dil secrets encrypt."
-            if version_of(cipher_text)
-            else "Check encrypt.key.loc, and encrypt.use.strong.encryptor "
-            f"(now {str(self.strong).lower()})."
-        )
+        fix = "Check encrypt.key.loc, or encrypt the secret again: dil secrets encrypt."
+        if not version_of(cipher_text):
+            fix = (
+                "Check encrypt.key.loc, and encrypt.use.strong.encryptor "
+                f"(now {str(self.strong).lower()})."
+            )
         raise SecretError(f"cannot be decrypted: {reason}", fix)
 
     def _from_environment(self, name: str) -> Secret:
