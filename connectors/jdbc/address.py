@@ -180,6 +180,8 @@ def _server(kind: Kind, rest: str) -> JdbcAddress:
         raise AddressError("has the form of several servers, or of none", FORMS)
     place, mark, query = rest.partition("?")
     given = dict(parse_qsl(query, keep_blank_values=True))
+
+    # Options that change values are obeyed here, or refused by name.
     silence = given.pop("socketTimeout", "")
     if silence and not silence.isdecimal():
         raise AddressError("has a socketTimeout that is not a number", "Write a whole number.")
