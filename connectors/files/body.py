@@ -111,28 +111,27 @@ class FileBody(ReadStream):
 
     def _some(self, wanted: int) -> bytes:
         """Return some bytes; empty if the connection broke and must be opened again."""
-        data = b""
-        failure: TransientSourceError | None = None
         try:
-            if self._part is None:
-                self._part = self._file.open_at(self._position)
-            data = self._part.read(wanted)
+            data = self._taken(wanted)
         except TransientSourceError as error:
-            failure = error
-        if not data:
             self._drop()
-            self._go_on(
-                failure
-                or TransientSourceError(
-                    f"{self._file.shown}: the stream ends after {self._position} of"
-                    f" {self._file.size} bytes"
-                )
-            )
+            self._go_on(error)
             return b""
         self._position += len(data)
         self._file.taken(data)
         if self._position == self._file.size:
             self._file.check_end()
+        return data
+
+    def _taken(self, wanted: int) -> bytes:
+        if self._part is None:
+            self._part = self._file.open_at(self._position)
+        data = self._part.read(wanted)
+        if not data:
+            raise TransientSourceError(
+                f"{self._file.shown}: the stream ends after {self._position} of"
+                f" {self._file.size} bytes"
+            )
         return data
 
     def _go_on(self, error: TransientSourceError) -> None:

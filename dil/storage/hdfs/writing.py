@@ -211,16 +211,22 @@ class _Upload:
         answer = requests.Response()
         answer.status_code = found.status
         answer.raw = io.BytesIO(found.read())
-        error = refusal(answer, self.path, self._server)
-        if isinstance(error, WriteError):
-            raise error
-        # A new file cannot be missing, and no other file can have its name. So if HDFS says so,
-        # another program interferes. A FileNotFoundError must not be raised here: it is an OSError,
-        # and callers would take it for a broken connection.
-        raise WriteError(
-            f"{error}: another program writes or deletes there ({type(error).__name__})",
-            "Find out which program it is, then run again.",
-        )
+        raise _refused(refusal(answer, self.path, self._server))
+
+
+def _refused(error: Exception) -> Exception:
+    """Return the error of a refused upload as a WriteError.
+
+    A new file cannot be missing, and no other file can have its name. So if HDFS says so, another
+    program interferes. A FileNotFoundError must not be raised here: it is an OSError, and callers
+    would take it for a broken connection.
+    """
+    if isinstance(error, WriteError):
+        return error
+    return WriteError(
+        f"{error}: another program writes or deletes there ({type(error).__name__})",
+        "Find out which program it is, then run again.",
+    )
 
 
 def _connection(client: WebHdfs, scheme: str, authority: str) -> http.client.HTTPConnection:
