@@ -136,7 +136,10 @@ class GlueCatalog:
     def put_table(self, table: CatalogTable, changing: Callable[[], None]) -> TableChange:
         """Create the table and its database, or give the table these columns and this folder."""
         with _glue_errors(table.full_name):
-            found = self._found(table)
+            found: dict[str, Any] | None = None
+            with suppress(self._client.exceptions.EntityNotFoundException):
+                answer = self._client.get_table(DatabaseName=table.database, Name=table.name)
+                found = answer["Table"]
             if found is None:
                 changing()
                 return self._create(table)
@@ -197,15 +200,6 @@ class GlueCatalog:
                     PartitionsToDelete=[{"Values": list(each.values)} for each in some],
                 )
                 _refused(table, answer, _MISSING)
-
-    def _found(self, table: CatalogTable) -> dict[str, Any] | None:
-        missing = self._client.exceptions.EntityNotFoundException
-        try:
-            answer = self._client.get_table(DatabaseName=table.database, Name=table.name)
-        except missing:
-            return None
-        found: dict[str, Any] = answer["Table"]
-        return found
 
     def _create(self, table: CatalogTable) -> TableChange:
         """Create the missing database and table; another job may create either one first."""

@@ -180,7 +180,7 @@ class AzureContainer(Bucket):
         from azure.core.exceptions import ResourceModifiedError, ResourceNotFoundError
 
         with self._translated_errors(key), suppress(ResourceModifiedError, ResourceNotFoundError):
-            # But not a newer blob that another driver has put in its place.
+            # A newer blob that another driver has put in its place stays.
             self._client.delete_blob(
                 key, delete_snapshots="include", etag=str(found.etag),
                 match_condition=MatchConditions.IfNotModified,
