@@ -110,10 +110,13 @@ def plan_on_demand(
     choice = matrix.choose(spec.limit)
     _refuse_too_few(spec, len(choice.taken))
     due = matrix.due_count()
+    is_first = ignored or history.is_empty()
+    is_whole = spec.is_full or (spec.dynamic_full_load and is_first)
     return Plan(
         now=now_ms,
         zone=partitions.zone,
-        full_extract=_is_full_extract(spec, is_first=ignored or history.is_empty()),
+        # Whether the extract is full, not incremental (rule P31).
+        full_extract=not spec.backfill and (spec.table_type is TableType.SNAPSHOT_ONLY or is_whole),
         cutoff=matrix.overall(),
         work_units=OnDemand(
             _Chosen(matrix, choice.taken, now_ms, spec.pacing_s * 1000), range(len(choice.taken))
@@ -219,15 +222,6 @@ def _refuse_too_few(spec: PlanningSpec, size: int) -> None:
             f"{size} work units are planned, but ms.work.unit.min.units asks for {spec.min_units}",
             "Run again when more is due, or lower ms.work.unit.min.units",
         )
-
-
-def _is_full_extract(spec: PlanningSpec, *, is_first: bool) -> bool:
-    """Return whether the extract is full, not incremental (rule P31)."""
-    if spec.backfill:
-        return False
-    if spec.table_type is TableType.SNAPSHOT_ONLY:
-        return True
-    return spec.is_full or (spec.dynamic_full_load and is_first)
 
 
 @dataclass(frozen=True, slots=True)
