@@ -76,19 +76,20 @@ def lateness_of_new(
 
 def _portion(rows: Rows, portion: int, bits: int) -> pa.Table | None:
     """Return the rows of one portion; None if it has no rows."""
-    tables = (table.filter(_is_in(table, portion, bits)) if bits else table for table in rows())
-    found = [table for table in tables if table.num_rows]
+    found = []
+    for table in rows():
+        part = table
+        if bits:
+            numbers = pa.repeat(pa.scalar(0, pa.int64()), table.num_rows)
+            for name in _identifying(table)[:_MIXED]:
+                column = table.column(name).combine_chunks()
+                numbers = pc.multiply(pc.add(numbers, _number(column)), _ODD)
+            # The multiplication mixes the high bits.
+            numbers = pc.bit_wise_and(pc.shift_right(numbers, 64 - 1 - bits), (1 << bits) - 1)
+            part = table.filter(pc.equal(numbers, portion))
+        if part.num_rows:
+            found.append(part)
     return pa.concat_tables(found) if found else None
-
-
-def _is_in(table: pa.Table, portion: int, bits: int) -> pa.ChunkedArray:
-    numbers = pa.repeat(pa.scalar(0, pa.int64()), table.num_rows)
-    for name in _identifying(table)[:_MIXED]:
-        column = table.column(name).combine_chunks()
-        numbers = pc.multiply(pc.add(numbers, _number(column)), _ODD)
-    # The multiplication mixes the high bits.
-    numbers = pc.bit_wise_and(pc.shift_right(numbers, 64 - 1 - bits), (1 << bits) - 1)
-    return pc.equal(numbers, portion)
 
 
 def _identifying(table: pa.Table) -> list[str]:
@@ -221,8 +222,10 @@ def _plain(column: pa.Array) -> Sequence[pa.Array]:
 def _number(column: pa.Array) -> pa.Int64Array:
     """Return a number for each row that is equal for equal values, 0 for null."""
     kind = column.type
-    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_temporal(kind):
-        found = _counted(column)
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        found = column.cast(pa.int32()).cast(pa.int64())
+    elif pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_temporal(kind):
+        found = column.cast(pa.int64(), safe=False)
     else:
         text = column.cast(pa.string()) if not pa.types.is_binary(kind) else column
         # The end of a text varies most; shorter texts are padded.
@@ -234,10 +237,3 @@ def _number(column: pa.Array) -> pa.Int64Array:
         ends = pc.binary_slice(filled, -_TEXT_BYTES)
         found = ends.cast(pa.binary(_TEXT_BYTES)).view(pa.int64())
     return found.fill_null(0)
-
-
-def _counted(column: pa.Array) -> pa.Int64Array:
-    kind = column.type
-    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
-        return column.cast(pa.int32()).cast(pa.int64())
-    return column.cast(pa.int64(), safe=False)
