@@ -67,20 +67,17 @@ def sequence(text: str, option: str, job: Job, store: StateStore) -> int:
     else:
         found = store.sequence_as_of(instant(text, option, job))
     if found is None:
+        seed = next(store.blocks_of_kind("Seed"), None)
+        extent = "the chain is empty"
+        if seed is not None:
+            begun = _moment(seed["systemTime"], job)
+            extent = f"the first block is of {begun}, the newest block is {last}"
         raise ConfigError.single(
             option,
-            f"{text}: the chain of {job.name} has no such block, {_extent(store, last, job)}",
+            f"{text}: the chain of {job.name} has no such block, {extent}",
             "`dil state log` lists the blocks with their numbers and times.",
         )
     return found
-
-
-def _extent(store: StateStore, last: int, job: Job) -> str:
-    """Return a text with the first instant and the last number of a chain."""
-    first = next(store.blocks_of_kind("Seed"), None)
-    if first is None:
-        return "the chain is empty"
-    return f"the first block is of {_moment(first['systemTime'], job)}, the newest block is {last}"
 
 
 def block_line(block: JsonObject, job: Job, *, newer: JsonObject | None = None) -> str:
