@@ -96,7 +96,11 @@ def plan(
         job = call.job(secrets=False)
         query = None if job.query is None else _planned_query(job, job.query, now_ms)
     if query is not None:
-        return _show_query(call, query)
+        if call.as_json:
+            emit_json(query.members)
+        else:
+            emit(query.text)
+        return 0
     with results_only():
         with open_store(job.state, job.name, clock=real_clock) as store:
             saved = plan_with(job, store, now_ms=now_ms, explain=shown["everything"])
@@ -176,14 +180,6 @@ def _planned_query(job: Job, spec: QuerySpec, now_ms: int) -> _ShownQuery:
         notes.append(query_stream_line(job.stream, spec, known))
         members["stream"] = query_stream_json(job.stream, spec, known)
     return _ShownQuery(text + "".join(f"  {note}\n" for note in notes), members)
-
-
-def _show_query(call: JobCall, query: _ShownQuery) -> int:
-    if call.as_json:
-        emit_json(query.members)
-    else:
-        emit(query.text)
-    return 0
 
 
 def _expiring(job: Job, store: StateStore, now_ms: int) -> ExpiringFiles | None:
