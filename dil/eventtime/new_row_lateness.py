@@ -112,7 +112,26 @@ def _late(
     if identity.is_key and len(columns) == 1:
         is_new = pc.invert(pc.is_in(left[columns[0]], value_set=rest[columns[0]]))
         return histogram_of(left[AT].filter(is_new), largest_before)
-    return _late_of_groups(rest, left, identity, largest_before)
+    # The number of equal rows on both sides shows which rows are new.
+    times = pa.nulls(rest.num_rows, pa.int64())
+    table = pa.concat_tables(
+        [_marked(rest.append_column(AT, times), is_known=True), _marked(left, is_known=False)]
+    )
+    groups = table.group_by(columns, use_threads=False).aggregate(
+        [(_KNOWN, "sum"), (_FRESH, "sum"), (AT, "min")]
+    )
+    before, now = groups[f"{_KNOWN}_sum"], groups[f"{_FRESH}_sum"]
+    if identity.is_key:
+        new = pc.if_else(pc.equal(before, 0), now, 0)
+    else:
+        new = pc.max_element_wise(pc.subtract(now, before), 0)
+    chosen = pc.and_(pc.greater(new, 0), groups[f"{AT}_min"].is_valid())
+    times, counts = groups[f"{AT}_min"].filter(chosen), new.filter(chosen)
+    found: Counter[int] = Counter()
+    for count in pc.unique(counts).to_pylist():
+        part = histogram_of(times.filter(pc.equal(counts, count)), largest_before)
+        found.update({edge: rows * count for edge, rows in part.rows_by_edge.items()})
+    return Histogram(dict(sorted(found.items())))
 
 
 def unpaired(known: pa.Table, fresh: pa.Table, columns: Sequence[str]) -> tuple[pa.Table, pa.Table]:
@@ -171,32 +190,6 @@ def _are_equal(one: pa.Table, other: pa.Table, columns: Sequence[str]) -> pa.Chu
             is_equal = pc.or_(is_equal, pc.and_(first.is_null(), second.is_null()))
         found.append(is_equal)
     return reduce(pc.and_, found)
-
-
-def _late_of_groups(
-    known: pa.Table, fresh: pa.Table, identity: Identity, largest_before: int
-) -> Histogram:
-    """Return the histogram of new rows, found by the number of equal rows on both sides."""
-    columns = _identifying(fresh)
-    times = pa.nulls(known.num_rows, pa.int64())
-    table = pa.concat_tables(
-        [_marked(known.append_column(AT, times), is_known=True), _marked(fresh, is_known=False)]
-    )
-    groups = table.group_by(columns, use_threads=False).aggregate(
-        [(_KNOWN, "sum"), (_FRESH, "sum"), (AT, "min")]
-    )
-    before, now = groups[f"{_KNOWN}_sum"], groups[f"{_FRESH}_sum"]
-    if identity.is_key:
-        new = pc.if_else(pc.equal(before, 0), now, 0)
-    else:
-        new = pc.max_element_wise(pc.subtract(now, before), 0)
-    chosen = pc.and_(pc.greater(new, 0), groups[f"{AT}_min"].is_valid())
-    times, counts = groups[f"{AT}_min"].filter(chosen), new.filter(chosen)
-    found: Counter[int] = Counter()
-    for count in pc.unique(counts).to_pylist():
-        part = histogram_of(times.filter(pc.equal(counts, count)), largest_before)
-        found.update({edge: rows * count for edge, rows in part.rows_by_edge.items()})
-    return Histogram(dict(sorted(found.items())))
 
 
 def _marked(table: pa.Table, *, is_known: bool) -> pa.Table:

@@ -89,7 +89,11 @@ def plan_on_demand(
     away = None if ignored else _absence(spec, partitions, now_ms, attendance)
     before_first = 0
     if away is not None:
-        away = away.after_first_run(partial(_lowest, history, units, partitions))
+        away = away.after_first_run(
+            partial(history.lowest, units, partitions.starts)
+            if isinstance(history, BareHistory)
+            else history.lowest
+        )
         before_first = (len(partitions) - len(away.partitions)) * len(units)
         partitions = away.partitions
     if ignored:
@@ -175,14 +179,6 @@ def _closed_labels(spec: PlanningSpec, books: Books, now_ms: int) -> ClosedLabel
     from dil.planning.closed_labels import closed_labels  # few jobs close labels
 
     return closed_labels(books, spec.timelabel, now_ms)
-
-
-def _lowest(
-    history: History | BareHistory, units: Sequence[Unit], partitions: Partitions
-) -> int | None:
-    if isinstance(history, BareHistory):
-        return history.lowest(units, partitions.starts)
-    return history.lowest()
 
 
 def _units(spec: PlanningSpec, activation: Sequence[str] | None) -> tuple[Unit, ...]:

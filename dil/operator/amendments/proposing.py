@@ -29,7 +29,7 @@ from dil.operator.amendments.restoring import restore_rows
 from dil.operator.session import OperatorSession
 from dil.publishing import set_aside, withdrawal
 from dil.publishing.layout import META
-from dil.publishing.leftovers import Leftovers, Ownership, old_leftovers
+from dil.publishing.leftovers import Ownership, old_leftovers
 from dil.run.kept_report import standing_failures
 from dil.state.amendments import last_act, operations
 from dil.state.amendments.last_act import LastAct
@@ -179,15 +179,11 @@ def propose_prune(session: OperatorSession) -> Preview:
         runs_before = min(runs_before, newest.started)
     runs = store.count_swept_runs(runs_before)
     preview = preview_of(session, replace(proposal, runs_before=runs_before, runs=runs))
-    return replace(preview, leftovers=_old_leftovers(session, retention.get(ASIDE)))
-
-
-def _old_leftovers(session: OperatorSession, period: int | None) -> tuple[Leftovers, ...]:
-    """Return the files put aside longer ago than a period in ms; empty if the period is None."""
+    period = retention.get(ASIDE)
     if period is None:
-        return ()
+        return preview
     job, filesystem = session.job, session.filesystem()
-    acts = last_act.act_ids(session.store.blocks_of_kind("ResetState"))
+    acts = last_act.act_ids(store.blocks_of_kind("ResetState"))
     others = publishing.owning_jobs(filesystem, publishing.dataset_dir(job.publishing))
     owner = Ownership(
         acts=frozenset(acts),
@@ -195,7 +191,8 @@ def _old_leftovers(session: OperatorSession, period: int | None) -> tuple[Leftov
         is_alone=others <= {job.name},
         has_audit=not job.audit.directory,
     )
-    return old_leftovers(filesystem, job.publishing, owner, session.now_ms - period)
+    left = old_leftovers(filesystem, job.publishing, owner, session.now_ms - period)
+    return replace(preview, leftovers=left)
 
 
 def _signatures(proposal: Proposal) -> frozenset[str]:

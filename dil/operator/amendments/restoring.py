@@ -154,12 +154,9 @@ class _UnitFiles:
             return [self.copies[uri] for uri in gone]
         # A later run read new rows in place of the removed ones.
         is_replaced = newer_stay or not (has_newer or self.is_append)
-        return () if is_replaced and _reaches(change) else None
-
-
-def _reaches(change: RowChange) -> bool:
-    """Return whether a work unit has been read up to the end that the amendment records."""
-    before, after = change.before, change.after
-    if before is None or before.high is None or after is None or after.high is None:
-        return False
-    return before.high >= after.high
+        # It reached the end that the amendment records.
+        before = change.before
+        reaches = (
+            before is not None and before.high is not None and before.high >= change.after.high
+        )
+        return () if is_replaced and reaches else None
