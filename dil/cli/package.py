@@ -107,14 +107,14 @@ def _written(target: Path) -> Iterator[None]:
 
 
 def _code() -> Iterator[tuple[Path, str]]:
-    for package in _PACKAGES:
-        spec = util.find_spec(package)
+    for name in _PACKAGES:
+        spec = util.find_spec(name)
         if spec is None or not spec.submodule_search_locations:
-            raise DilError(f"package {package} is not installed", "Run `make setup`.")
+            raise DilError(f"package {name} is not installed", "Run `make setup`.")
         root = Path(spec.submodule_search_locations[0])
         for path in root.rglob("*"):
             if path.is_file() and path.suffix != ".pyc":
-                yield path, f"{package}/{path.relative_to(root).as_posix()}"
+                yield path, f"{name}/{path.relative_to(root).as_posix()}"
 
 
 def _metadata() -> Iterator[tuple[Path, str]]:
