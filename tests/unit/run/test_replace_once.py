@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -18,6 +19,8 @@ from dil.state.blocks.verification import verify_chain
 from tests.jobs import write_job
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day, failing, ids_of, work_unit
+from tests.table_readers import FORMATS, ids, rows_of
+from tests.warehouses import new_warehouse
 
 LAST_DAY = 6
 MODES = {
@@ -101,6 +104,30 @@ def test_a_job_whose_own_mode_is_replace_forgets_nothing(story: Story) -> None:
         assert story.states().keys() >= before
 
 
+@pytest.mark.parametrize(
+    ("written", "flags", "is_once"),
+    [
+        ({}, {"ms.publish.mode": "replace"}, True),
+        ({"ms__publish__mode": "merge"}, {"ms.publish.mode": "replace"}, True),
+        ({}, {"data.publisher.replace.final.dir": "true"}, True),
+        ({"ms__table__format": "delta"}, {"extract.table.type": "SNAPSHOT_ONLY"}, True),
+        ({"ms__publish__mode": "replace"}, {"ms.publish.mode": "replace"}, False),
+        ({"ms__publish__mode": "replace"}, {"job.commit.policy": "full"}, False),
+        ({"data__publisher__replace__final__dir": "true"}, {"ms.publish.mode": "replace"}, False),
+        ({"ms__table__format": "delta", "extract__table__type": "SNAPSHOT_ONLY"},
+         {"ms.publish.mode": "replace"}, False),
+        ({"ms__publish__mode": "replace"}, {"ms.publish.mode": "append"}, False),
+    ],
+)  # fmt: skip
+def test_a_replace_is_of_one_run_if_only_flags_ask_for_it(
+    written: dict[str, str], flags: dict[str, str], is_once: bool, tmp_path: Path
+) -> None:
+    keys = {"extract__primary__key__fields": "id,unit", "extract__delta__fields": "updated_ms"}
+    path = write_job(tmp_path, "http://localhost", **keys, **written)
+    job = config.load(path, overrides=flags, environ={}).job
+    assert job.publishing.replaces_once is is_once
+
+
 def test_a_failed_work_unit_without_rows_stays_failed(story: Story) -> None:
     policy = {"job__commit__policy": "successful"}
     story.source.faults.append(failing(0, "b"))
@@ -113,6 +140,38 @@ def test_a_failed_work_unit_without_rows_stays_failed(story: Story) -> None:
     assert failed == {work_unit(0, "b")}
     story.run(day(2), story.job(**policy))
     assert story.rows() == ids_of("a", "b", days=range(2))
+
+
+SERVERS = [pytest.param(name, marks=pytest.mark.long) for name in ("postgresql", "mysql")]
+
+
+@pytest.mark.parametrize("kind", [*FORMATS, "sqlite", "duckdb", *SERVERS])
+def test_tables_and_databases_keep_the_rule(
+    kind: str, tmp_path: Path, source: HttpServer, request: pytest.FixtureRequest
+) -> None:
+    folder = tmp_path / "job"
+    folder.mkdir()
+    if kind in FORMATS:
+        story = Story(folder, source, ms__table__format=kind)
+        found = _replaced_once_and_read_again(story, lambda: ids(rows_of(kind, folder)))
+    else:
+        with new_warehouse(kind, folder, request) as made:
+            story = Story(folder, source, ms__warehouse__url=made.url)
+            query = f"SELECT unit, id FROM {made.prefix}orders"
+            found = _replaced_once_and_read_again(story, lambda: Counter(made.rows(query)))
+    assert found == ids_of("a", "b", days=range(4))
+
+
+def _replaced_once_and_read_again(
+    story: Story, rows: Callable[[], Counter[tuple[str, int]]]
+) -> Counter[tuple[str, int]]:
+    changes = {"ms__publish__mode": "append"}
+    story.run(day(3), story.job(**changes))
+    report = story.run(day(2), once(story, changes, ms__watermark=watermark("a")))
+    assert [note for note in report.notes if note.startswith("FORGOT 4 work units")]
+    assert rows() == ids_of("a", days=range(2))
+    story.run(day(4), story.job(**changes))
+    return rows()
 
 
 @pytest.mark.parametrize("mode", MODES)
