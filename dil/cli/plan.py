@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +25,7 @@ from dil.observe.stream_view import query_stream_json, query_stream_line, stream
 from dil.planning.explanation import arithmetic, skip_reason
 from dil.planning.plan_file import encode_plan, is_plan
 from dil.run import event_time
+from dil.run.forgetting import forgotten_by_plan
 from dil.run.plan_builder import plan_with
 from dil.run.process import real_clock
 from dil.state import open_store
@@ -108,6 +109,7 @@ def plan(
             expiring = _expiring(job, store, now_ms)
             events = _event_time(job, store)
             stream = _stream_state(job, store)
+            forgotten = [each.signature for each in forgotten_by_plan(job, store, saved.plan)]
         if out_file is not None:
             _keep(saved, out_file)
         request = _first_request(call, job, now_ms, signature) if show_request else None
@@ -115,10 +117,12 @@ def plan(
     if call.as_json:
         asked = {} if request is None else {"request": request.members}
         more = _members(job, expiring, events, stream)
+        if forgotten:
+            more["forgets"] = forgotten
         emit_json({**plan_json(planned, job), **more, **asked})
         return 0
     due = len(planned.work_units) + planned.left
-    notes = tuple(_notes(job, expiring, events, stream, due))
+    notes = (*_notes(job, expiring, events, stream, due), *_forgotten_notes(forgotten))
     if short:
         emit(summary_text(planned, job, notes))
     else:
@@ -241,6 +245,16 @@ def _notes(
         yield (
             f"Due to expire: {counted(expiring.files, 'file')} of {expiring.bytes:,} bytes, "
             f"published up to {until}; `dil state expire {shlex.quote(job.path)}` deletes them."
+        )
+
+
+def _forgotten_notes(signatures: Sequence[str]) -> Iterator[str]:
+    if signatures:
+        yield (
+            f"The run forgets {counted(len(signatures), 'work unit')}, for example {signatures[0]}:"
+            " earlier runs published their rows, this run replaces the dataset and does not read"
+            " them, or not as far. Later runs read them again if they are in the job's range and"
+            " units."
         )
 
 

@@ -334,7 +334,7 @@ class PublishingSpec:
     catalog registers the dataset's folder. ``shares_files`` says that small work units of a run
     share files. ``has_side_table`` says that late rows go beside the dataset; ``keeps_changelog``
     says that changed rows are recorded beside it; ``replaces_once`` that ``-D`` lets this one run
-    replace the dataset.
+    replace the dataset, which the job's other runs do not.
     """
 
     final_dir: str

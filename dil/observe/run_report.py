@@ -190,14 +190,14 @@ def foreign_files(uris: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def units_without_rows(signatures: Sequence[str]) -> tuple[str, ...]:
-    """Return a note for work units whose rows one replace removed, and which it did not read."""
+def forgotten(signatures: Sequence[str]) -> tuple[str, ...]:
+    """Return a note for the work units that a replace of one run forgot."""
     if not signatures:
         return ()
     return (
-        f"this run removed all rows of {counted(len(signatures), 'work unit')} outside of its range"
-        f" and units, for example {min(signatures)}. Later runs count them as read: to have them "
-        "read again if the range or the units become wider, use dil state forget --keep-files",
+        f"FORGOT {counted(len(signatures), 'work unit')}, for example {signatures[0]}: earlier runs"
+        " had published their rows, this run replaced the dataset and did not read them, or not as"
+        " far. The next runs read them again if they are in the range and units of the job",
     )
 
 
