@@ -41,11 +41,13 @@ class InstantError(ValueError):
 class Instant:
     """A point in time: epoch milliseconds UTC, and the zone that partitions are computed in.
 
-    ``zone`` is a region id, ``UTC``, or an offset such as ``+05:30``.
+    ``zone`` is a region id, ``UTC``, or an offset such as ``+05:30``. ``moved`` is how far the point
+    moved forward, because the midnight of a duration such as ``P30D`` lies in a DST gap.
     """
 
     ms: int
     zone: str
+    moved: timedelta = timedelta()
 
 
 def parse_instant(text: str, *, now_ms: int, zone: str = DEFAULT_ZONE, end: bool) -> Instant:
@@ -104,6 +106,8 @@ def _before_now(text: str, now_ms: int, default_zone: str) -> Instant:
     days, hours, minutes, zone_text = _duration_parts(text)
     try:
         zone = default_zone if zone_text is None else _zone_named(text, zone_text)
+        if hours is None and minutes is None:
+            return _midnight_before(now_ms, zone, days)
         return Instant(_counted_back(now_ms, find_zone(zone), days, hours, minutes), zone)
     except OverflowError as error:
         raise InstantError(f'"{text}" reaches back before the year 1') from error
@@ -111,16 +115,22 @@ def _before_now(text: str, now_ms: int, default_zone: str) -> Instant:
         raise InstantError(f'"{text}": {error}') from error
 
 
+def _midnight_before(now_ms: int, zone_name: str, days: int) -> Instant:
+    """Return the midnight of now's day in the zone, minus days."""
+    zone = find_zone(zone_name)
+    now = to_local(now_ms, zone)
+    today = now.replace(tzinfo=None, hour=0, minute=0, second=0, microsecond=0)
+    midnight = today - timedelta(days=days)
+    ms = to_ms(midnight, zone)
+    return Instant(ms, zone_name, to_local(ms, zone).replace(tzinfo=None) - midnight)
+
+
 def _counted_back(
     now_ms: int, zone: tzinfo, days: int, hours: int | None, minutes: int | None
 ) -> int:
-    """Return now in epoch ms, cut to the unit that the period's form gives, minus the period."""
-    now = to_local(now_ms, zone)
-    if hours is None and minutes is None:
-        cut = now.replace(tzinfo=None, hour=0, minute=0, second=0, microsecond=0)
-        return to_ms(cut - timedelta(days=days), zone)
+    """Return now in epoch ms, cut to the hour or the minute, minus the period."""
     unit_ms = HOUR_MS if minutes is None else MINUTE_MS
-    offset = offset_ms(now)
+    offset = offset_ms(to_local(now_ms, zone))
     ms = (now_ms + offset) // unit_ms * unit_ms - offset
     if days:
         ms = to_ms(to_local(ms, zone).replace(tzinfo=None) - timedelta(days=days), zone)
