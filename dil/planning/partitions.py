@@ -318,9 +318,7 @@ def _boundaries(word: str, low: Instant, high: int) -> list[int]:
     return boundaries
 
 
-def _calendar_boundaries(
-    step: Callable[[datetime, int], datetime], low: Instant
-) -> Iterator[int]:
+def _calendar_boundaries(step: Callable[[datetime, int], datetime], low: Instant) -> Iterator[int]:
     """Yield boundary 1, 2 and so on, as far as there are dates."""
     zone = find_zone(low.zone)
     try:

@@ -41,8 +41,8 @@ class InstantError(ValueError):
 class Instant:
     """A point in time: epoch milliseconds UTC, and the zone that partitions are computed in.
 
-    ``zone`` is a region id, ``UTC``, or an offset such as ``+05:30``. ``moved`` is how far the point
-    moved forward, because the midnight of a duration such as ``P30D`` lies in a DST gap.
+    ``zone`` is a region id, ``UTC``, or an offset such as ``+05:30``. ``moved`` is how far the
+    point moved forward, because the midnight of a duration such as ``P30D`` lies in a DST gap.
     """
 
     ms: int
