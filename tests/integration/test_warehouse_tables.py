@@ -309,6 +309,11 @@ def test_another_type_is_refused_before_anything_is_decided(loads: Loads, then) 
     assert loads.rows() == [(1,)]
 
 
+def test_a_type_that_no_column_can_hold_is_refused_with_the_name_of_the_table(loads: Loads) -> None:
+    with pytest.raises(ConversionError, match="which no column of orders can hold exactly"):
+        loads.intent("run-1", pa.table({"id": pa.nulls(1, pa.duration("s"))}))
+
+
 def test_columns_that_differ_in_case_are_two_columns_or_refused(loads: Loads) -> None:
     table = pa.table({"id": [1], "ID": [2]})
     if loads.warehouse.engine == "postgresql":
