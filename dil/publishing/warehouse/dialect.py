@@ -253,7 +253,7 @@ class Dialect(ABC):
         condition: str,
         replaced: Sequence[str],
     ) -> str:
-        """Return the statement that inserts winners, or replaces columns of rows with their keys."""
+        """Return the statement that inserts winners, or replaces columns of their rows."""
         names = ", ".join(map(self.quote, columns))
         others = [self.quote(name) for name in replaced if name not in keys]
         updates = ", ".join(f"{name} = excluded.{name}" for name in others)
