@@ -7,11 +7,16 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, BinaryIO, cast
 
+from requests.structures import CaseInsensitiveDict
+
 from connectors.http.body import BodyStream
 from connectors.http.credentials import Credentials
 from connectors.http.environment import SessionEnvironment
 from connectors.http.exchange import Exchange
+from connectors.http.limits import asked_wait
 from connectors.http.outgoing import OutgoingRequest, build_outgoing
+from connectors.http.refusals import long_wait_error
+from connectors.http.retries import RetryWaits
 from connectors.http.sending import Sender
 from connectors.http.settings import HttpSettings
 from connectors.http.statuses import StatusVerdict
@@ -54,6 +59,7 @@ class HttpSession(ByteSession):
             self._sender.forget()
         self._has_failed = False
         self._warned: set[str] = set()
+        self._waits = RetryWaits(settings.retry, self._environment.monotonic)
         self.retries = 0
         self.seconds_waited = 0.0
 
@@ -98,11 +104,58 @@ class HttpSession(ByteSession):
             self.retries += exchange.retries
             self.seconds_waited += exchange.seconds_waited
         if verdict is StatusVerdict.SUCCESS:
-            return self._response(answer, exchange.outgoing)
+            body = BodyStream(
+                answer,
+                exchange.outgoing.shown,
+                wait_s=self._settings.body_wait_s,
+                is_repeatable=exchange.outgoing.is_repeatable,
+                limit=self._settings.expansion,
+                monotonic=self._environment.monotonic,
+            )
+            return Response(
+                cast("BinaryIO", body),
+                _headers_of(answer),
+                (answer.headers.get("Content-Type") or "").partition(";")[0].strip().lower(),
+                checks_content_type=True,
+                location=exchange.outgoing.shown,
+                uri=answer.url,
+                status=answer.status_code,
+            )
         if verdict is StatusVerdict.WARNING:
             answer.close()
-            return _warning(answer, exchange.outgoing)
+            return Response(
+                body=None,
+                headers=_headers_of(answer),
+                location=exchange.outgoing.shown,
+                warning=f"HTTP status {answer.status_code} {answer.reason}, counted as no rows",
+                uri=answer.url,
+                status=answer.status_code,
+            )
         raise exchange.refusal(answer, verdict)
+
+    def waits_to_repeat(self, response: Response, failure: str, repeats: int) -> bool:
+        """Wait as after a status 429, within the budget of retries."""
+        environment, budget = self._environment, self._settings.retry
+        if not repeats:
+            self._waits = RetryWaits(budget, environment.monotonic)
+        now_s = environment.wall_clock()
+        asked = asked_wait(CaseInsensitiveDict(response.headers), now_s)
+        if asked is not None and asked > budget.longest_wait_s:
+            error = long_wait_error(failure, asked, now_s)
+            environment.coordinator.quota_spent(error.message)
+            raise error
+        wait = self._waits.next(asked, environment.chance())
+        if wait is None:
+            return False
+        environment.coordinator.slow_down(wait)
+        _LOG.warning(
+            "%s; sending again in %.1f s (%d of at most %d)",
+            failure, wait, self._waits.done, budget.attempts,
+        )  # fmt: skip
+        environment.sleep(wait)
+        self.retries += 1
+        self.seconds_waited += wait
+        return True
 
     def _audited(self, values: RequestValues) -> Callable[[OutgoingRequest], requests.Response]:
         """Return the function that sends a request and records it; each sending is recorded."""
@@ -124,52 +177,18 @@ class HttpSession(ByteSession):
         return send
 
     def _outgoing(self, values: RequestValues) -> OutgoingRequest:
-        """Return the request with the current credentials."""
+        """Return the request with the current credentials; warn of names without a value."""
         token = self._credentials.token()
         outgoing = build_outgoing(self._settings, self._credentials.overlaid(values), token)
         for place, names in outgoing.unknown.items():
-            self._warn_of_unknown(names, place)
+            for name in sorted(names - self._warned):  # once about each name (rule G31)
+                _LOG.warning(
+                    "no value for {{%s}} in %s; the placeholder is sent as it is written",
+                    name,
+                    place,
+                )
+            self._warned |= names
         return outgoing
-
-    def _response(self, answer: requests.Response, outgoing: OutgoingRequest) -> Response:
-        kind = (answer.headers.get("Content-Type") or "").partition(";")[0].strip().lower()
-        body = BodyStream(
-            answer,
-            outgoing.shown,
-            wait_s=self._settings.body_wait_s,
-            is_repeatable=outgoing.is_repeatable,
-            limit=self._settings.expansion,
-            monotonic=self._environment.monotonic,
-        )
-        return Response(
-            cast("BinaryIO", body),
-            _headers_of(answer),
-            kind,
-            checks_content_type=True,
-            location=outgoing.shown,
-            uri=answer.url,
-            status=answer.status_code,
-        )
-
-    def _warn_of_unknown(self, names: frozenset[str], place: str) -> None:
-        """Warn once about each name without a value (rule G31)."""
-        for name in sorted(names - self._warned):
-            _LOG.warning(
-                "no value for {{%s}} in %s; the placeholder is sent as it is written", name, place
-            )
-        self._warned |= names
-
-
-def _warning(answer: requests.Response, outgoing: OutgoingRequest) -> Response:
-    """Return the response for a status that counts as a warning: no body, and no failure."""
-    return Response(
-        body=None,
-        headers=_headers_of(answer),
-        location=outgoing.shown,
-        warning=f"HTTP status {answer.status_code} {answer.reason}, counted as no rows",
-        uri=answer.url,
-        status=answer.status_code,
-    )
 
 
 def _headers_of(answer: requests.Response) -> dict[str, str]:

@@ -24,6 +24,7 @@ from dil.model.section import (
 )
 
 CLASS, NAMESPACE, TABLE = "source.class", "extract.namespace", "extract.table.name"
+TYPE = "extract.table.type"
 KEYS, DELTAS = "extract.primary.key.fields", "extract.delta.fields"
 NAME, TEMPLATE, PLUGIN_PATH = "job.name", "job.template", "ms.plugin.path"
 
@@ -116,7 +117,7 @@ class DatasetSection(Section):
         required=True,
     )
     table_type: Annotated[TableType, ONE_OF] = prop(
-        "extract.table.type",
+        TYPE,
         "SNAPSHOT_ONLY reads the whole dataset, APPEND_ONLY new rows, and SNAPSHOT_APPEND new "
         "versions of rows. If `ms.publish.mode` is not set, this property chooses the mode of "
         "tables and warehouses. A job that publishes plain files reads each work unit once, "

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal, TypeAlias
 
+from dil.config.destinations import DESTINATION, is_of_files, other_place
 from dil.config.entry import Entry
 from dil.config.findings import Findings
-from dil.config.identity import NAMESPACE, TABLE, DatasetSection
+from dil.config.identity import NAMESPACE, TABLE, TYPE, DatasetSection
 from dil.config.merging import merge_spec
-from dil.config.places import DESTINATION, is_of_files, other_place
 from dil.config.preprocessing import dump_mode
 from dil.config.read_context import path_of
 from dil.config.tables import FIELDS, FORMAT, TablesSection, table_spec
@@ -211,10 +211,28 @@ def has_run_folder(values: Properties) -> bool:
 
 
 def replaces_once(values: Properties, entries: Mapping[str, Entry]) -> bool:
-    """Return whether ``-D`` lets this run replace the dataset."""
-    flags = (entries.get(MODE), entries.get(OPERATION))
-    is_asked = any(entry is not None and entry.origin.is_flag for entry in flags)
-    return is_asked and publish_mode(values) is PublishMode.REPLACE
+    """Return whether ``-D`` lets this run replace a dataset that the job's other runs do not."""
+    return publish_mode(values) is PublishMode.REPLACE and not _replaces_always(values, entries)
+
+
+def _replaces_always(values: Properties, entries: Mapping[str, Entry]) -> bool:
+    """Return whether runs without ``-D`` replace the dataset; this run does."""
+    names = (MODE, OPERATION, REPLACES, TYPE)
+    flags = {name for name in names if name in entries and entries[name].origin.is_flag}
+    if not flags:
+        return True
+    if named := _in_job_file(entries.get(MODE)):
+        return named == PublishMode.REPLACE
+    named = _in_job_file(entries.get(OPERATION))
+    if named and values.section(WarehouseSection).url is not None:
+        return named == Operation.REPLACE
+    others = values.having(MODE, None)
+    if REPLACES in flags:
+        others = others.having(REPLACES, _in_job_file(entries[REPLACES]) == "true")
+    kinds = {kind.value.lower(): kind for kind in TableType}
+    if TYPE in flags and (kind := kinds.get(_in_job_file(entries[TYPE]))):
+        others = others.having(TYPE, kind)
+    return _implied_mode(others, None) is PublishMode.REPLACE
 
 
 def merges_anew(values: Properties, entries: Mapping[str, Entry]) -> bool:

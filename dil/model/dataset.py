@@ -181,13 +181,16 @@ class RunWork:
     ``skipped`` are work units that no run reads, because no run took place in their time (rule
     T14). ``left_low`` caps the frontier: it is the earliest partition start that is due but was not
     taken, epoch ms UTC. If ``watermarks`` is False, no work-unit records are kept
-    (state.store.enabled=false).
+    (state.store.enabled=false). ``forgotten`` are the signatures of work units whose rows the
+    commit removes (rule U16): their records are removed before the outcomes are recorded, so that
+    an outcome for one of them is its first.
     """
 
     outcomes: tuple[WorkUnitOutcome, ...] = ()
     skipped: tuple[WorkUnitOutcome, ...] = ()
     left_low: int | None = None
     watermarks: bool = True
+    forgotten: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

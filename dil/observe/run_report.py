@@ -190,14 +190,14 @@ def foreign_files(uris: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def units_without_rows(signatures: Sequence[str]) -> tuple[str, ...]:
-    """Return a note for work units whose rows one replace removed, and which it did not read."""
+def forgotten(signatures: Sequence[str]) -> tuple[str, ...]:
+    """Return a note for the work units that a replace of one run forgot."""
     if not signatures:
         return ()
     return (
-        f"this run removed all rows of {counted(len(signatures), 'work unit')} outside of its range"
-        f" and units, for example {min(signatures)}. Later runs count them as read: to have them "
-        "read again if the range or the units become wider, use dil state forget --keep-files",
+        f"FORGOT {counted(len(signatures), 'work unit')}, for example {signatures[0]}: earlier runs"
+        " had published their rows, this run replaced the dataset and did not read them, or not as"
+        " far. The next runs read them again if they are in the range and units of the job",
     )
 
 
@@ -247,6 +247,36 @@ def _apart(base: str, uri: str) -> str:
 
 def _listed(words: Iterable[str]) -> str:
     return ", ".join(sorted(set(words)))
+
+
+def answer_notes(published: Iterable[TaskReport], folder: str) -> tuple[str, ...]:
+    """Return a note for refused rows, and a note for rows that got a warning.
+
+    Args:
+        published: The reports of the work units that the run published.
+        folder: Where refused rows are kept.
+    """
+    counts: dict[bool, Counter[int]] = {True: Counter(), False: Counter()}
+    for report in published:
+        for each in report.answers:
+            counts[each.is_kept][each.status] += each.rows
+    refused, warned = counts[True], counts[False]
+    notes = []
+    if refused:
+        notes.append(
+            f"REFUSED ROWS: the receiver took {counted(refused.total(), 'row')} fewer than were "
+            f"sent ({_by_status(refused)}); the refused rows are kept in {folder}"
+        )
+    if warned:
+        notes.append(
+            f"{counted(warned.total(), 'request')} with rows got an answer that the job counts as "
+            f"a warning ({_by_status(warned)}): check at the receiver whether it took those rows"
+        )
+    return tuple(notes)
+
+
+def _by_status(counts: Counter[int]) -> str:
+    return ", ".join(f"status {status}: {rows:,}" for status, rows in sorted(counts.items()))
 
 
 def task_notes(reports: Sequence[TaskReport]) -> tuple[str, ...]:

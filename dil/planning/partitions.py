@@ -7,7 +7,7 @@ from bisect import bisect_left
 from calendar import monthrange
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
+from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import count, pairwise
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from dil.errors import ConfigError
 from dil.model.interval import Interval
 from dil.model.job import PlanningSpec
-from dil.model.json import JsonObject, compact
+from dil.model.json import JsonValue, compact
 from dil.text.instants import HOUR_MS, INSTANT_FIX, Instant, InstantError, parse_instant
 from dil.text.zones import find_zone, to_local, to_ms
 
@@ -160,7 +160,7 @@ def partition_from(spec: PlanningSpec, start: int, limit: int, *, now_ms: int) -
     The result is None if no sub-range has time there. ``start`` is assumed to be a boundary of
     the job's grid, unless a part that timelabels split off begins there.
     """
-    zone = _instant(spec.start, WATERMARK_KEY, spec.zone, now_ms=now_ms, end=False).zone
+    origin = _instant(spec.start, WATERMARK_KEY, spec.zone, now_ms=now_ms, end=False)
     windows = splitting_windows(spec)
     if windows is not None:
         # A part may begin inside a partition: then its start is no boundary of the grid.
@@ -174,9 +174,24 @@ def partition_from(spec: PlanningSpec, start: int, limit: int, *, now_ms: int) -
         found = [each for each in _sub_ranges(spec, now_ms) if each[1].ms <= start < each[2]]
         if not found:
             return None
-        word, last = found[0][0], min(limit, found[0][2])
-    ends = _cut(word, Instant(start, zone), last, partial=True)[1]
+        word, low, high = found[0]
+        origin = low if low.ms > origin.ms else origin
+        last = min(limit, high)
+    ends = _cut(word, _boundary_at(start, origin), last, partial=True)[1]
     return ends[0] if ends else None
+
+
+def _boundary_at(ms: int, origin: Instant) -> Instant:
+    """Return a boundary of the calendar from ``origin`` on, and how far a DST gap moved it.
+
+    All boundaries that no gap moved have the same time of the day.
+    """
+    zone = find_zone(origin.zone)
+    local = to_local(ms, zone).replace(tzinfo=None)
+    first = to_local(origin.ms, zone).replace(tzinfo=None) - origin.moved
+    moved = (local - first) % timedelta(days=1)
+    is_moved = to_ms(local - moved, zone) == ms
+    return Instant(ms, origin.zone, moved if is_moved else timedelta())
 
 
 def shape(spec: PlanningSpec) -> str:
@@ -191,17 +206,20 @@ def shape(spec: PlanningSpec) -> str:
     """
     start = _instant(spec.start, WATERMARK_KEY, spec.zone, now_ms=0, end=False)
     kind = [list(entry) for entry in spec.composite] or spec.partition.lower()
-    return compact(
-        {
-            "name": spec.datetime_name,
-            "unit": spec.unit_name,
-            "from": spec.start,
-            "zone": start.zone,
-            "partition": kind,
-            **({"once": spec.once} if spec.once else {}),
-            **_split_shape(spec),
-        }
-    )
+    members: dict[str, JsonValue] = {
+        "name": spec.datetime_name,
+        "unit": spec.unit_name,
+        "from": spec.start,
+        "zone": start.zone,
+        "partition": kind,
+    }
+    if spec.once:
+        members["once"] = spec.once
+    labels = spec.timelabel
+    if labels is not None and labels.splits:
+        schedule = labels.schedule or labels.unit or f"{labels.every_ms} ms"
+        members["split"] = [str(schedule), *([] if labels.every_ms else [labels.zone])]
+    return compact(members)
 
 
 def shape_among_others(text: str) -> str:
@@ -212,14 +230,6 @@ def shape_among_others(text: str) -> str:
 def is_shape(spec: PlanningSpec, text: str) -> bool:
     """Return whether a kept text is the shape of a job's watermark."""
     return shape(spec) == text.replace(f"{_APART}}}", "}")
-
-
-def _split_shape(spec: PlanningSpec) -> JsonObject:
-    labels = spec.timelabel
-    if labels is None or not labels.splits:
-        return {}
-    schedule = labels.schedule or labels.unit or f"{labels.every_ms} ms"
-    return {"split": [str(schedule), *([] if labels.every_ms else [labels.zone])]}
 
 
 def _instant(text: str, key: str, zone: str, *, now_ms: int, end: bool) -> Instant:
@@ -279,7 +289,19 @@ def _cut(word: str, low: Instant, high: int, *, partial: bool) -> tuple[list[int
     """Return starts and ends of the partitions of [low, high)."""
     if low.ms >= high:
         return [], []
-    boundaries = _boundaries(word, low, high)
+    # The last boundary is the first that is not before ``high``.
+    boundaries = [low.ms]
+    if word == "none":
+        boundaries.append(high)
+    elif word == "hourly":
+        boundaries = [*range(low.ms, high + HOUR_MS, HOUR_MS)]
+    else:
+        calendar = _calendar_boundaries(_STEPS[word], low)
+        while boundaries[-1] < high:
+            boundary = next(calendar, sys.maxsize)  # after the year 9999 none follows
+            # A zone that skips a whole day moves two boundaries to the same instant.
+            if boundary > boundaries[-1]:
+                boundaries.append(boundary)
     if boundaries[-1] > high and partial:
         boundaries[-1] = high
     elif boundaries[-1] > high:
@@ -287,28 +309,11 @@ def _cut(word: str, low: Instant, high: int, *, partial: bool) -> tuple[list[int
     return boundaries[:-1], boundaries[1:]
 
 
-def _boundaries(word: str, low: Instant, high: int) -> list[int]:
-    """Return the boundaries from ``low`` on to the first that is not before ``high``."""
-    if word == "none":
-        return [low.ms, high]
-    if word == "hourly":
-        return [*range(low.ms, high + HOUR_MS, HOUR_MS)]
-    boundaries = [low.ms]
-    calendar = _calendar_boundaries(_STEPS[word], low.ms, find_zone(low.zone))
-    while boundaries[-1] < high:
-        boundary = next(calendar, sys.maxsize)  # after the year 9999 none follows
-        # A zone that skips a whole day moves two boundaries to the same instant.
-        if boundary > boundaries[-1]:
-            boundaries.append(boundary)
-    return boundaries
-
-
-def _calendar_boundaries(
-    step: Callable[[datetime, int], datetime], low: int, zone: tzinfo
-) -> Iterator[int]:
+def _calendar_boundaries(step: Callable[[datetime, int], datetime], low: Instant) -> Iterator[int]:
     """Yield boundary 1, 2 and so on, as far as there are dates."""
+    zone = find_zone(low.zone)
     try:
-        first = to_local(low, zone).replace(tzinfo=None, fold=0)
+        first = to_local(low.ms, zone).replace(tzinfo=None, fold=0) - low.moved
     except ValueError as error:
         raise ConfigError.single(WATERMARK_KEY, f"from: {error}", INSTANT_FIX) from error
     try:

@@ -397,7 +397,10 @@ def _without(
         quarantine_removes=()
         if gives_up
         else tuple(uri for uri in commit.quarantine_removes if unit_hash_in(uri) not in hashes),
-        run=replace(commit.run, outcomes=outcomes, left_low=min(starts, default=None)),
+        # Only a replace forgets work units, and it is given up as a whole: their rows stay.
+        run=replace(
+            commit.run, outcomes=outcomes, left_low=min(starts, default=None), forgotten=()
+        ),
     )
     if commit.query is not None:
         # The next run reads the same part of its inputs: their positions and the watermark stay.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
-from dil.model.dataset import PublishedFile
+from dil.model.dataset import PublishedFile, UnitEntry
 from dil.model.event_report import EventCounts, EventSummary
 from dil.model.event_tally import EVENT_TIME, EventContext
 from dil.model.event_time import EventTimeSpec
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from dil.publishing import StagedResult
     from dil.run.active_run import ActiveRun
     from dil.task.event_time import TimesOfRows
+
+
+# The member of the checkpoint for ``with_forgotten``, epoch ms UTC.
+_FORGOTTEN = "forgotten_until"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,9 @@ def event_context(run: ActiveRun, plan: Plan, history: History) -> EventContext 
     from dil.run.grace_measure import meter_context
 
     live = run.destination.live()
-    known = frozenset((*_known(run, plan, history, live), *_left_behind(run, plan)))
+    known = frozenset(
+        (*_known(run, plan, history, live), *_forgotten(run, plan), *_left_behind(run, plan))
+    )
     files = live if run.job.publishing.keeps_files else ()
     effective = kept(spec, run.store).watermark.effective
     return EventContext(effective, known, meter_context(run, plan, files))
@@ -104,6 +110,21 @@ def step(
     return EventStep(checkpoints, after.summary(judged_by, counts, now))
 
 
+def with_forgotten(step: EventStep, store: StateStore, forgotten: Sequence[UnitEntry]) -> EventStep:
+    """Return the step of a run that forgets work units, whose rows have moved the watermark.
+
+    Rows before the greatest high that was ever forgotten are not judged when they are read again.
+    """
+    members = step.checkpoints.get(EVENT_TIME)
+    highs = [each.high for each in forgotten if each.high is not None]
+    if members is None or not highs:
+        return step
+    until = max([*highs, *_forgotten_until(store)])
+    return replace(
+        step, checkpoints={**step.checkpoints, EVENT_TIME: {**members, _FORGOTTEN: until}}
+    )
+
+
 def newest_success(job: Job, history: History, units: Iterable[WorkUnit]) -> int | None:
     """Return the greatest high watermark of succeeded work units.
 
@@ -154,6 +175,18 @@ def _known(
     if unknown:
         there = {name for file in live for name in file.signatures}
         yield from (unit.signature for unit in unknown if unit.signature in there)
+
+
+def _forgotten(run: ActiveRun, plan: Plan) -> Iterable[str]:
+    """Yield the work units with rows that a replace of one run may have removed and forgotten."""
+    for until in _forgotten_until(run.store):
+        yield from (unit.signature for unit in plan.work_units if unit.low < until)
+
+
+def _forgotten_until(store: StateStore) -> tuple[int, ...]:
+    """Return the greatest high that was ever forgotten, epoch ms UTC; empty if none was."""
+    until = store.checkpoint(EVENT_TIME).get(_FORGOTTEN)
+    return (until,) if isinstance(until, int) else ()
 
 
 def _left_behind(run: ActiveRun, plan: Plan) -> Iterable[str]:

@@ -25,6 +25,7 @@ from dil.reshaping import Reshaping, reshape
 from dil.run import event_time
 from dil.run.active_run import ActiveRun
 from dil.run.books_closing import rejected_notes, side_table_notes, with_books
+from dil.run.forgetting import forgotten_by_run
 from dil.run.plan import PlannedRun
 from dil.state.blocks.canonical import SHA2_256
 from dil.state.blocks.verification import live_parts
@@ -180,7 +181,13 @@ def publish_results(run: ActiveRun, results: ResultsToPublish) -> Visible:
     left = _where_it_stopped(results)
     events = event_time.step(job, run.store, results.now, good, results.grace_ms, left)
     commit = publishing.decide(job, target, shaped, run.files)
-    commit = replace(commit, checkpoints={**events.checkpoints, **_stream(run, results)})
+    forgotten = forgotten_by_run(job, run.store, commit.run.outcomes)
+    events = event_time.with_forgotten(events, run.store, forgotten)
+    commit = replace(
+        commit,
+        checkpoints={**events.checkpoints, **_stream(run, results)},
+        run=replace(commit.run, forgotten=tuple(each.signature for each in forgotten)),
+    )
     grace = job.planning.grace_ms if results.grace_ms is None else results.grace_ms
     if job.planning.grace.is_measured:
         grace = max(grace, job.planning.grace.high_ms)  # a probe may follow
@@ -285,10 +292,7 @@ def _file_notes(
     spec = run.job.publishing
     removed = commit.removes if spec.mode is PublishMode.REPLACE else ()
     notes = run_report.foreign_files(tuple(file.uri for file in removed if not file.run_id))
-    if spec.replaces_once and run.job.query is None:
-        gone = {signature for file in removed for signature in file.signatures}
-        left = gone.difference(outcome.signature for outcome in commit.run.outcomes)
-        notes = (*notes, *run_report.units_without_rows(sorted(left)))
+    notes = (*notes, *run_report.forgotten(commit.run.forgotten))
     if not spec.is_one_folder_of_files:
         return notes
     base = run.files.uri(publishing.dataset_dir(spec))

@@ -25,6 +25,7 @@ from dil.model.dataset import (
 from dil.model.job import Job
 from dil.model.work_unit import WorkUnit
 from dil.publishing.layout import unit_hash_in
+from dil.run.forgetting import forgotten_by_run
 from dil.spi.state_store import LAST_PUBLISH, StateStore
 from dil.state.blocks.canonical import SHA2_256
 from dil.state.blocks.verification import live_parts
@@ -144,8 +145,13 @@ class _Traces:
             if uri not in here
         )  # fmt: skip
         commit = _with_moves(self.bare, own, staging)
+        forgotten = forgotten_by_run(self.job, self.store, outcomes)
         work = replace(
-            commit.run, outcomes=outcomes, skipped=tuple(skipped), left_low=unfinished.low
+            commit.run,
+            outcomes=outcomes,
+            skipped=tuple(skipped),
+            left_low=unfinished.low,
+            forgotten=tuple(each.signature for each in forgotten),
         )
         return replace(commit, removes=gone, run=work)
 

@@ -519,3 +519,39 @@ def test_checkpoints_of_a_commit_are_set_with_it_once(store: StateStore) -> None
     store.change_checkpoint(lease, "event_time", {"watermark": 3})
     store.commit(lease, pending.commit)
     assert store.checkpoint("event_time")["watermark"] == 3
+
+
+def test_a_commit_forgets_work_units_before_it_records_its_outcomes(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    store.commit(
+        lease, commit_of("r1", *(outcome(day) for day in range(4)), moves=moves(file("a")))
+    )
+    earlier = store.head()
+    forgotten = (signature(0), signature(1), signature(3))
+    commit = commit_of("r2", outcome(2), outcome(1, ok=False), moves=moves(file("b", run="r2")))
+    commit = replace(commit, removes=(file("a"),), run=replace(commit.run, forgotten=forgotten))
+    store.record_intent(lease, Intent(commit, lease.token, "/d", 1))
+    assert store.pending_intent() == Intent(commit, lease.token, "/d", 1)
+    assert store.head() == earlier
+
+    block = committed(store, lease, commit)
+
+    assert store.commit(lease, commit) == block["sequenceNumber"]
+    found = {each.signature: (each.status, each.high) for each in store.unit_states()}
+    assert found == {
+        signature(1): ("FAILED", None),
+        signature(2): ("COMMITTED", START + 3 * DAY),
+    }
+    history = store.history()
+    assert history.lowest() == START + DAY
+    assert history.coverage("u.{}") == Coverage(
+        START + 2 * DAY, START + 3 * DAY, START + 3 * DAY, 1
+    )
+    value = block["event"]["newSourceState"]["value"]
+    assert (value["maxHigh"], value["frontier"]) == (START + 3 * DAY, START + DAY)
+    assert block["event"]["newWatermark"] == "2024-01-05T00:00:00.000Z"
+    assert verify_chain(store).problems == ()
+    # An ordinary run reads the forgotten work units again.
+    store.commit(lease, commit_of("r3", outcome(0), outcome(1), outcome(3)))
+    assert store.history().coverage("u.{}") == Coverage(START, START + 4 * DAY, START + 4 * DAY, 0)
+    assert verify_chain(store).problems == ()

@@ -6,6 +6,7 @@ Spark start; tests/integration/test_spark_kills.py kills real drivers.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections import Counter
@@ -93,6 +94,52 @@ def test_a_run_killed_at_any_step_and_run_again_publishes_exactly_the_source(pat
             assert kills.run(job, SECOND, at)["killed"], f"step {at} was never reached"
             step = f"killed at {at}: {whole['events'][at]}"
             assert kills.run(job, SECOND)["exit"] == 0, step
+            found = published_ids(visible_files(live))
+            assert found - expected == Counter(), f"doubled, {step}"
+            assert expected - found == Counter(), f"lost, {step}"
+            assert manifest_files(live) == visible_files(live), step
+
+
+# For one run: the first days of one unit of the two.
+ONCE = {
+    "ms.publish.mode": "replace",
+    "ms.watermark": json.dumps(
+        [
+            {
+                "name": "system",
+                "type": "datetime",
+                "range": {"from": "2020-01-01", "to": "2020-01-03"},
+            },
+            {"name": "unit", "type": "unit", "units": "a"},
+        ]
+    ),
+}
+
+
+def test_a_replace_of_one_run_killed_at_any_step_never_hides_the_rows_that_it_removed(
+    tmp_path, kills
+):
+    """The run is repeated with its flags, as its message asks if its publish had begun."""
+    base, live = tmp_path / "before", tmp_path / "job"
+    with HttpServer(Dataset.generate(6 * PER_DAY, units=("a", "b"), step_ms=STEP_MS)) as source:
+        job = write_job(live, source.url)
+        assert kills.run(job, FIRST)["exit"] == 0
+        shutil.copytree(live, base)
+        whole = kills.run(job, FIRST, flags=ONCE)
+        assert whole["exit"] == 0
+        narrow = published_ids(visible_files(live))
+        assert len(narrow) == 2 * PER_DAY
+        expected = source.dataset.ids(SECOND)
+
+        chosen = sorted(set(steps(whole["events"]).values()))
+        for at in spread(chosen, 2 * KILLS):
+            restore(base, live)
+            assert kills.run(job, FIRST, at, flags=ONCE)["killed"], f"step {at} was never reached"
+            step = f"killed at {at}: {whole['events'][at]}"
+            # Without the flags, the next run goes on only if nothing had been decided, or all.
+            if kills.run(job, SECOND)["exit"] != 0:
+                assert kills.run(job, SECOND, flags=ONCE)["exit"] == 0, step
+                assert kills.run(job, SECOND)["exit"] == 0, step
             found = published_ids(visible_files(live))
             assert found - expected == Counter(), f"doubled, {step}"
             assert expected - found == Counter(), f"lost, {step}"

@@ -1,8 +1,9 @@
 """Runs jobs in forked children that kill themselves at a chosen call, for the kill matrix.
 
-The server reads one JSON line per run on stdin: {"job", "now", "at"}. ``at`` is the number of the
-profiled call or return at which the child gets SIGKILL, -1 for never. The server answers with one
-JSON line: {"killed", "exit", "events"}; "events" has every profiled call if ``at`` is -1.
+The server reads one JSON line per run on stdin: {"job", "now", "at", "flags"}. ``flags`` are
+properties as ``-D`` sets them, by default none. ``at`` is the number of the profiled call or return
+at which the child gets SIGKILL, -1 for never. The server answers with one JSON line: {"killed",
+"exit", "events"}; "events" has every profiled call if ``at`` is -1.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ WATCHED = ("run/", "state/", "publishing/", "reshaping/", "storage/", "streaming
 
 
 def _run(order: Answer) -> Answer:
-    loaded = config.load(Path(order["job"]), overrides={}, environ={}, lenient=False)
+    loaded = config.load(
+        Path(order["job"]), overrides=order.get("flags", {}), environ={}, lenient=False
+    )
     options = RunOptions(
         now_ms=order["now"],
         clock=lambda: time.time_ns() // 1_000_000,

@@ -6,7 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -35,9 +35,9 @@ class KillServer:
         self._process.wait(timeout=30)
         self._process.stdout.close()
 
-    def run(self, job: Path, now: int, at: int = -1) -> dict:
+    def run(self, job: Path, now: int, at: int = -1, flags: Mapping[str, str] = {}) -> dict:
         """Run a job in a child of ``JOB_SERVER``; kill it at event number ``at``."""
-        return self.order(job=str(job), now=now, at=at)
+        return self.order(job=str(job), now=now, at=at, flags=dict(flags))
 
     def order(self, **order: object) -> dict:
         """Let a child carry out an order; return the answer."""

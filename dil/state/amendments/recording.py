@@ -3,19 +3,19 @@
 An act is a ResetState block that names it, followed by data blocks whose deltas have the changed
 rows. If the act only closes or reopens timelabels, CloseBooks and ReopenBooks blocks follow
 instead. A large act has several data blocks, so that no block is larger than servers accept; all
-are written in one transaction.
+are written in one transaction. A run that forgets work units changes the index in the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from dil.model.books import LabelWindow
 from dil.model.dataset import Commit, OperatorAct, UnitEntry
 from dil.model.json import JsonObject, JsonValue
 from dil.state.blocks.canonical import watermark_text
-from dil.state.blocks.events import ConfigEvent
+from dil.state.blocks.events import ConfigEvent, SourceState
 from dil.state.chain.bookkeeper import Bookkeeper
 from dil.state.chain.writer import ChainWriter
 from dil.state.databases import sql
@@ -46,17 +46,14 @@ def record_act(tx: Transaction, job: str, commit: Commit, act: OperatorAct) -> i
     writer.draft(_reset(act, commit, len(chunks)))
     index = AmendedIndex(tx, job, run_rows.read_counters(tx, job).era)
     for number, chunk in enumerate(chunks, start=1):
-        changes = index.apply(chunk, writer.next_sequence)
-        if number == len(chunks):
-            index.count_coverage()
-        summary = index.summary(writer.summary, changes, is_last=number == len(chunks))
+        is_last = number == len(chunks)
+        state, replaced = _changed_rows(writer, index, chunk, commit, is_last=is_last)
         # The first data block has the files and the watermark.
         event = writer.data_event(commit if number == 1 else None)
         if number == 1 and act.sets_watermark:
             watermark = None if act.watermark is None else watermark_text(act.watermark)
             event = replace(event, new_watermark=watermark)
-        state = summary.as_state(commit.source_name, list(changes.rows.values()), changes.removed)
-        writer.draft(replace(event, new_source_state=state), replaced=changes.replaced)
+        writer.draft(replace(event, new_source_state=state), replaced=replaced)
         writer.write()
     if commit.books is not None:
         keeper = Bookkeeper(tx, job, commit, commit.books)
@@ -66,6 +63,40 @@ def record_act(tx: Transaction, job: str, commit: Commit, act: OperatorAct) -> i
     # Crashed runs staged work that was planned from rows which the act has just changed.
     tx.change(sql.SUPERSEDED_RUNS, job, commit.run_id)
     return writer.next_sequence - 1
+
+
+def record_forgotten(
+    tx: Transaction, job: str, commit: Commit, writer: ChainWriter, era: int
+) -> None:
+    """Remove the records of the work units that a run forgets, in data blocks of their own.
+
+    They precede the block with the run's files: a state between the two never has a record of a
+    success whose rows are gone.
+    """
+    index, chunks = AmendedIndex(tx, job, era), _parts(commit.run.forgotten)
+    for number, chunk in enumerate(chunks, start=1):
+        is_last = number == len(chunks)
+        state, replaced = _changed_rows(writer, index, chunk, commit, is_last=is_last)
+        event = replace(writer.data_event(), new_source_state=state)
+        if writer.draft_if_changed(event, replaced=replaced):
+            writer.write()
+
+
+def _changed_rows(
+    writer: ChainWriter,
+    index: AmendedIndex,
+    chunk: Sequence[UnitEntry | str],
+    commit: Commit,
+    *,
+    is_last: bool,
+) -> tuple[SourceState, Mapping[str, str]]:
+    """Change rows of the index; return the state for their block, and the replaced row hashes."""
+    changes = index.apply(chunk, writer.next_sequence)
+    if is_last:
+        index.count_coverage()
+    summary = index.summary(writer.summary, changes, is_last=is_last)
+    rows = list(changes.rows.values())
+    return summary.as_state(commit.source_name, rows, changes.removed), changes.replaced
 
 
 def _reset(act: OperatorAct, commit: Commit, data_blocks: int) -> ConfigEvent:
@@ -90,6 +121,9 @@ def _shown(windows: Sequence[LabelWindow]) -> list[JsonValue]:
 def _chunks(act: OperatorAct) -> list[Sequence[UnitEntry | str]]:
     """Return the changes of each data block, oldest partitions first: at least one block."""
     changed = sorted(act.changed, key=lambda each: (each.low, each.signature))
-    wanted: list[UnitEntry | str] = [*changed, *act.removed]
-    starts = range(0, max(len(wanted), 1), ROWS_PER_BLOCK)
+    return _parts([*changed, *act.removed]) or [[]]
+
+
+def _parts(wanted: Sequence[UnitEntry | str]) -> list[Sequence[UnitEntry | str]]:
+    starts = range(0, len(wanted), ROWS_PER_BLOCK)
     return [wanted[start : start + ROWS_PER_BLOCK] for start in starts]

@@ -47,6 +47,7 @@ def still_holds(tx: Transaction, job: str, planned: PlannedHead, commit: Commit)
         if row is None or row[0] != planned.hash:
             return False
     mine = {outcome.signature for outcome in (*commit.run.outcomes, *commit.run.skipped)}
+    mine.update(commit.run.forgotten)
     newer = tx.rows(sql.BLOCKS_SINCE, job, planned.sequence)
     return all(_leaves_alone(parse_block(bytes(payload)), commit, mine) for _, payload in newer)
 

@@ -27,12 +27,13 @@ from dil.model.json import JsonObject, compact, read_number
 # Since format 2 an intent names its destination; since 3 it says which rows of a shared file belong
 # to which work unit; since 4 it has the checkpoints that are set with the commit, the changes to
 # the books of timelabels and its late rows' folder; since 5 the query of its rows; since 6 the
-# place of the changed rows. An older release would ignore these.
-_FORMATS = (1, 2, 3, 4, 5, 6)
+# place of the changed rows; since 7 the work units that it forgets. An older release would ignore
+# these.
+_FORMATS = (1, 2, 3, 4, 5, 6, 7)
 _ITEMS_OF_PIECE = 256
 _LATER = (
     "act", "quarantine", "quarantine_removes", "skipped", "checkpoints", "books", "late_dir",
-    "query", "changelog_dir", "begins_changelog",
+    "query", "changelog_dir", "begins_changelog", "forgotten",
 )  # fmt: skip
 
 
@@ -64,6 +65,7 @@ class _StoredCommit(msgspec.Struct):
     query: QueryStep | None = None
     changelog_dir: str = ""
     begins_changelog: bool = False
+    forgotten: tuple[str, ...] = ()
 
     def commit(self) -> Commit:
         """Return the commit."""
@@ -111,6 +113,7 @@ def intent_pieces(intent: Intent) -> Iterator[bytes]:
     number = 4 if commit.checkpoints or commit.books or commit.late_dir else number
     number = 5 if commit.query else number
     number = 6 if commit.changelog_dir else number
+    number = 7 if run.forgotten else number
     yield f'{{"format":{number},"intent":{{"commit":{{'.encode()
     shown = [name for name, value in found.items() if value or name not in _LATER]
     for place, name in enumerate(shown):

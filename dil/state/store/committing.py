@@ -14,7 +14,7 @@ from dil.model.dataset import Commit
 from dil.model.derived import QueryStep
 from dil.model.json import JsonObject, JsonValue
 from dil.model.stream import STREAM
-from dil.state.amendments.recording import record_act
+from dil.state.amendments.recording import record_act, record_forgotten
 from dil.state.blocks.canonical import instant_of, watermark_text
 from dil.state.blocks.events import ConfigEvent
 from dil.state.blocks.source_state import UnitRow, UnitSummary
@@ -84,6 +84,7 @@ def _append_run(tx: Transaction, job: str, commit: Commit, index: UnitIndex) -> 
     """Append a run's blocks; return the data block's sequence, None if nothing changed (V23)."""
     writer = ChainWriter(tx, job, commit.system_time, horizon=commit.horizon)
     writer.begin()
+    record_forgotten(tx, job, commit, writer, index.era)
     source = _source(commit)
     if any(writer.source.get(name) != value for name, value in source.items()):
         # Only the digest is stored: properties may have secrets, and the state outlives them (rule
@@ -186,7 +187,8 @@ def describe(job: str, commit: Commit) -> str:
     if commit.act is not None:
         units = len(commit.act.changed) + len(commit.act.removed)
         return f"job {json.dumps(job)} {commit.act.verb} {commit.run_id}: work units {units}"
+    forgotten = f", forgotten {len(commit.run.forgotten)}" if commit.run.forgotten else ""
     return (
-        f"job {json.dumps(job)} run {commit.run_id}: work units {len(commit.run.outcomes)}, "
-        f"files added {len(commit.moves)}, removed {len(commit.removes)}"
+        f"job {json.dumps(job)} run {commit.run_id}: work units {len(commit.run.outcomes)}"
+        f"{forgotten}, files added {len(commit.moves)}, removed {len(commit.removes)}"
     )

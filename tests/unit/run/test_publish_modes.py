@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 
 import pytest
 
-from dil import config
 from dil.errors import ConfigError, PlanningError
 from dil.model.report import ReplacedRows, RunStatus
 from dil.run.job_run import run_job
@@ -123,23 +121,6 @@ def test_a_replace_that_fails_in_part_never_touches_the_target(story: Story, pol
     assert (report.status, report.exit_code) == (RunStatus.FAILED, 1)
     assert snapshot(dataset(story.folder)) == before
     assert story.rows() == ids_of("a", "b", days=range(2))
-
-
-def test_a_replace_of_one_run_names_what_loses_its_rows_and_counts_as_read(story: Story) -> None:
-    units = [{"name": "system", "type": "datetime", "range": {"from": "2020-01-01", "to": "P0D"}},
-             {"name": "unit", "type": "unit", "units": "a"}]  # fmt: skip
-    story.run(day(2))
-    story.job(ms__watermark=json.dumps(units))
-    narrow = config.load(
-        story.folder / "orders.conf", overrides={"ms.publish.mode": "replace"}, environ={}
-    ).job
-    report = story.run(day(2), narrow)
-
-    assert story.rows() == ids_of("a", days=range(2))
-    (note,) = (note for note in report.notes if "--keep-files" in note)
-    assert note.startswith("this run removed all rows of 2 work units outside of its range")
-    assert work_unit(0, "b") in note
-    assert not any("--keep-files" in note for note in story.run(day(2), narrow).notes)
 
 
 def test_a_replace_that_fails_as_a_whole_never_touches_the_target(story: Story) -> None:

@@ -114,6 +114,15 @@ def test_an_intent_that_sets_checkpoints_is_refused_by_releases_that_would_drop_
     assert "checkpoints" not in encode_intent(INTENT)
 
 
+def test_an_intent_that_forgets_work_units_is_refused_by_releases_that_would_keep_them() -> None:
+    work = replace(INTENT.commit.run, forgotten=("[y]", "[é]"))
+    intent = replace(INTENT, commit=replace(INTENT.commit, run=work))
+    text = encode_intent(intent)
+    assert decode_intent(text) == intent
+    assert json.loads(text)["format"] == 7
+    assert "forgotten" not in encode_intent(INTENT)
+
+
 outcomes = st.builds(
     WorkUnitOutcome,
     signature=st.text(st.characters(exclude_categories=["Cs"])),

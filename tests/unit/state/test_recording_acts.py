@@ -46,9 +46,12 @@ def outcome(hour: int, unit: str = "a", *, ok: bool = True) -> WorkUnitOutcome:
     return WorkUnitOutcome(signature(hour, unit), key, low, high, high if ok else None, 1)
 
 
-def run(store: StateStore, name: str, *outcomes: WorkUnitOutcome) -> None:
+def run(
+    store: StateStore, name: str, *outcomes: WorkUnitOutcome, forgotten: tuple[str, ...] = ()
+) -> None:
     lease = store.acquire_lease(name, lease_s=60)
-    store.commit(lease, Commit(name, "c", "dil/orders", (), (), "", NOW, NOW, RunWork(outcomes)))
+    work = RunWork(outcomes, forgotten=forgotten)
+    store.commit(lease, Commit(name, "c", "dil/orders", (), (), "", NOW, NOW, work))
     store.release_lease(lease)
 
 
@@ -181,6 +184,13 @@ steps = st.lists(
                 min_size=1, max_size=4, unique_by=lambda each: each[:2],
             ),
         ),
+        st.tuples(
+            st.just("replace"),
+            st.lists(
+                st.tuples(st.integers(0, 6), st.sampled_from("ab")),
+                min_size=1, max_size=3, unique=True,
+            ),
+        ),
         st.tuples(st.just("forget"), st.tuples(st.integers(0, 6), st.integers(1, 4))),
         st.tuples(st.just("rewind"), st.integers(0, 30)),
         st.tuples(st.just("undo"), st.none()),
@@ -225,7 +235,13 @@ def step(store: StateStore, kind: str, detail: object, name: str) -> None:
     if head is None:
         return
     entries = list(store.unit_entries())
-    if kind == "forget":
+    if kind == "replace":
+        read = tuple(outcome(hour, unit) for hour, unit in detail)
+        left = {entry.signature for entry in entries if entry.high is not None}
+        run(store, name, *read, forgotten=tuple(sorted(left)))
+        successes = {entry.signature for entry in store.unit_entries() if entry.high is not None}
+        assert successes == {each.signature for each in read}
+    elif kind == "forget":
         low, length = detail
         selection = Selection(low=low * HOUR, high=(low + length) * HOUR)
         do(store, name, forget(entries, selection).act("", GRID))
@@ -241,6 +257,24 @@ def step(store: StateStore, kind: str, detail: object, name: str) -> None:
             do(store, name, undo(last, entries, then, None).act("", GRID))
             mine = {entry for entry in then if entry.signature in last.signatures}
             assert mine <= set(store.unit_entries())
+
+
+def test_a_run_forgets_many_work_units_in_several_blocks_before_its_own(
+    store: StateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "ROWS_PER_BLOCK", 2)
+    run(store, "r1", *(outcome(hour) for hour in range(5)))
+    before = store.head()
+    assert before is not None
+
+    run(store, "r2", outcome(4), forgotten=tuple(signature(hour) for hour in range(5)))
+
+    head = store.head()
+    assert head is not None
+    assert int(head["sequenceNumber"]) == int(before["sequenceNumber"]) + 4
+    assert [entry.signature for entry in store.unit_entries()] == [signature(4)]
+    assert head_value(store)["frontier"] == 5 * HOUR
+    assert verify_chain(store).problems == ()
 
 
 def test_an_act_removes_what_is_left_of_its_work_units(store: StateStore) -> None:

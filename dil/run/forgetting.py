@@ -1,0 +1,49 @@
+"""Forget: a replace of one run removes the records of work units whose rows it removes (rule U16).
+
+The job's other runs rely on the records: a record of a success without rows would keep them from
+reading the rows again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dil.model.dataset import UnitEntry, WorkUnitOutcome
+from dil.model.job import Job
+from dil.model.work_unit import Plan
+from dil.spi.state_store import StateStore
+
+
+def forgotten_by_plan(job: Job, store: StateStore, plan: Plan) -> tuple[UnitEntry, ...]:
+    """Return the records that a run of a plan would remove, ordered by partition start."""
+    if not (plan.work_units and _forgets(job)):
+        return ()
+    return _not_reached(store, ((unit.signature, unit.high) for unit in plan.work_units))
+
+
+def forgotten_by_run(
+    job: Job, store: StateStore, outcomes: Iterable[WorkUnitOutcome]
+) -> tuple[UnitEntry, ...]:
+    """Return the records that the commit of a run's outcomes removes, ordered by partition start.
+
+    A work unit that the run read is among them if an earlier run read it further: the rows after
+    the run's end are gone, and the high watermark must not hide them.
+    """
+    if not _forgets(job):
+        return ()
+    return _not_reached(
+        store, ((each.signature, each.high) for each in outcomes if each.high is not None)
+    )
+
+
+def _forgets(job: Job) -> bool:
+    return job.publishing.replaces_once and job.query is None and job.state.enabled
+
+
+def _not_reached(store: StateStore, read: Iterable[tuple[str, int]]) -> tuple[UnitEntry, ...]:
+    highs = dict(read)
+    return tuple(
+        entry
+        for entry in store.unit_entries()
+        if entry.high is not None and entry.high > highs.get(entry.signature, entry.low)
+    )

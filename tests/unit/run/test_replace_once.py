@@ -1,0 +1,245 @@
+"""One run with -D replaces the dataset: state then knows of no rows but those of that run."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from dil import config
+from dil.model.job import Job
+from dil.model.report import RunStatus
+from dil.run.forgetting import forgotten_by_plan
+from dil.run.plan_builder import plan_job
+from dil.state.blocks.verification import verify_chain
+from tests.jobs import write_job
+from tests.servers.http_server import HttpServer
+from tests.stories import Story, day, failing, ids_of, work_unit
+from tests.table_readers import FORMATS, ids, rows_of
+from tests.warehouses import new_warehouse
+
+LAST_DAY = 6
+MODES = {
+    "append": {"ms__publish__mode": "append"},
+    "window_replace": {"ms__publish__mode": "window_replace", "ms__grace__period__days": "1"},
+    "merge": {
+        "ms__publish__mode": "merge",
+        "extract__primary__key__fields": "id,unit",
+        "extract__delta__fields": "updated_ms",
+        "ms__grace__period__days": "1",
+    },
+    "shared files": {"ms__publish__mode": "append", "ms__output__file__per__work__unit": "false"},
+}
+
+
+def watermark(units: str = "a,b", begin: str = "2020-01-01", end: str = "P0D") -> str:
+    return json.dumps(
+        [
+            {"name": "system", "type": "datetime", "range": {"from": begin, "to": end}},
+            {"name": "unit", "type": "unit", "units": units},
+        ]
+    )
+
+
+def once(story: Story, changes: dict[str, str], **flags: str) -> Job:
+    """Return the story's job as one run with these flags and -D ms.publish.mode=replace has it."""
+    path = write_job(story.folder, story.source.url, **{**story.changes, **changes})
+    given = {name.replace("__", "."): value for name, value in flags.items()}
+    return config.load(path, overrides={"ms.publish.mode": "replace", **given}, environ={}).job
+
+
+def test_a_replace_forgets_what_it_does_not_read_and_the_next_run_reads_it(story: Story) -> None:
+    story.run(day(2))
+    narrow = once(story, {}, ms__watermark=watermark("a"))
+
+    report = story.run(day(2), narrow)
+
+    (note,) = (note for note in report.notes if note.startswith("FORGOT"))
+    assert note.startswith(f"FORGOT 2 work units, for example {work_unit(0, 'b')}: ")
+    assert story.rows() == ids_of("a", days=range(2))
+    assert story.states().keys() == {work_unit(0, "a"), work_unit(1, "a")}
+    assert story.head() is not None
+    assert not [note for note in story.run(day(2), narrow).notes if "FORGOT" in note]
+
+    again = story.run(day(3))
+
+    assert again.units.planned == 4
+    assert story.rows() == ids_of("a", "b", days=range(3))
+
+
+def test_a_replace_that_reads_less_of_a_work_unit_lowers_its_high_watermark(story: Story) -> None:
+    whole = {"ms__work__unit__partition": "none"}
+    story.run(day(4), story.job(**whole))
+
+    report = story.run(day(2), once(story, whole))
+    assert [note for note in report.notes if note.startswith("FORGOT 2 work units")]
+    assert {state.high for state in story.states().values()} == {day(2)}
+
+    story.run(day(5), story.job(**whole))
+    assert story.rows() == ids_of("a", "b", days=range(5))
+
+
+def test_a_window_may_be_read_further_after_a_replace_that_was_shorter(story: Story) -> None:
+    weekly = {**MODES["window_replace"], "ms__work__unit__partition": "weekly"}
+    story.run(day(4), story.job(**weekly))
+    story.run(day(2), once(story, weekly))
+
+    assert story.run(day(3), story.job(**weekly)).status is RunStatus.SUCCESS
+    assert story.rows() == ids_of("a", "b", days=range(3))
+
+
+def test_a_job_whose_own_mode_is_replace_forgets_nothing(story: Story) -> None:
+    replaced = {"ms__publish__mode": "replace"}
+    story.run(day(3), story.job(**replaced))
+    before = story.states().keys()
+
+    later = watermark(begin="2020-01-03")
+    for job in (story.job(**replaced, ms__watermark=later), once(story, replaced)):
+        report = story.run(day(4), job)
+        assert not [note for note in report.notes if "FORGOT" in note]
+        assert story.states().keys() >= before
+
+
+@pytest.mark.parametrize(
+    ("written", "flags", "is_once"),
+    [
+        ({}, {"ms.publish.mode": "replace"}, True),
+        ({"ms__publish__mode": "merge"}, {"ms.publish.mode": "replace"}, True),
+        ({}, {"data.publisher.replace.final.dir": "true"}, True),
+        ({"ms__table__format": "delta"}, {"extract.table.type": "SNAPSHOT_ONLY"}, True),
+        ({"ms__publish__mode": "replace"}, {"ms.publish.mode": "replace"}, False),
+        ({"ms__publish__mode": "replace"}, {"job.commit.policy": "full"}, False),
+        ({"data__publisher__replace__final__dir": "true"}, {"ms.publish.mode": "replace"}, False),
+        ({"ms__table__format": "delta", "extract__table__type": "SNAPSHOT_ONLY"},
+         {"ms.publish.mode": "replace"}, False),
+        ({"ms__publish__mode": "replace"}, {"ms.publish.mode": "append"}, False),
+    ],
+)  # fmt: skip
+def test_a_replace_is_of_one_run_if_only_flags_ask_for_it(
+    written: dict[str, str], flags: dict[str, str], is_once: bool, tmp_path: Path
+) -> None:
+    keys = {"extract__primary__key__fields": "id,unit", "extract__delta__fields": "updated_ms"}
+    path = write_job(tmp_path, "http://localhost", **keys, **written)
+    job = config.load(path, overrides=flags, environ={}).job
+    assert job.publishing.replaces_once is is_once
+
+
+def test_a_failed_work_unit_without_rows_stays_failed(story: Story) -> None:
+    policy = {"job__commit__policy": "successful"}
+    story.source.faults.append(failing(0, "b"))
+    story.run(day(2), story.job(**policy))
+    story.source.faults.clear()
+
+    story.run(day(2), once(story, policy, ms__watermark=watermark("a")))
+
+    failed = {name for name, each in story.states().items() if each.status == "FAILED"}
+    assert failed == {work_unit(0, "b")}
+    story.run(day(2), story.job(**policy))
+    assert story.rows() == ids_of("a", "b", days=range(2))
+
+
+SERVERS = [pytest.param(name, marks=pytest.mark.long) for name in ("postgresql", "mysql")]
+
+
+@pytest.mark.parametrize("kind", [*FORMATS, "sqlite", "duckdb", *SERVERS])
+def test_tables_and_databases_keep_the_rule(
+    kind: str, tmp_path: Path, source: HttpServer, request: pytest.FixtureRequest
+) -> None:
+    folder = tmp_path / "job"
+    folder.mkdir()
+    if kind in FORMATS:
+        story = Story(folder, source, ms__table__format=kind)
+        found = _replaced_once_and_read_again(story, lambda: ids(rows_of(kind, folder)))
+    else:
+        with new_warehouse(kind, folder, request) as made:
+            story = Story(folder, source, ms__warehouse__url=made.url)
+            query = f"SELECT unit, id FROM {made.prefix}orders"
+            found = _replaced_once_and_read_again(story, lambda: Counter(made.rows(query)))
+    assert found == ids_of("a", "b", days=range(4))
+
+
+def _replaced_once_and_read_again(
+    story: Story, rows: Callable[[], Counter[tuple[str, int]]]
+) -> Counter[tuple[str, int]]:
+    changes = {"ms__publish__mode": "append"}
+    story.run(day(3), story.job(**changes))
+    report = story.run(day(2), once(story, changes, ms__watermark=watermark("a")))
+    assert [note for note in report.notes if note.startswith("FORGOT 4 work units")]
+    assert rows() == ids_of("a", days=range(2))
+    story.run(day(4), story.job(**changes))
+    return rows()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_replaces_of_one_run_and_then_a_whole_run_give_the_rows_of_the_source(
+    mode: str, tmp_path: Path, source: HttpServer
+) -> None:
+    for seed in range(3):
+        random = Random(f"{mode} {seed}")
+        partition = random.choice(("daily", "daily", "monthly", "none"))
+        changes = {
+            **MODES[mode],
+            "ms__work__unit__partition": partition,
+            "job__commit__policy": random.choice(("full", "successful")),
+        }
+        story = Story(tmp_path / str(seed), source)
+        told = [f"{mode}, seed {seed}, {partition}"]
+        now = 1
+        for _ in range(5):
+            now = min(now + random.choice((0, 1, 1, 2)), LAST_DAY - 1)
+            kind = random.choice(("ordinary", "whole", "units", "begin", "end", "earlier"))
+            at, flags = now, {}
+            if kind == "units":
+                flags["ms__watermark"] = watermark(random.choice("ab"))
+            elif kind == "begin" and partition == "daily":
+                flags["ms__watermark"] = watermark(begin=f"2020-01-0{random.randint(1, now)}")
+            elif kind == "end":
+                flags["ms__watermark"] = watermark(end=f"2020-01-0{random.randint(2, now + 1)}")
+            elif kind == "earlier":
+                at = random.randint(1, now)
+            job = story.job(**changes) if kind == "ordinary" else once(story, changes, **flags)
+            told.append(f"{kind} {flags} at {at}")
+            foreseen = forgotten_of_plan(story, job, day(at))
+            report = story.run(day(at), job)
+            assert report.status in (RunStatus.SUCCESS, RunStatus.NOTHING_DUE), told
+            named = [note for note in report.notes if note.startswith("FORGOT")]
+            assert bool(foreseen) == bool(named), told
+        story.run(day(LAST_DAY), story.job(**changes))
+        expected = ids_of("a", "b", days=range(LAST_DAY))
+        found = story.rows()
+        assert found - expected == Counter(), f"doubled: {told}"
+        assert expected - found == Counter(), f"lost: {told}"
+        with story.store() as store:
+            assert verify_chain(store).problems == ()
+
+
+def forgotten_of_plan(story: Story, job: Job, now: int) -> tuple[str, ...]:
+    """Return the work units that ``dil plan`` says the run would forget."""
+    with story.store() as store:
+        plan = plan_job(job, now_ms=now).plan
+        return tuple(each.signature for each in forgotten_by_plan(job, store, plan))
+
+
+@pytest.mark.parametrize("partition", ["daily", "none"])
+def test_rows_that_a_replace_forgot_are_not_late_when_they_are_read_again(
+    story: Story, partition: str
+) -> None:
+    changes = {
+        "ms__work__unit__partition": partition,
+        "ms__event__column": "updated_ms",
+        "ms__event__watermark": "fixed_delay",
+        "ms__event__delay": "PT1H",
+        "ms__late__action": "drop",
+    }
+    story.run(day(5), story.job(**changes))
+    story.run(day(3), once(story, changes))
+    story.run(day(2), once(story, changes))
+    assert story.rows() == ids_of("a", "b", days=range(2))
+
+    story.run(day(6), story.job(**changes))
+
+    assert story.rows() == ids_of("a", "b", days=range(6))
