@@ -14,7 +14,7 @@ import pytest
 
 from tests.contract.example_pages import ExamplePage
 from tests.few_rows_job import JOB, NOW
-from tests.integration.dil_processes import dil, report_of
+from tests.integration.dil_processes import dil_alone, report_of
 
 PAGE = ExamplePage("writing-a-destination.md", "sqlite_destination")
 # Dies once: the file says before or after what.
@@ -85,7 +85,7 @@ def ids(folder: Path) -> list[int]:
 
 def run(job: Path, environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     """Run the job; its tasks need the package on their import path from the start of the JVM."""
-    return dil("run", job, *NOW, "--json", environ=environ, own_jvm=True)
+    return dil_alone("run", job, *NOW, "--json", environ=environ)
 
 
 @pytest.mark.spark
@@ -110,12 +110,14 @@ def test_commands_that_read_nothing_know_the_class(
 ) -> None:
     job = job_file(tmp_path, "sqlite-file")
     for command in (("validate", job), ("plan", job, *NOW)):
-        done = dil(*command, environ=environ)
+        done = dil_alone(*command, environ=environ)
         assert done.returncode == 0, done.stderr
     assert not (tmp_path / "rows.db").exists(), "a plan asks no store"
-    said = dil("explain", "ms.x.sqlite.path", "--job", job, environ=environ).stdout
+    said = dil_alone("explain", "ms.x.sqlite.path", "--job", job, environ=environ).stdout
     assert "File of the database." in said
-    said = json.loads(dil("explain", "ms.destination.class", "--json", environ=environ).stdout)
+    said = json.loads(
+        dil_alone("explain", "ms.destination.class", "--json", environ=environ).stdout
+    )
     assert {"sqlite-file", "deadly"} <= set(said["short_names"])
 
 
@@ -132,7 +134,7 @@ def test_commands_that_read_nothing_know_the_class(
 def test_a_class_that_is_none_is_refused(
     tmp_path: Path, environ: Mapping[str, str], name: str, words: str
 ) -> None:
-    done = dil("validate", job_file(tmp_path, name), environ=environ)
+    done = dil_alone("validate", job_file(tmp_path, name), environ=environ)
     assert done.returncode == 2
     assert "ms.destination.class" in done.stdout + done.stderr
     assert words in done.stdout + done.stderr
@@ -153,7 +155,7 @@ def test_what_does_not_go_with_it_is_refused(
 ) -> None:
     job = job_file(tmp_path, "sqlite-file")
     job.write_text(f"{job.read_text()}{line}\n")
-    done = dil("validate", job, "--json", environ=environ)
+    done = dil_alone("validate", job, "--json", environ=environ)
     assert done.returncode == 2
     assert key in done.stdout
 
@@ -166,7 +168,7 @@ def test_a_killed_publish_is_given_up_or_kept(
     job = job_file(tmp_path, "deadly")
     (tmp_path / "order").write_text(moment)
     assert run(job, environ).returncode == -9
-    given_up = dil("runs", "abandon", job, "--yes", environ=environ)
+    given_up = dil_alone("runs", "abandon", job, "--yes", environ=environ)
     assert given_up.returncode == 0, given_up.stdout + given_up.stderr
     assert ids(tmp_path) == ([] if moment == "before" else TWICE)
     done = run(job, environ)
@@ -177,11 +179,11 @@ def test_a_killed_publish_is_given_up_or_kept(
 
 
 def test_a_check_asks_the_destination(tmp_path: Path, environ: Mapping[str, str]) -> None:
-    done = dil("check", job_file(tmp_path, "sqlite-file"), *NOW, environ=environ)
+    done = dil_alone("check", job_file(tmp_path, "sqlite-file"), *NOW, environ=environ)
     assert done.returncode == 0, done.stderr
     assert f"destination: sqlite:{tmp_path}/rows.db/few" in done.stdout
     wrong = job_file(tmp_path, "sqlite-file")
     wrong.write_text(wrong.read_text().replace("/rows.db", "/nowhere/rows.db"), "utf-8")
-    done = dil("check", wrong, *NOW, environ=environ)
+    done = dil_alone("check", wrong, *NOW, environ=environ)
     assert done.returncode != 0
     assert "Make the folder." in done.stdout + done.stderr
