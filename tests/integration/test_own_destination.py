@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 from collections.abc import Mapping
@@ -14,7 +15,8 @@ import pytest
 
 from tests.contract.example_pages import ExamplePage
 from tests.few_rows_job import JOB, NOW
-from tests.integration.dil_processes import dil_alone, report_of
+from tests.integration.dil_processes import dil, dil_alone, report_of
+from tests.torture.kills import restore
 
 PAGE = ExamplePage("writing-a-destination.md", "sqlite_destination")
 # Dies once: the file says before or after what.
@@ -68,6 +70,7 @@ def environ(tmp_path: Path) -> Mapping[str, str]:
 
 
 def job_file(folder: Path, name: str) -> Path:
+    folder.mkdir(exist_ok=True)
     path = folder / "job.conf"
     own = OWN.replace("__FOLDER__", str(folder)).replace("__CLASS__", name)
     path.write_text(JOB + own, "utf-8")
@@ -90,19 +93,32 @@ def run(job: Path, environ: Mapping[str, str]) -> subprocess.CompletedProcess[st
 
 @pytest.mark.spark
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_killed_run_is_finished_once(
+def test_a_killed_run_is_finished_once_or_given_up(
     tmp_path: Path, environ: Mapping[str, str], moment: str
 ) -> None:
-    job = job_file(tmp_path, "deadly")
+    job, killed = job_file(tmp_path / "shelf", "deadly"), tmp_path / "killed"
+    landed = [] if moment == "before" else TWICE
     (tmp_path / "order").write_text(moment)
     assert run(job, environ).returncode == -9
-    assert ids(tmp_path) == ([] if moment == "before" else TWICE)
+    assert ids(job.parent) == landed
+    shutil.copytree(job.parent, killed)
+
     done = run(job, environ)
     assert done.returncode == 0, done.stderr
-    assert ids(tmp_path) == TWICE
-    again = run(job, environ)
+    assert ids(job.parent) == TWICE
+    again = dil("run", job, *NOW, "--json", environ=environ)
     assert report_of(again)["status"] == "nothing_due"
-    assert ids(tmp_path) == TWICE
+    assert ids(job.parent) == TWICE
+
+    restore(killed, job.parent)
+    given_up = dil("runs", "abandon", job, "--yes", environ=environ)
+    assert given_up.returncode == 0, given_up.stdout + given_up.stderr
+    assert ids(job.parent) == landed
+    done = run(job, environ)
+    assert done.returncode == 0, done.stderr
+    expected = "success" if moment == "before" else "nothing_due"
+    assert report_of(done)["status"] == expected
+    assert ids(job.parent) == TWICE
 
 
 def test_commands_that_read_nothing_know_the_class(
@@ -110,14 +126,12 @@ def test_commands_that_read_nothing_know_the_class(
 ) -> None:
     job = job_file(tmp_path, "sqlite-file")
     for command in (("validate", job), ("plan", job, *NOW)):
-        done = dil_alone(*command, environ=environ)
+        done = dil(*command, environ=environ)
         assert done.returncode == 0, done.stderr
     assert not (tmp_path / "rows.db").exists(), "a plan asks no store"
-    said = dil_alone("explain", "ms.x.sqlite.path", "--job", job, environ=environ).stdout
+    said = dil("explain", "ms.x.sqlite.path", "--job", job, environ=environ).stdout
     assert "File of the database." in said
-    said = json.loads(
-        dil_alone("explain", "ms.destination.class", "--json", environ=environ).stdout
-    )
+    said = json.loads(dil("explain", "ms.destination.class", "--json", environ=environ).stdout)
     assert {"sqlite-file", "deadly"} <= set(said["short_names"])
 
 
@@ -134,7 +148,7 @@ def test_commands_that_read_nothing_know_the_class(
 def test_a_class_that_is_none_is_refused(
     tmp_path: Path, environ: Mapping[str, str], name: str, words: str
 ) -> None:
-    done = dil_alone("validate", job_file(tmp_path, name), environ=environ)
+    done = dil("validate", job_file(tmp_path, name), environ=environ)
     assert done.returncode == 2
     assert "ms.destination.class" in done.stdout + done.stderr
     assert words in done.stdout + done.stderr
@@ -155,35 +169,17 @@ def test_what_does_not_go_with_it_is_refused(
 ) -> None:
     job = job_file(tmp_path, "sqlite-file")
     job.write_text(f"{job.read_text()}{line}\n")
-    done = dil_alone("validate", job, "--json", environ=environ)
+    done = dil("validate", job, "--json", environ=environ)
     assert done.returncode == 2
     assert key in done.stdout
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_killed_publish_is_given_up_or_kept(
-    tmp_path: Path, environ: Mapping[str, str], moment: str
-) -> None:
-    job = job_file(tmp_path, "deadly")
-    (tmp_path / "order").write_text(moment)
-    assert run(job, environ).returncode == -9
-    given_up = dil_alone("runs", "abandon", job, "--yes", environ=environ)
-    assert given_up.returncode == 0, given_up.stdout + given_up.stderr
-    assert ids(tmp_path) == ([] if moment == "before" else TWICE)
-    done = run(job, environ)
-    assert done.returncode == 0, done.stderr
-    expected = "success" if moment == "before" else "nothing_due"
-    assert report_of(done)["status"] == expected
-    assert ids(tmp_path) == TWICE
-
-
 def test_a_check_asks_the_destination(tmp_path: Path, environ: Mapping[str, str]) -> None:
-    done = dil_alone("check", job_file(tmp_path, "sqlite-file"), *NOW, environ=environ)
+    done = dil("check", job_file(tmp_path, "sqlite-file"), *NOW, environ=environ)
     assert done.returncode == 0, done.stderr
     assert f"destination: sqlite:{tmp_path}/rows.db/few" in done.stdout
     wrong = job_file(tmp_path, "sqlite-file")
     wrong.write_text(wrong.read_text().replace("/rows.db", "/nowhere/rows.db"), "utf-8")
-    done = dil_alone("check", wrong, *NOW, environ=environ)
+    done = dil("check", wrong, *NOW, environ=environ)
     assert done.returncode != 0
     assert "Make the folder." in done.stdout + done.stderr

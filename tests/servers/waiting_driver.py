@@ -120,6 +120,8 @@ def _restored(environ: Mapping[str, str]) -> Iterator[None]:
     """
     before, path = {name: os.environ.get(name) for name in environ}, list(sys.path)
     os.environ.update(environ)
+    # The interpreter reads this one only when it starts.
+    sys.path.extend(filter(None, environ.get("PYTHONPATH", "").split(os.pathsep)))
     yield
     for name, value in before.items():
         if value is None:
