@@ -1,17 +1,24 @@
-"""Connectors for files: a session lists files, reads one file, or sends one file."""
+"""Connectors for files: a session lists files, reads one file, or sends one file.
+
+Problems of their jobs are found before any I/O.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 
-from connectors.files.once import UnitFile, unit_file
-from connectors.files.payload import sending_problem
+from connectors.files.listing import listing_problems
+from connectors.files.names import reads_one_file
+from connectors.files.once import UnitFile, once_problems, unit_file
+from connectors.files.payload import payload_problems, sending_problem, sends_file
 from dil.errors import Problem
 from dil.model.job import Job
 from dil.model.json import JsonObject
-from dil.sections.source import ONCE
+from dil.model.properties import Properties
+from dil.sections.source import ONCE, FilesSection
 from dil.spi.connector import ByteSession, Connector, SessionContext
+from dil.spi.request_view import RequestView
 
 
 class FileSession(ByteSession):
@@ -62,3 +69,43 @@ class FileConnector(Connector):
         """Return True: a repeated put writes the same file under the same name."""
         del job
         return True
+
+
+def file_problems(properties: Properties, *, lists: bool) -> Iterator[Problem]:
+    """Yield problems that prevent reading files once, or listing names.
+
+    ``lists`` says whether the job asks for names instead of contents.
+    """
+    yield from once_problems(properties, lists=lists)
+    if lists:
+        yield from listing_problems(properties)
+
+
+def remote_file_problems(properties: Properties) -> Iterator[Problem]:
+    """Yield the problems of ``file_problems``, and the problems of files that the job sends."""
+    yield from payload_problems(properties)
+    lists = not reads_one_file(properties) and not sends_file(properties)
+    yield from file_problems(properties, lists=lists)
+
+
+def file_view(
+    place: str, unit: UnitFile | None, properties: Properties, *, lists: bool | None = None
+) -> RequestView:
+    """Return the description, for people, of a request to list files, read one, or write one.
+
+    Args:
+        place: Address of the folder, prefix or file, without a password.
+        unit: The file of the work unit, None if work units are no files.
+        properties: The properties of the job.
+        lists: Whether the names of the files are the rows; None means the opposite of
+            ``reads_one_file``.
+    """
+    if sends_file(properties):
+        return RequestView("put", place)
+    if unit is not None:
+        version = f"version {unit.version}" if unit.version else ""
+        return RequestView("read", unit.path, text=version)
+    pattern = properties.section(FilesSection).pattern
+    is_list = not reads_one_file(properties) if lists is None else lists
+    then = "their names are the rows" if is_list else "what is found is read"
+    return RequestView("list", place, text=f"files whose names match {pattern}; {then}")

@@ -93,16 +93,13 @@ def _lines(names: Iterable[str], form: str, spec: ExtractionSpec) -> Iterator[st
     line: Callable[[str], str] = _text_line
     if form == _CSV:
         line = _csv_cell(spec.csv.settings)
+        # The only column has the name that ms.output.schema gives it, else ``values``.
+        columns = (each.name for each in spec.output_schema or ())
+        header = next((name for name in columns if name.lower() not in spec.csv.made_up), _NAME)
         for _ in range(spec.csv.settings.skipped):
-            yield f"{line(_header(spec))}\n"
+            yield f"{line(header)}\n"
     for name in names:
         yield f"{line(name)}\n"
-
-
-def _header(spec: ExtractionSpec) -> str:
-    """Return the name of the only column: from ``ms.output.schema``, else ``values``."""
-    columns = spec.output_schema or ()
-    return next((each.name for each in columns if each.name.lower() not in spec.csv.made_up), _NAME)
 
 
 def _text_line(name: str) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from connectors.files.checks import file_problems
-from connectors.files.connector import FileConnector
+from connectors.files.connector import FileConnector, file_problems
 from connectors.files.once import UnitFile
 from connectors.hdfs.place import lists, place_problems
 from dil.errors import Problem
@@ -26,9 +25,18 @@ class HdfsConnector(FileConnector):
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
         """Return problems of the address, of listing, and of rows to send."""
+        sent = [
+            Problem(
+                properties.origin(SECONDARY),
+                SECONDARY,
+                "has payload rows, but files are only read",
+                "Leave the payload entry out, or send to http, s3 or sftp.",
+            )
+            for _ in properties.section(SecondarySection).payload
+        ]
         return [
             *place_problems(properties),
-            *_payload_problems(properties),
+            *sent,
             *file_problems(properties, lists=lists(properties.section(SourceSection).uri)),
         ]
 
@@ -38,13 +46,3 @@ class HdfsConnector(FileConnector):
         from connectors.hdfs.session import FileSettings, FilesSession
 
         return FilesSession(FileSettings.of(job), file)
-
-
-def _payload_problems(properties: Properties) -> Iterable[Problem]:
-    for _ in properties.section(SecondarySection).payload:
-        yield Problem(
-            properties.origin(SECONDARY),
-            SECONDARY,
-            "has payload rows, but files are only read",
-            "Leave the payload entry out, or send to http, s3 or sftp.",
-        )

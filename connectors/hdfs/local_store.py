@@ -25,7 +25,11 @@ class LocalStore(FileStore):
             wanted = [entry for entry in found if not entry.name.startswith(HIDDEN)]
             states = [(entry, entry.stat()) for entry in wanted]
         return [
-            _status(entry.path, state, _real_path(folder, entry))
+            _status(
+                entry.path,
+                state,
+                os.path.realpath(entry.path) if entry.is_symlink() else f"{folder}/{entry.name}",
+            )
             for entry, state in states
             if stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)
         ]
@@ -36,11 +40,6 @@ class LocalStore(FileStore):
         if position:
             file.seek(position)
         return file
-
-
-def _real_path(folder: str, entry: os.DirEntry[str]) -> str:
-    """Return the real path of an entry in ``folder``, which itself is a path without links."""
-    return os.path.realpath(entry.path) if entry.is_symlink() else f"{folder}/{entry.name}"
 
 
 def _status(path: str, state: os.stat_result, real_path: str) -> FileStatus:

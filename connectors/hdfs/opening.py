@@ -31,10 +31,6 @@ def open_store(source_path: HdfsSourcePath, user: str = "") -> FileStore:
         return store_of_uri(source_path.scheme, source_path.authority, source_path.prefix)
     if source_path.scheme in WEB_SCHEMES:
         return _by_web(source_path, user)
-    return _hadoop(source_path, user)
-
-
-def _hadoop(source_path: HdfsSourcePath, user: str) -> FileStore:
     from connectors.hdfs.arrow_store import hadoop_store
 
     host, port = _host_and_port(source_path.authority)

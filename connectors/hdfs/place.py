@@ -76,7 +76,10 @@ def place_of(
             the file system is not known.
     """
     written, is_list, expression = template.partition(_LIST)
-    written = _unescaped(written)
+    match = _WRITTEN.fullmatch(written)
+    if match is not None and match[1].lower() == "file":
+        # Values replace the variables afterwards, so that escapes in values stay.
+        written = written[: match.start(3)] + unquote(match[3])
     refuse_way_out(written, variables)
     text = filled(written, variables)
 
@@ -87,7 +90,15 @@ def place_of(
     refuse_other_origin(written, text, origin, hosts)
     source_path = _place(text, folder, base)
     if placeholders(written) and base:
-        _refuse_outside(source_path, _place(base, folder, "", BASE))
+        fence = _place(base, folder, "", BASE)
+        if not f"{source_path.path}/".startswith(f"{fence.path.rstrip('/')}/"):
+            raise ConfigError.single(
+                URI,
+                f"is filled with values that lead to {source_path.path}, outside of {BASE},"
+                f" {fence.path}",
+                "Check the values. If the job may read the whole file system, leave the folder out"
+                f" of {BASE}.",
+            )
     if not is_list:
         return source_path
     pattern = substitute(unquote(expression), variables, re.escape).text
@@ -100,22 +111,11 @@ def place_of(
     )
 
 
-def _refuse_outside(source_path: HdfsSourcePath, fence: HdfsSourcePath) -> None:
-    """Raise if a value leads out of the folder of ``source.filebased.fs.uri``."""
-    if not f"{source_path.path}/".startswith(f"{fence.path.rstrip('/')}/"):
-        raise ConfigError.single(
-            URI,
-            f"is filled with values that lead to {source_path.path}, outside of {BASE},"
-            f" {fence.path}",
-            "Check the values. If the job may read the whole file system, leave the folder out of"
-            f" {BASE}.",
-        )
-
-
 def place_problems(properties: Properties) -> Iterator[Problem]:
     """Yield the problems of the address, as far as its variables allow a check."""
     template = properties.section(SourceSection).uri
-    base, base_key = base_of(properties), _base_key(properties)
+    base = base_of(properties)
+    base_key = BASE if properties.section(HdfsSection).file_system else "fs.uri"
     written, is_list, expression = template.partition(_LIST)
     checks: list[tuple[str, Callable[[], object]]] = []
     if not written.startswith("{{"):
@@ -138,24 +138,9 @@ def base_of(properties: Properties) -> str:
     return here.file_system or ("" if is_this_machine(every) else every)
 
 
-def _base_key(properties: Properties) -> str:
-    return BASE if properties.section(HdfsSection).file_system else "fs.uri"
-
-
 def _exemplified(text: str) -> str:
     """Return a text in which an example value replaces each variable."""
     return substitute(text, dict.fromkeys(placeholders(text), "0")).text
-
-
-def _unescaped(template: str) -> str:
-    """Return a template; if it is a ``file:`` address, the escapes in its path are decoded.
-
-    Values replace the variables afterwards, so that escapes in values stay.
-    """
-    match = _WRITTEN.fullmatch(template)
-    if match is None or match[1].lower() != "file":
-        return template
-    return template[: match.start(3)] + unquote(match[3])
 
 
 def _place(text: str, folder: Path, base: str, key: str = URI) -> HdfsSourcePath:

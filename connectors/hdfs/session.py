@@ -11,18 +11,16 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from connectors.files.body import FileBody
-from connectors.files.connector import FileSession
+from connectors.files.connector import FileSession, file_view
 from connectors.files.listing import listing_response
 from connectors.files.names import matching, media_type, require_all_stable, stable_files
 from connectors.files.once import UnitFile, file_unit
-from connectors.files.view import file_view
 from connectors.hdfs.decompression import decompressed, plain_name
 from connectors.hdfs.failures import translated_errors
 from connectors.hdfs.opening import open_store
 from connectors.hdfs.place import HdfsSourcePath, base_of, place_of
 from connectors.hdfs.section import HdfsSection
-from connectors.hdfs.store import FileStatus, FileStore, each_once, files_below
-from connectors.hdfs.watched_file import WatchedFile
+from connectors.hdfs.store import FileStatus, FileStore, WatchedFile, each_once, files_below
 from dil.errors import SourceContractError
 from dil.model.job import Job
 from dil.model.json import JsonObject, JsonValue
@@ -52,11 +50,13 @@ class FileSettings:
         """Return the settings of a parsed job."""
         properties, user = job.properties, job.source.username
         session = job.extraction.session
+        # A dump copies files unchanged unless the job says otherwise.
+        unpacks = not job.writing.file_name or _DECOMPRESS in properties.explicit
         return cls(
             job,
             base=base_of(properties),
             user=user.reveal() if user else "",
-            unpacks=_unpacks(job),
+            unpacks=unpacks and properties.section(HdfsSection).decompresses,
             polls=session is not None and session.condition is not None,
         )
 
@@ -111,11 +111,21 @@ class FilesSession(FileSession):
         """
         source_path, is_due = self._source_path, self._settings.polls
         if source_path is None:
-            source_path, is_due = self._begin(values), True
+            if values.page:
+                raise SourceContractError(
+                    "reading cannot go on in the middle of a folder, which may have changed",
+                    "You need not do anything: the next attempt reads all files from the first"
+                    " one.",
+                )
+            source_path, is_due = self._open(values.variables), True
         if self._only is not None:
             return self._one(self._only)
         if is_due and source_path.pattern is not None:
-            return self._listing(source_path)
+            job, store = self._settings.job, self._known_store
+            found = stable_files(
+                self._found(source_path), job.properties, self._shown, self._now_ms()
+            )
+            return listing_response((store.shown(each.path) for each in found), job, self._shown)
         if is_due and not self._left and source_path.pattern is None:
             properties, now_ms = self._settings.job.properties, self._now_ms()
             self._left.extend(
@@ -146,15 +156,6 @@ class FilesSession(FileSession):
         file.check(status.version)
         return self._file(status)
 
-    def _begin(self, values: RequestValues) -> HdfsSourcePath:
-        """Return the path of the work unit; open its store at the first call."""
-        if values.page:
-            raise SourceContractError(
-                "reading cannot go on in the middle of a folder, which may have changed",
-                "You need not do anything: the next attempt reads all files from the first one.",
-            )
-        return self._open(values.variables)
-
     def _place_of(self, variables: Mapping[str, JsonValue]) -> HdfsSourcePath:
         job = self._settings.job
         folder = _folder_of(job.path)
@@ -166,11 +167,6 @@ class FilesSession(FileSession):
         self._store = self._opened(self._source_path, self._settings.user)
         self._shown = self._store.shown(self._source_path.path)
         return self._source_path
-
-    def _listing(self, source_path: HdfsSourcePath) -> Response:
-        job, store = self._settings.job, self._known_store
-        found = stable_files(self._found(source_path), job.properties, self._shown, self._now_ms())
-        return listing_response((store.shown(each.path) for each in found), job, self._shown)
 
     def _found(self, source_path: HdfsSourcePath) -> Iterator[FileStatus]:
         store, pattern = self._known_store, source_path.pattern
@@ -208,11 +204,3 @@ class FilesSession(FileSession):
 @lru_cache(maxsize=4)  # All attempts of a task have the same job.
 def _folder_of(job_path: str) -> Path:
     return Path(job_path).resolve().parent
-
-
-def _unpacks(job: Job) -> bool:
-    """Return whether to unpack files; a dump copies them unless the job says otherwise."""
-    is_copy = bool(job.writing.file_name)
-    if is_copy and _DECOMPRESS not in job.properties.explicit:
-        return False
-    return job.properties.section(HdfsSection).decompresses

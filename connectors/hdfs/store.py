@@ -1,4 +1,4 @@
-"""The interface to file systems for reading, and the walk through their folders."""
+"""The interface to file systems for reading, the walk through their folders, and one file there."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from connectors.files.body import FileStream
+from connectors.files.body import FileStream, RemoteFile, changed
 from connectors.hdfs.failures import translated_errors
 from dil.errors import SourceContractError, SourceError
 
@@ -135,3 +135,69 @@ def each_once(store: FileStore, files: Iterable[FileStatus]) -> Iterator[FileSta
                 " twice.",
             )
         yield each
+
+
+class WatchedFile(RemoteFile):
+    """One state of a file of a store; it must not change until it is read to its end."""
+
+    def __init__(self, store: FileStore, status: FileStatus) -> None:
+        self._store = store
+        self._status = status
+        self._part: FileStream | None = None
+        self.size = status.size
+        self.shown = store.shown(status.path)
+
+    def open_at(self, position: int) -> FileStream:
+        """Return a stream from a position on; check that the file is unchanged, except at 0."""
+        if position:
+            self._compare()
+        with translated_errors(self.shown, listed=True):
+            self._part = _TranslatingStream(
+                self._store.open(self._status.path, position), self.shown
+            )
+        return self._part
+
+    def taken(self, data: bytes) -> None:
+        """Do nothing: file systems give no checksum for comparison."""
+
+    def check_end(self) -> None:
+        """Check that the file has not changed since it was listed, and has no more bytes.
+
+        A file of HDFS that is still being written has more bytes than its reported size.
+
+        Raises:
+            SourceContractError: the file changed.
+            TransientSourceError: the file no longer exists.
+        """
+        if self._part is not None and self._part.read(1):
+            raise changed(self.shown, f"it has more than the {self.size} bytes that were listed")
+        self._compare()
+
+    def _compare(self) -> None:
+        with translated_errors(self.shown, listed=True):
+            now = self._store.status(self._status.path)
+        if now.size != self.size:
+            raise changed(self.shown, f"{self.size} bytes when listed, {now.size} now")
+        if now != self._status:
+            raise changed(
+                self.shown,
+                "it was written to; its owner, rights or links were changed; or another file took"
+                " its place",
+            )
+
+
+class _TranslatingStream:
+    """An open stream whose errors are errors of dil.errors."""
+
+    def __init__(self, part: FileStream, shown: str) -> None:
+        self._part = part
+        self._shown = shown
+
+    def read(self, size: int, /) -> bytes:
+        """Return up to ``size`` bytes, empty at the end."""
+        with translated_errors(self._shown):
+            return self._part.read(size)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._part.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Set
+from contextlib import suppress
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -70,7 +71,13 @@ def authentication(value: JsonValue, around: ReadContext) -> Authentication:
     findings = [*_misplaced(settings, given), *_missing(settings, given), *_uri(settings, given)]
     if findings:
         raise ShapeError(*findings)
-    return replace(settings, refresh_token_file=_located(settings, around))
+    file = ""
+    if settings.refresh_token_file:
+        try:  # A relative path starts at the job file's folder.
+            file = str(local_path(settings.refresh_token_file, around.folder))
+        except PathError as error:
+            raise ShapeError((f"refreshTokenFile {error}", "Name a local file.")) from None
+    return replace(settings, refresh_token_file=file)
 
 
 def _form_members(members: Mapping[str, JsonValue], around: ReadContext) -> dict[str, object]:
@@ -123,7 +130,11 @@ def _uri(settings: Authentication, given: Set[str]) -> Iterator[Finding]:
     """Yield the problems of the token address, because secrets are sent to it."""
     if "tokenUri" not in given or not settings.is_fetched:
         return
-    scheme, host = _scheme_and_host(settings.token_uri)
+    scheme, host = "", ""  # They stay empty if the text is no URI, or holds a user.
+    with suppress(ValueError):
+        parts = urlsplit(settings.token_uri)
+        if parts.hostname and "@" not in parts.netloc:
+            scheme, host = parts.scheme.lower(), parts.hostname.lower()
     if not host or scheme not in {"http", "https"}:
         yield "tokenUri is no HTTP address", "Write https://host/path, without user or password."
     elif placeholders(settings.token_uri):
@@ -138,31 +149,8 @@ def _uri(settings: Authentication, given: Set[str]) -> Iterator[Finding]:
         )
 
 
-def _scheme_and_host(uri: str) -> tuple[str, str]:
-    """Return scheme and host in lower case, empty if the text is no URI or holds a user."""
-    try:
-        parts = urlsplit(uri)
-        host = parts.hostname or ""
-    except ValueError:
-        return "", ""
-    return ("", "") if "@" in parts.netloc else (parts.scheme.lower(), host.lower())
-
-
 def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _located(settings: Authentication, around: ReadContext) -> str:
-    """Return the absolute path of the refresh token's file.
-
-    A relative path starts at the job file's folder.
-    """
-    if not settings.refresh_token_file:
-        return ""
-    try:
-        return str(local_path(settings.refresh_token_file, around.folder))
-    except PathError as error:
-        raise ShapeError((f"refreshTokenFile {error}", "Name a local file.")) from None

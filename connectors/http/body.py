@@ -198,7 +198,9 @@ class _InflatedBody(ReadStream):
             packed = self._left or self._stream.read(_CHUNK)
             if not packed and not self._begun:
                 return b""  # An empty body has no content to compress.
-            self._begin(packed)
+            if not self._begun and not _has_zlib_header(packed):
+                self._inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+            self._begun = True
             found = self._inflater.decompress(packed, size)
             self._left = self._inflater.unconsumed_tail
             if found:
@@ -210,11 +212,6 @@ class _InflatedBody(ReadStream):
         while self._stream.read(_CHUNK):
             pass
         return b""
-
-    def _begin(self, packed: bytes) -> None:
-        if not self._begun and not _has_zlib_header(packed):
-            self._inflater = zlib.decompressobj(-zlib.MAX_WBITS)
-        self._begun = True
 
 
 def _has_zlib_header(packed: bytes) -> bool:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from connectors.http.authentication_checks import authentication_problems
 from connectors.http.section import AUTHENTICATION, HttpSection
 from connectors.http.settings import HttpSettings, repeats_rows
 from dil.errors import Problem
@@ -17,7 +16,7 @@ from dil.model.properties import Properties
 from dil.sections.http import IDEMPOTENCY_HEADER, METHOD, SendingSection
 from dil.sections.secondary import KEY as SECONDARY
 from dil.sections.secondary import SecondarySection
-from dil.sections.source import URI, SourceSection
+from dil.sections.source import PASSWORD, URI, USER, SourceSection
 from dil.spi.connector import Connector, SessionContext
 from dil.spi.coordination import CredentialSource
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from connectors.http.session import HttpSession
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110 section 5.6.2
+_WRITTEN = frozenset({"basic", "bearer", "oauth", "custom"})
 
 
 class HttpConnector(Connector):
@@ -36,12 +36,41 @@ class HttpConnector(Connector):
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
         """Return problems of the URI, the authentication, names of headers, and rows to send."""
-        return [
-            *_uri_problems(properties),
-            *authentication_problems(properties),
-            *_header_problems(properties),
-            *_sending_problems(properties),
-        ]
+        found: list[Problem] = []
+        uri = properties.section(SourceSection).uri
+        parts = urlsplit(uri)
+        is_http = parts.scheme.lower() in {"http", "https"} and parts.netloc
+        if not uri.startswith("{{") and not is_http:
+            found.append(
+                Problem(
+                    properties.origin(URI),
+                    URI,
+                    "is no HTTP address",
+                    "Begin the address with http:// or https:// and name a host.",
+                )
+            )
+        found += _authentication_problems(properties)
+        sending = properties.section(SendingSection)
+        name = sending.idempotency_header
+        if name and not _HEADER_NAME.fullmatch(name):
+            found.append(
+                Problem(
+                    properties.origin(IDEMPOTENCY_HEADER),
+                    IDEMPOTENCY_HEADER,
+                    f'is "{name}", which cannot be the name of a header',
+                    "Write the name of a header, for example Idempotency-Key.",
+                )
+            )
+        if sending.is_safe and properties.section(SecondarySection).has_payload:
+            found.append(
+                Problem(
+                    properties.origin(METHOD),
+                    METHOD,
+                    f"is {sending.method}, which has no body, and {SECONDARY} has rows to send",
+                    "Use POST or PUT.",
+                )
+            )
+        return found
 
     @classmethod
     def credentials(cls, job: Job) -> CredentialSource | None:
@@ -87,36 +116,24 @@ class HttpConnector(Connector):
         return HttpSession(HttpSettings.of(context.job), environment)
 
 
-def _uri_problems(properties: Properties) -> Iterable[Problem]:
-    uri = properties.section(SourceSection).uri
-    parts = urlsplit(uri)
-    if uri.startswith("{{") or (parts.scheme.lower() in {"http", "https"} and parts.netloc):
+def _authentication_problems(properties: Properties) -> Iterator[Problem]:
+    """Yield a problem for each property that the method or the grant needs and the job lacks."""
+    settings = properties.section(HttpSection).authentication
+    if settings is None:
         return
-    yield Problem(
-        properties.origin(URI),
-        URI,
-        "is no HTTP address",
-        "Begin the address with http:// or https:// and name a host.",
-    )
-
-
-def _sending_problems(properties: Properties) -> Iterator[Problem]:
-    sending = properties.section(SendingSection)
-    if sending.is_safe and properties.section(SecondarySection).has_payload:
+    source = properties.section(SourceSection)
+    has_user, has_password = source.username is not None, source.password is not None
+    if settings.method in _WRITTEN and settings.token is None and not has_user:
         yield Problem(
-            properties.origin(METHOD),
-            METHOD,
-            f"is {sending.method}, which has no body, and {SECONDARY} has rows to send",
-            "Use POST or PUT.",
+            properties.origin(AUTHENTICATION),
+            AUTHENTICATION,
+            f"has no token, and there is no {USER}",
+            f"Add a token, or set {USER} and {PASSWORD}.",
         )
-
-
-def _header_problems(properties: Properties) -> Iterable[Problem]:
-    name = properties.section(SendingSection).idempotency_header
-    if name and not _HEADER_NAME.fullmatch(name):
+    if settings.grant == "password" and not (has_user and has_password):
         yield Problem(
-            properties.origin(IDEMPOTENCY_HEADER),
-            IDEMPOTENCY_HEADER,
-            f'is "{name}", which cannot be the name of a header',
-            "Write the name of a header, for example Idempotency-Key.",
+            properties.origin(AUTHENTICATION),
+            AUTHENTICATION,
+            f"has the grant password, and {USER} or {PASSWORD} is not set",
+            "Set both: they are sent to tokenUri.",
         )

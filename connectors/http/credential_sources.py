@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlsplit
 
@@ -54,13 +53,17 @@ class CredentialSources:
 
 def credential_sources(job: Job) -> CredentialSources:
     """Return the properties that give a job's requests their credentials."""
+    section = job.properties.section(HttpSection)
+    found: list[str] = []
+    settings = section.authentication
+    if settings is not None:
+        found.append(AUTHENTICATION)
+        if settings.grant == "password" or (not settings.is_fetched and settings.token is None):
+            found += [USER, PASSWORD]
     inputs = job.secondary.of("authentication")
-    fields = frozenset(name for each in inputs for name in each.fields)
-    found = [
-        *_of_authentication(job),
-        *([f"the authentication input of {SECONDARY}"] if inputs else []),
-    ]
-    headers = job.properties.section(HttpSection).headers or {}
+    if inputs:
+        found.append(f"the authentication input of {SECONDARY}")
+    headers = section.headers or {}
     found += [
         f'header "{name}" of {HEADERS}'
         for name, value in headers.items()
@@ -74,17 +77,9 @@ def credential_sources(job: Job) -> CredentialSources:
     parts = urlsplit(job.source.uri)
     if "@" in parts.netloc or any(_NAME.search(name) for name, _ in parse_qsl(parts.query)):
         found.append(URI)
+    fields = frozenset(name for each in inputs for name in each.fields)
     declared = frozenset(each.name for each in job.extraction.parameters)
     return CredentialSources(tuple(found), fields, declared)
-
-
-def _of_authentication(job: Job) -> Iterator[str]:
-    settings = job.properties.section(HttpSection).authentication
-    if settings is None:
-        return
-    yield AUTHENTICATION
-    if settings.grant == "password" or (not settings.is_fetched and settings.token is None):
-        yield from (USER, PASSWORD)
 
 
 def _is_credential(parameter: Parameter) -> bool:

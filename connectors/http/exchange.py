@@ -72,7 +72,14 @@ class Exchange:
             except TransientSourceError as failure:
                 self._wait_after(failure)
                 continue
-            verdict = self._judged(answer)
+            settings, code = self._settings, answer.status_code
+            verdict = judge(code, answer.reason or "", settings.statuses, settings.reasons)
+            if verdict is StatusVerdict.AUTHENTICATION and is_rate_limited(code, answer.headers):
+                verdict = StatusVerdict.TRANSIENT  # An exhausted limit is not a failed login.
+            elif verdict is StatusVerdict.TRANSIENT and (
+                self.outgoing.has_row and code in settings.statuses.error
+            ):
+                verdict = StatusVerdict.ERROR  # The job declares that the status concerns the row.
             if verdict in {StatusVerdict.SUCCESS, StatusVerdict.WARNING}:
                 return answer, verdict
             if not self._renews(answer) and not self._waits_for(answer, verdict):
@@ -88,17 +95,6 @@ class Exchange:
             self._asked(answer),
             self._settings.credential_sources.advice,
         ).error()
-
-    def _judged(self, answer: requests.Response) -> StatusVerdict:
-        """Return the verdict on an answer; an exhausted rate limit is not a failed login."""
-        settings, code = self._settings, answer.status_code
-        verdict = judge(code, answer.reason or "", settings.statuses, settings.reasons)
-        if verdict is StatusVerdict.AUTHENTICATION and is_rate_limited(code, answer.headers):
-            return StatusVerdict.TRANSIENT
-        is_listed = self.outgoing.has_row and code in settings.statuses.error
-        if verdict is StatusVerdict.TRANSIENT and is_listed:
-            return StatusVerdict.ERROR  # The job declares that this status concerns the row.
-        return verdict
 
     def _renews(self, answer: requests.Response) -> bool:
         """Return whether old credentials caused the answer and new ones are ready now."""
@@ -143,15 +139,10 @@ class Exchange:
             return False
         if asked is not None and asked > self._settings.retry.longest_wait_s:
             raise self._spent(answer, asked)
-        return self._waits_again(answer, asked, slows_down=is_limit or asked is not None)
-
-    def _waits_again(
-        self, answer: requests.Response, asked: float | None, *, slows_down: bool
-    ) -> bool:
         wait = self._waits.next(asked, self._environment.chance())
         if wait is None:
             return False
-        if slows_down:
+        if is_limit or asked is not None:
             self._environment.coordinator.slow_down(wait)
         self._say(answer_words(answer, self.outgoing.shown), wait)
         answer.close()

@@ -69,22 +69,20 @@ class OAuthSource(CredentialSource):
             TransientSourceError: the server did not answer after several tries.
             SourceError: the server's certificate is not trusted, or the request cannot be sent.
         """
+        if self._grant.grant == "client_credentials":
+            return self._credential(self._endpoint.ask({"grant_type": "client_credentials"}))
         if self._grant.grant != "refresh_token":
-            return self._credential(self._endpoint.ask(self._form()))
+            nothing = Secret("")
+            form: dict[str, str | Secret] = {
+                "grant_type": "password",
+                "username": self._settings.username or nothing,
+                "password": self._settings.password or nothing,
+            }
+            return self._credential(self._endpoint.ask(form))
         if self._file is None:
             return self._credential(self._refreshed(self._refresh))
         with self._file.locked():
             return self._credential(self._refreshed_by_file(self._file))
-
-    def _form(self) -> dict[str, str | Secret]:
-        if self._grant.grant == "client_credentials":
-            return {"grant_type": "client_credentials"}
-        nothing = Secret("")
-        return {
-            "grant_type": "password",
-            "username": self._settings.username or nothing,
-            "password": self._settings.password or nothing,
-        }
 
     def _refreshed(self, refresh: Secret | None) -> Granted | Denied:
         """Return the server's answer to a refresh token; warn if no file can keep the next one."""
@@ -94,14 +92,11 @@ class OAuthSource(CredentialSource):
                 "Authorize the client and write its refresh token into the file.",
             )
         found = self._endpoint.ask({"grant_type": "refresh_token", "refresh_token": refresh})
-        if self._file is None and isinstance(found, Granted) and found.refresh is not None:
-            self._rotated(refresh, found.refresh)
-        return found
-
-    def _rotated(self, old: Secret, new: Secret) -> None:
-        if new != old:
+        new = found.refresh if isinstance(found, Granted) else None
+        if self._file is None and new is not None and new != refresh:
             self._refresh = new
             self._warn_of_loss("and refreshTokenFile names no file for it")
+        return found
 
     def _refreshed_by_file(self, file: RefreshTokenFile) -> Granted | Denied:
         """Return the server's answer to the file's refresh token; keep the next one there."""
@@ -115,17 +110,14 @@ class OAuthSource(CredentialSource):
                 before, used = meanwhile, meanwhile
                 found = self._refreshed(used)
         if isinstance(found, Granted) and found.refresh is not None and found.refresh != before:
-            self._keep(file, before, found.refresh)
+            try:
+                file.replace(before, found.refresh)
+                self._unsaved = None
+            except OSError as error:
+                # The old token is used up, but the new one works: at least this run can continue.
+                self._unsaved = found.refresh
+                self._warn_of_loss(f"and {file} cannot be written ({error.strerror})")
         return found
-
-    def _keep(self, file: RefreshTokenFile, before: Secret | None, new: Secret) -> None:
-        try:
-            file.replace(before, new)
-            self._unsaved = None
-        except OSError as error:
-            # The old token is used up, but the new one works: at least this run can continue.
-            self._unsaved = new
-            self._warn_of_loss(f"and {file} cannot be written ({error.strerror})")
 
     def _warn_of_loss(self, why: str) -> None:
         if not self._has_warned:

@@ -26,8 +26,11 @@ def origin_of(uri: str) -> NetworkOrigin:
         parts, port = urlsplit(""), None
     scheme = parts.scheme.lower()
     if scheme not in _PORTS or not parts.hostname:
+        # The message has no user, no query, and no password that looks like a port.
+        before, mark, rest = uri.partition("?")[0].rpartition("://")
+        shown = shortened(f"{before}{mark}{rest.rpartition('@')[2]}", _SHOWN)
         raise AddressError(
-            f'is filled with values to "{_shown(uri)}", which is no HTTP address',
+            f'is filled with values to "{shown}", which is no HTTP address',
             "Values fill the path and the query: write http://host/ or https://host/ before them."
             f" {HOSTS} names further hosts that values may lead to.",
         )
@@ -35,13 +38,6 @@ def origin_of(uri: str) -> NetworkOrigin:
     return NetworkOrigin(
         scheme, parts.hostname.lower(), None if port == _PORTS[scheme] else port, user
     )
-
-
-def _shown(uri: str) -> str:
-    """Return an address for messages, without user, query, or a password that looks like a port."""
-    written = uri.partition("?")[0]
-    scheme, mark, rest = written.rpartition("://")
-    return shortened(f"{scheme}{mark}{rest.rpartition('@')[2]}", _SHOWN)
 
 
 def is_same_origin(before: str, after: str) -> bool:

@@ -74,7 +74,14 @@ class RefreshTokenFile:
             raise self._problem("cannot be read", error) from None
         if not text:
             return None
-        token = self._decrypted(text) if is_encrypted(text) else Secret(text)
+        token = Secret(text)
+        if is_encrypted(text):
+            passwords = tuple(secret.reveal() for secret in self._keys.passwords)
+            resolver = SecretResolver({}, self._path.parent, passwords, self._keys.strong)
+            try:
+                token = resolver.resolve(text, _PURPOSE)
+            except SecretError as error:
+                raise AuthenticationError(f"{self._path} {error.what}", error.fix) from None
         learn(token)
         return token
 
@@ -90,7 +97,13 @@ class RefreshTokenFile:
         if found is not None and found not in (expected, new):
             _LOG.warning("another run has written %s meanwhile; its token is kept", self._path)
             return found
-        self._write(self._encrypted(new))
+        text = new.reveal()
+        if self._keys.passwords:
+            # Imported here, because loading the module takes longer than requesting a token.
+            from dil.secrets.authenticated import Encryptor
+
+            text = Encryptor.of(self._keys.passwords[0].reveal()).encrypt(text, _PURPOSE)
+        self._write(text)
         return new
 
     def _write(self, text: str) -> None:
@@ -111,23 +124,6 @@ class RefreshTokenFile:
             os.fsync(folder)
         finally:
             os.close(folder)
-
-    def _encrypted(self, token: Secret) -> str:
-        if not self._keys.passwords:
-            return token.reveal()
-        # Imported here, because loading the module takes longer than requesting a token.
-        from dil.secrets.authenticated import Encryptor
-
-        encryptor = Encryptor.of(self._keys.passwords[0].reveal())
-        return encryptor.encrypt(token.reveal(), _PURPOSE)
-
-    def _decrypted(self, text: str) -> Secret:
-        passwords = tuple(secret.reveal() for secret in self._keys.passwords)
-        resolver = SecretResolver({}, self._path.parent, passwords, self._keys.strong)
-        try:
-            return resolver.resolve(text, _PURPOSE)
-        except SecretError as error:
-            raise AuthenticationError(f"{self._path} {error.what}", error.fix) from None
 
     def _problem(self, what: str, error: OSError | UnicodeDecodeError) -> AuthenticationError:
         reason = getattr(error, "strerror", None) or type(error).__name__

@@ -80,9 +80,7 @@ class Refusal:
         if text and status in _ERRORS:
             what = _with_beginning(what, text)
         if passes:
-            fix = (
-                _PATIENCE if self._was_repeated() else "The source itself failed; check the source."
-            )
+            fix = _PATIENCE if status in RETRIED else "The source itself failed; check the source."
             if is_forbidden:  # a login page may have the headers of a rate limit, too
                 fix = f"{_PATIENCE} If the credentials are wrong: {self.login_fix}"
             return TransientSourceError(what, fix, self.asked_s)
@@ -98,9 +96,6 @@ class Refusal:
         if status not in _REDIRECTS:  # A redirect shows that the address is wrong.
             error.refused = RefusedAnswer(status, self.answer.reason or "", text)
         return error
-
-    def _was_repeated(self) -> bool:
-        return self.answer.status_code in RETRIED
 
 
 def quota_error(

@@ -98,10 +98,33 @@ class HttpSession(ByteSession):
             self.retries += exchange.retries
             self.seconds_waited += exchange.seconds_waited
         if verdict is StatusVerdict.SUCCESS:
-            return self._response(answer, exchange.outgoing)
+            body = BodyStream(
+                answer,
+                exchange.outgoing.shown,
+                wait_s=self._settings.body_wait_s,
+                is_repeatable=exchange.outgoing.is_repeatable,
+                limit=self._settings.expansion,
+                monotonic=self._environment.monotonic,
+            )
+            return Response(
+                cast("BinaryIO", body),
+                _headers_of(answer),
+                (answer.headers.get("Content-Type") or "").partition(";")[0].strip().lower(),
+                checks_content_type=True,
+                location=exchange.outgoing.shown,
+                uri=answer.url,
+                status=answer.status_code,
+            )
         if verdict is StatusVerdict.WARNING:
             answer.close()
-            return _warning(answer, exchange.outgoing)
+            return Response(
+                body=None,
+                headers=_headers_of(answer),
+                location=exchange.outgoing.shown,
+                warning=f"HTTP status {answer.status_code} {answer.reason}, counted as no rows",
+                uri=answer.url,
+                status=answer.status_code,
+            )
         raise exchange.refusal(answer, verdict)
 
     def _audited(self, values: RequestValues) -> Callable[[OutgoingRequest], requests.Response]:
@@ -124,52 +147,18 @@ class HttpSession(ByteSession):
         return send
 
     def _outgoing(self, values: RequestValues) -> OutgoingRequest:
-        """Return the request with the current credentials."""
+        """Return the request with the current credentials; warn of names without a value."""
         token = self._credentials.token()
         outgoing = build_outgoing(self._settings, self._credentials.overlaid(values), token)
         for place, names in outgoing.unknown.items():
-            self._warn_of_unknown(names, place)
+            for name in sorted(names - self._warned):  # once about each name (rule G31)
+                _LOG.warning(
+                    "no value for {{%s}} in %s; the placeholder is sent as it is written",
+                    name,
+                    place,
+                )
+            self._warned |= names
         return outgoing
-
-    def _response(self, answer: requests.Response, outgoing: OutgoingRequest) -> Response:
-        kind = (answer.headers.get("Content-Type") or "").partition(";")[0].strip().lower()
-        body = BodyStream(
-            answer,
-            outgoing.shown,
-            wait_s=self._settings.body_wait_s,
-            is_repeatable=outgoing.is_repeatable,
-            limit=self._settings.expansion,
-            monotonic=self._environment.monotonic,
-        )
-        return Response(
-            cast("BinaryIO", body),
-            _headers_of(answer),
-            kind,
-            checks_content_type=True,
-            location=outgoing.shown,
-            uri=answer.url,
-            status=answer.status_code,
-        )
-
-    def _warn_of_unknown(self, names: frozenset[str], place: str) -> None:
-        """Warn once about each name without a value (rule G31)."""
-        for name in sorted(names - self._warned):
-            _LOG.warning(
-                "no value for {{%s}} in %s; the placeholder is sent as it is written", name, place
-            )
-        self._warned |= names
-
-
-def _warning(answer: requests.Response, outgoing: OutgoingRequest) -> Response:
-    """Return the response for a status that counts as a warning: no body, and no failure."""
-    return Response(
-        body=None,
-        headers=_headers_of(answer),
-        location=outgoing.shown,
-        warning=f"HTTP status {answer.status_code} {answer.reason}, counted as no rows",
-        uri=answer.url,
-        status=answer.status_code,
-    )
 
 
 def _headers_of(answer: requests.Response) -> dict[str, str]:

@@ -13,7 +13,6 @@ from dil.model.secret import Secret
 from dil.model.settings import (
     HttpStatuses,
     HttpStatusReasons,
-    SecondaryInput,
     SecondaryRetry,
     TlsSettings,
 )
@@ -85,6 +84,7 @@ class HttpSettings:
         properties = job.properties
         http, sending = properties.section(HttpSection), properties.section(SendingSection)
         source = properties.section(SourceSection)
+        inputs = job.secondary.of("authentication")
         return cls(
             uri=job.source.uri,
             method="GET" if sending.method == _UNENCODED else sending.method,
@@ -102,7 +102,7 @@ class HttpSettings:
             declared=frozenset(parameter.name for parameter in job.extraction.parameters),
             idempotency_header=sending.idempotency_header,
             repeats_unsafe=sending.repeats_unsafe,
-            renewal=_renewal(job.secondary.of("authentication")),
+            renewal=(inputs[0].retry if inputs else None) or SecondaryRetry(),
             body_wait_s=http.body_wait_s,
             hosts=source.hosts,
             expansion=job.extraction.expansion,
@@ -117,8 +117,3 @@ def repeats_rows(settings: HttpSettings) -> bool:
     """
     is_safe = settings.method in IDEMPOTENT or settings.repeats_unsafe
     return is_safe or bool(settings.idempotency_header)
-
-
-def _renewal(sources: tuple[SecondaryInput, ...]) -> SecondaryRetry:
-    """Return how often to read the authentication input again: the job's retry, or defaults."""
-    return (sources[0].retry if sources else None) or SecondaryRetry()

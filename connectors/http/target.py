@@ -83,7 +83,11 @@ def build_target(
 
 def legal(uri: str) -> str:
     """Return a URI with percent-encoded UTF-8 for characters that a request line forbids."""
-    return _ILLEGAL.sub(lambda match: _percent(match.group()), uri)
+
+    def percent_encoded(match: re.Match[str]) -> str:
+        return "".join(f"%{byte:02X}" for byte in match.group().encode("utf-8", "replace"))
+
+    return _ILLEGAL.sub(percent_encoded, uri)
 
 
 def with_query(uri: str, members: Mapping[str, JsonValue]) -> str:
@@ -163,10 +167,6 @@ def _without_absent(template: str, absent: Collection[str]) -> tuple[str, str | 
         return written, query if mark else None
     kept = [part for part in query.split("&") if not set(placeholders(part)) & set(absent)]
     return written, "&".join(kept) if kept else None
-
-
-def _percent(text: str) -> str:
-    return "".join(f"%{byte:02X}" for byte in text.encode("utf-8", "replace"))
 
 
 def _shown(written: str, query: str | None, left: Mapping[str, JsonValue]) -> str:

@@ -31,8 +31,7 @@ _LOG = logging.getLogger(__name__)
 _TIMEOUT_S = 60
 _BODY_WAIT_S = 60.0
 _MAX_BYTES = 1 << 20
-_TOO_MANY = 429
-_SERVER_ERRORS = range(500, 600)
+_PASSING = frozenset({429, *range(500, 600)})
 _OK = range(200, 300)
 # A task should not wait longer than this for a token; the task's own retries follow.
 _BUDGET = RetryBudget(3, 60.0)
@@ -90,26 +89,21 @@ class TokenEndpoint:
             members["scope"] = self._grant.scope
         if self._grant.audience:
             members["audience"] = self._grant.audience
-        headers = {"Accept": "application/json"} | self._identified(members)
-        sent = {name: _text(value) for name, value in members.items()}
-        hidden = [_text(value) for value in members.values() if isinstance(value, Secret)]
-        secret = _text(self._grant.client_secret)
-        with Client(self._settings) as client:
-            answer = self._answered(client, sent, headers)
-        return self._judged(answer, [*hidden, secret])
-
-    def _identified(self, members: dict[str, str | Secret]) -> dict[str, str]:
-        """Return the client's header, or add the client to the form (RFC 6749 section 2.3.1)."""
-        name, secret = _text(self._grant.client_id), self._grant.client_secret
-        if not name:
-            return {}
-        if secret is None or self._grant.client_authentication == "body":
+        # The client is named in the form, or in a header (RFC 6749 section 2.3.1).
+        headers = {"Accept": "application/json"}
+        client_id, secret = _text(self._grant.client_id), self._grant.client_secret
+        if client_id and (secret is None or self._grant.client_authentication == "body"):
             members["client_id"] = self._grant.client_id
             if secret is not None:
                 members["client_secret"] = secret
-            return {}
-        pair = f"{quote_plus(name)}:{quote_plus(secret.reveal())}"
-        return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode('ascii')}"}
+        elif client_id:
+            pair = f"{quote_plus(client_id)}:{quote_plus(_text(secret))}"
+            headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode('ascii')}"
+        sent = {name: _text(value) for name, value in members.items()}
+        hidden = [_text(value) for value in members.values() if isinstance(value, Secret)]
+        with Client(self._settings) as client:
+            answer = self._answered(client, sent, headers)
+        return self._judged(answer, [*hidden, _text(secret)])
 
     def _answered(
         self, client: Client, form: Mapping[str, str], headers: Mapping[str, str]
@@ -118,7 +112,7 @@ class TokenEndpoint:
         while True:
             found = self._tried(client, form, headers)
             asked = found.asked_s if isinstance(found, _Answer) else None
-            if isinstance(found, _Answer) and not _may_pass(found.status):
+            if isinstance(found, _Answer) and found.status not in _PASSING:
                 return found
             wait = waits.next(asked, self._environment.chance())
             what = found.message if isinstance(found, DilError) else self._status_words(found)
@@ -179,10 +173,6 @@ class TokenEndpoint:
 
     def _status_words(self, answer: _Answer) -> str:
         return f"{self._shown} answers with HTTP status {answer.status}"
-
-
-def _may_pass(status: int) -> bool:
-    return status == _TOO_MANY or status in _SERVER_ERRORS
 
 
 def _members(answer: requests.Response, shown: str) -> Mapping[str, JsonValue]:

@@ -107,7 +107,12 @@ def filled_address(template: str, known: Mapping[str, JsonValue], hosts: Iterabl
             or an option, or leads out of the folder of a file.
     """
     refuse_way_out(template, known)
-    found = substitute(template, known, _encoding(template))
+    encode: Callable[[str], str] | None = None
+    if _DECODED.match(template):
+        encode = partial(quote, safe="")
+    elif _FILE_URL.match(template):
+        encode = quote
+    found = substitute(template, known, encode)
     if found.missing:
         name = min(found.missing)
         raise ConfigError.single(
@@ -115,12 +120,6 @@ def filled_address(template: str, known: Mapping[str, JsonValue], hosts: Iterabl
         )
     refuse_other_origin(template, found.text, _origin_of, hosts)
     return found.text
-
-
-def _encoding(template: str) -> Callable[[str], str] | None:
-    if _DECODED.match(template):
-        return partial(quote, safe="")
-    return quote if _FILE_URL.match(template) else None
 
 
 def _origin_of(text: str) -> NetworkOrigin:
@@ -181,10 +180,25 @@ def _server(kind: Kind, rest: str) -> JdbcAddress:
         raise AddressError("has the form of several servers, or of none", FORMS)
     place, mark, query = rest.partition("?")
     given = dict(parse_qsl(query, keep_blank_values=True))
-    timeout_s = _timeout(kind, given)
-    nulls_dates = _nulls_dates(given)
+
+    # Options that change values are obeyed here, or refused by name.
+    silence = given.pop("socketTimeout", "")
+    if silence and not silence.isdecimal():
+        raise AddressError("has a socketTimeout that is not a number", "Write a whole number.")
+    dates = given.pop("zeroDateTimeBehavior", "").lower().replace("_", "")
+    if dates not in {"", "converttonull", "exception"}:
+        raise AddressError(
+            "has a zeroDateTimeBehavior that changes values", "Write CONVERT_TO_NULL or EXCEPTION."
+        )
     has_flags = given.pop("tinyInt1isBit", "").lower() == "true"
-    _refuse_zones(given)
+    for name in [each for each in given if each.lower() in _ZONES]:
+        if given.pop(name).lower() not in _UTC:
+            raise AddressError(
+                f"has the option {name} with another zone than UTC",
+                "DIL's sessions use UTC. Leave the option out, and set `timezone` of the"
+                " parameter in ms.parameters to UTC.",
+            )
+
     kept = {name: value for name, value in given.items() if name.lower() not in _TUNING}
     try:
         read = read_database_url(f"jdbc:{kind}:{place}{mark}{urlencode(kept)}")
@@ -202,38 +216,11 @@ def _server(kind: Kind, rest: str) -> JdbcAddress:
         replace(server, user="", password=None),
         user=server.user,
         password=server.password,
-        timeout_s=timeout_s,
-        nulls_dates=nulls_dates,
+        timeout_s=int(silence or 0) / (1000 if kind.is_mysql else 1),  # MySQL gives milliseconds
+        nulls_dates=dates == "converttonull",
         has_flags=has_flags,
         ignored=tuning,
     )
-
-
-def _timeout(kind: Kind, given: dict[str, str]) -> float:
-    """Remove the read time-out from the options; return seconds (MySQL gives milliseconds)."""
-    text = given.pop("socketTimeout", "")
-    if text and not text.isdecimal():
-        raise AddressError("has a socketTimeout that is not a number", "Write a whole number.")
-    return int(text or 0) / (1000 if kind.is_mysql else 1)
-
-
-def _nulls_dates(given: dict[str, str]) -> bool:
-    text = given.pop("zeroDateTimeBehavior", "").lower().replace("_", "")
-    if text not in {"", "converttonull", "exception"}:
-        raise AddressError(
-            "has a zeroDateTimeBehavior that changes values", "Write CONVERT_TO_NULL or EXCEPTION."
-        )
-    return text == "converttonull"
-
-
-def _refuse_zones(given: dict[str, str]) -> None:
-    for name in [each for each in given if each.lower() in _ZONES]:
-        if given.pop(name).lower() not in _UTC:
-            raise AddressError(
-                f"has the option {name} with another zone than UTC",
-                "DIL's sessions use UTC. Leave the option out, and set `timezone` of the"
-                " parameter in ms.parameters to UTC.",
-            )
 
 
 def _file(kind: Kind, rest: str) -> JdbcAddress:

@@ -197,8 +197,11 @@ def as_texts(keys: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _by_column(parameter: str, text: str, columns: tuple[str, ...]) -> dict[str, JsonValue]:
-    values = _parts(text)
-    if len(values) != len(columns):
+    try:
+        values = json.loads(text, parse_float=Decimal)
+    except ValueError:
+        values = None
+    if not isinstance(values, list) or len(values) != len(columns):
         raise ConfigError.single(
             _KEY,
             f"has {len(columns)} columns, and its cursor is no JSON array of as many values",
@@ -207,11 +210,3 @@ def _by_column(parameter: str, text: str, columns: tuple[str, ...]) -> dict[str,
     return {
         f"{parameter}.{name}": key_part(value) for name, value in zip(columns, values, strict=True)
     }
-
-
-def _parts(text: str) -> list[JsonValue]:
-    try:
-        found = json.loads(text, parse_float=Decimal)
-    except ValueError:
-        return []
-    return found if isinstance(found, list) else []

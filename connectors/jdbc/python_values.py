@@ -64,7 +64,9 @@ def column_of(name: str, values: Sequence[Any]) -> pa.Array:
         return pa.nulls(len(values))
     if kinds <= {int, bool} and kinds != {bool}:
         return _integers(values)
-    if kinds == {int, float} and _fit_doubles(values):
+    if kinds == {int, float} and all(
+        abs(value) <= _EXACT_FLOAT for value in values if isinstance(value, int)
+    ):
         return pa.array([None if value is None else float(value) for value in values])
     if len(kinds) == 1:
         make = next((make for kind, make in _MAKERS if issubclass(next(iter(kinds)), kind)), None)
@@ -87,10 +89,6 @@ def _integers(values: Sequence[Any]) -> pa.Array:
     if all(value is None or -_LONG <= value < _LONG for value in values):
         return pa.array([None if value is None else int(value) for value in values], pa.int64())
     return DecimalColumn(None, 0).read(_texts(values))
-
-
-def _fit_doubles(values: Sequence[Any]) -> bool:
-    return all(abs(value) <= _EXACT_FLOAT for value in values if isinstance(value, int))
 
 
 def _decimals(values: Sequence[Any]) -> pa.Array:

@@ -107,7 +107,9 @@ class JdbcSession(RowSession):
         """
         settings = self._settings
         known = self._with_keys(values)
-        if self._is_repeated(known):
+        asked = sorted((name, repr(known.get(name))) for name in names_in(settings.statement))
+        is_repeated, self._asked = asked == self._asked, asked
+        if is_repeated and not settings.is_polling:
             _LOG.warning(
                 "the statement requests no other page; all its rows came with the first one"
             )
@@ -162,12 +164,6 @@ class JdbcSession(RowSession):
                 "You need not do anything: the next attempt reads from the first page.",
             )
         return with_keys(variables, settings.cursors, settings.key_columns, kind=self._key_kind)
-
-    def _is_repeated(self, known: dict[str, JsonValue]) -> bool:
-        wanted = names_in(self._settings.statement)
-        asked = sorted((name, repr(known.get(name))) for name in wanted)
-        is_same, self._asked = asked == self._asked, asked
-        return is_same and not self._settings.is_polling
 
     def _opened(self, known: dict[str, JsonValue]) -> tuple[SourceConnection, Statement]:
         if self._connection is None or self._statement is None:

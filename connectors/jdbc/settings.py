@@ -67,6 +67,7 @@ class JdbcSettings:
         is_cursor = session is not None and not is_polling
         user = job.source.username
         jdbc, database = properties.section(JdbcSection), properties.section(DatabaseSection)
+        part = (unit or {}).get("range") if database.key_column else None
         return cls(
             uri=_decrypted(job),
             statement=database.statement,
@@ -85,7 +86,7 @@ class JdbcSettings:
             is_read_only=jdbc.is_read_only,
             split_column=database.key_column,
             hosts=job.properties.section(SourceSection).hosts,
-            part=_part(unit or {}) if database.key_column else None,
+            part=dict(part) if isinstance(part, Mapping) else None,
             memory_bytes=extraction.memory_bytes or 0,
         )
 
@@ -98,11 +99,6 @@ class JdbcSettings:
 @lru_cache(maxsize=4)  # All attempts of a task have the same job.
 def _folder_of(job_path: str) -> str:
     return str(Path(job_path).resolve().parent)
-
-
-def _part(unit: JsonObject) -> JsonObject | None:
-    found = unit.get("range")
-    return dict(found) if isinstance(found, Mapping) else None
 
 
 def _decrypted(job: Job) -> str:

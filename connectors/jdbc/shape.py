@@ -43,7 +43,11 @@ class ResultShape:
         """
         import pyarrow as pa
 
-        names = distinct([self._name(name) for name in batch.schema.names])
+        letters = _LETTERS.get(self._settings.letters, str)
+        refactored = [letters(name) for name in batch.schema.names]
+        if self._cleansing:
+            refactored = [self._cleansing.clean(name) for name in refactored]
+        names = distinct(refactored)
         self.origins = dict(zip(names, batch.schema.names, strict=True))
         nulls = self._settings.nulls_dates
         columns = [
@@ -52,10 +56,6 @@ class ResultShape:
         ]
         named = pa.RecordBatch.from_arrays(columns, names=names)
         return named.select(self._wanted(names)) if self._settings.columns else named
-
-    def _name(self, name: str) -> str:
-        refactored = _LETTERS.get(self._settings.letters, str)(name)
-        return self._cleansing.clean(refactored) if self._cleansing else refactored
 
     def _wanted(self, names: list[str]) -> list[str]:
         """Return the columns in the order of ms.output.schema, then any others that are kept."""

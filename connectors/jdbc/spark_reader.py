@@ -72,7 +72,13 @@ def problems(properties: Properties) -> Iterator[Problem]:
             "Begin the address with jdbc:.",
         )
     yield from _statement_problems(properties)
-    for name in _page_properties(properties):
+    paging = properties.section(PagingSection)
+    refused = {
+        PAGES: paging.pagination.is_on,
+        SESSION: paging.session is not None,
+        KEY_RANGES: bool(properties.section(DatabaseSection).key_column),
+    }
+    for name in (name for name, is_set in refused.items() if is_set):
         yield Problem(
             properties.origin(name),
             name,
@@ -137,7 +143,15 @@ def reader_of(job: Job) -> SparkReader:
         ConfigError: a jar does not exist.
     """
     settings, jdbc = JdbcSettings.of(job), job.properties.section(JdbcSection)
-    jars = _jars(jdbc.driver_jar, Path(settings.folder))
+    folder = Path(settings.folder)
+    jars = tuple(str(folder / part.strip()) for part in jdbc.driver_jar.split(",") if part.strip())
+    for jar in jars:
+        if not zipfile.is_zipfile(jar):
+            raise ConfigError.single(
+                JAR,
+                f"names {jar}, which is no jar or does not exist",
+                "Name a jar that exists; a relative path starts at the job file's folder.",
+            )
     return SparkReader(partial(_read, settings, jdbc.driver_class), jars)
 
 
@@ -211,16 +225,6 @@ def _doubt(cut: tuple[SqlPiece, ...], *, is_known: bool) -> str:
     return ""
 
 
-def _page_properties(properties: Properties) -> Iterator[str]:
-    paging = properties.section(PagingSection)
-    if paging.pagination.is_on:
-        yield PAGES
-    if paging.session is not None:
-        yield SESSION
-    if properties.section(DatabaseSection).key_column:
-        yield KEY_RANGES
-
-
 def _syntax(kind: Kind | None) -> SqlSyntax:
     return _UNKNOWN if kind is None else syntax_of(kind)
 
@@ -280,15 +284,3 @@ def _location(uri: str) -> str:
     place = place[: found.start()] if (found := _OPTIONS.search(place)) else place
     kind, _, rest = place.rpartition("@") if "@" in place else ("", "", place)
     return f"jdbc:{kind.partition(':')[0]}:{rest}" if kind else f"jdbc:{rest}"
-
-
-def _jars(text: str, folder: Path) -> tuple[str, ...]:
-    jars = tuple(str(folder / part.strip()) for part in text.split(",") if part.strip())
-    for jar in jars:
-        if not zipfile.is_zipfile(jar):
-            raise ConfigError.single(
-                JAR,
-                f"names {jar}, which is no jar or does not exist",
-                "Name a jar that exists; a relative path starts at the job file's folder.",
-            )
-    return jars

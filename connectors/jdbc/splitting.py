@@ -1,4 +1,8 @@
-"""Queries that find the ranges of a key column, and queries that read one range.
+"""Cuts a key column into half-open ranges: the queries that find them, and that read one of them.
+
+Ranges have no gap and no overlap; nulls get their own range. The first range has no lower end, and
+the last range has no upper end. So rows that arrive during reading, and keys outside the bounds
+that planning found, are in exactly one range.
 
 The bounds come from the rows at planning time. Between ``quantile`` bounds there are equal numbers
 of rows; finding them takes one pass over the column. ``range`` bounds need only the least and the
@@ -7,6 +11,8 @@ greatest key of the column, and an index gives these.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
 from itertools import pairwise
@@ -14,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 from connectors.jdbc.cursor import as_texts, key_part
 from connectors.jdbc.engine import SourceConnection
-from connectors.jdbc.ranges import Key, KeyRange, between, even_ranges
 from connectors.jdbc.statement import Statement
 from connectors.jdbc.syntax import SqlSyntax
 from dil.errors import ConfigError, SourceContractError
@@ -22,6 +27,17 @@ from dil.model.json import JsonObject, JsonValue
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+Key = int | float | str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """The keys from ``low`` to before ``high``, None for no end; if ``is_null``, only the nulls."""
+
+    low: Key | None = None
+    high: Key | None = None
+    is_null: bool = False
 
 
 def ranges_of(
@@ -179,3 +195,31 @@ def _pylist(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     except OverflowError:
         rows = as_texts(batch).to_pylist()
     return rows
+
+
+def even_ranges(least: int, most: int, count: int, *, nulls: bool) -> tuple[KeyRange, ...]:
+    """Return ranges of equal width for the whole keys from ``least`` to ``most``.
+
+    Args:
+        least: The least key of the column.
+        most: The greatest key.
+        count: The number of ranges; fewer come back if there are fewer keys.
+        nulls: Whether the column has nulls.
+    """
+    width = most - least + 1
+    number = max(1, min(count, width))
+    bounds = [least + width * at // number for at in range(1, number)]
+    return between(bounds, nulls=nulls)
+
+
+def between(bounds: Sequence[Key], *, nulls: bool) -> tuple[KeyRange, ...]:
+    """Return the ranges between bounds, such as quantiles; equal bounds count once.
+
+    Args:
+        bounds: Keys in the order in which the database sorts them.
+        nulls: Whether the column has nulls.
+    """
+    distinct = dict.fromkeys(bounds)
+    ends = [None, *distinct, None]
+    ranges = [KeyRange(low, high) for low, high in pairwise(ends)]
+    return (*ranges, KeyRange(is_null=True)) if nulls else tuple(ranges)

@@ -93,7 +93,12 @@ class _Cutter:
         code = 0
         while self._at < len(self._sql):
             begin = self._at
-            piece = self._special()
+            piece: SqlPiece | None
+            if match := PLACEHOLDER.match(self._sql, begin):
+                piece = SqlPiece(SqlPart.CODE, match.group(), is_placeholder=True)
+                self._at = match.end()
+            else:
+                piece = self._comment() or self._quoted() or self._dollar_quoted()
             if piece is None:
                 self._at += 1
                 continue
@@ -105,14 +110,7 @@ class _Cutter:
             found.append(SqlPiece(SqlPart.CODE, self._sql[code:]))
         return found
 
-    def _special(self) -> SqlPiece | None:
-        """Return the text, name or comment that begins here, and move past it; None in code."""
-        match = PLACEHOLDER.match(self._sql, self._at)
-        if match:
-            self._at = match.end()
-            return SqlPiece(SqlPart.CODE, match.group(), is_placeholder=True)
-        return self._comment() or self._quoted() or self._dollar_quoted()
-
+    # Each of these returns the piece of its kind that begins here, and moves past it; else None.
     def _comment(self) -> SqlPiece | None:
         rest = self._sql[self._at : self._at + 3]
         is_dashed = rest.startswith("--") and not (
@@ -143,7 +141,10 @@ class _Cutter:
     def _quoted(self) -> SqlPiece | None:
         mark = self._sql[self._at]
         if mark == "'" or (mark == '"' and self._syntax.double_quoted_texts):
-            prefix = self._prefix()
+            # The letter directly before the quote, if it is a word of its own.
+            before = self._sql[max(0, self._at - 2) : self._at]
+            is_longer = len(before) > 1 and _WORD_CHARACTER.match(before[0])
+            prefix = before[-1] if before[-1:].isalpha() and not is_longer else ""
             if prefix and prefix in self._syntax.refused:
                 raise SqlTextError(f"has a text of the form {prefix}'...'")
             escapes = self._syntax.backslashes or bool(prefix and prefix in self._syntax.prefixed)
@@ -154,13 +155,6 @@ class _Cutter:
             if mark == opening:
                 return self._taken(SqlPart.NAME, self._end_of(closing, escapes=False), mark)
         return None
-
-    def _prefix(self) -> str:
-        """Return the letter directly before a quote if it is a word of its own, else ""."""
-        before = self._sql[max(0, self._at - 2) : self._at]
-        if not before or not before[-1].isalpha():
-            return ""
-        return "" if len(before) > 1 and _WORD_CHARACTER.match(before[0]) else before[-1]
 
     def _end_of(self, mark: str, *, escapes: bool) -> int:
         at = self._at + 1

@@ -152,22 +152,25 @@ class Statement:
 
     def _in_code(self, number: int, value: JsonValue, bind: Bind) -> str:
         name = self._pieces[number].text
-        if self._is_part_of_name(number):
+        before = self._pieces[number - 1] if number else None
+        after = self._pieces[number + 1] if number + 1 < len(self._pieces) else None
+        if (before is not None and _touches(before, -1)) or (
+            after is not None and _touches(after, 0)
+        ):
             return _as_name(name, value)
         text = as_text(value)
         if self._is_whole_name(number) and isinstance(value, str) and _NAME.fullmatch(text):
             return text
         if isinstance(value, list | tuple):
-            return _bound_list(name, value, bind)
+            if not value:
+                raise _wrong(f"{name} is an empty list, for which SQL has no form")
+            if any(isinstance(each, list | tuple | Mapping) for each in value):
+                raise _wrong(
+                    f"{name} is a list with values that are neither text, number nor boolean"
+                )
+            return ", ".join(f" {bind(each)} " for each in value)
         # Blanks separate a minus or a quote from the neighbouring text.
         return f" {bind(value)} "
-
-    def _is_part_of_name(self, number: int) -> bool:
-        before = self._pieces[number - 1] if number else None
-        after = self._pieces[number + 1] if number + 1 < len(self._pieces) else None
-        return (before is not None and _touches(before, -1)) or (
-            after is not None and _touches(after, 0)
-        )
 
     def _is_whole_name(self, number: int) -> bool:
         """Return whether only the name of a table can be in a placeholder's place."""
@@ -256,28 +259,26 @@ def _filled(piece: SqlPiece, variables: Mapping[str, JsonValue]) -> str:
     """Return a text or a quoted name with its placeholders replaced."""
 
     def replacement(match: re.Match[str]) -> str:
-        value = _value(match.group(1), variables)
+        name, value = match.group(), _value(match.group(1), variables)
         if piece.part is SqlPart.NAME:
-            return _as_name(match.group(), value)
-        return _inside_text(match.group(), as_text(value), piece)
+            return _as_name(name, value)
+        text = as_text(value)
+        if "\x00" in text:
+            raise _wrong(f"{name} holds a character with the code 0, which an SQL text cannot hold")
+        if piece.opening.startswith("$"):
+            if "$" in text:
+                raise _wrong(
+                    f"the value of {name} has a dollar sign, and its placeholder is in a dollar"
+                    " quote"
+                )
+            return text
+        if piece.escapes:
+            text = text.replace("\\", "\\\\")
+        return text.replace(piece.opening, piece.opening * 2)
 
     if piece.part is SqlPart.CODE:
         return piece.text
     return PLACEHOLDER.sub(replacement, piece.text)
-
-
-def _inside_text(name: str, text: str, piece: SqlPiece) -> str:
-    if "\x00" in text:
-        raise _wrong(f"{name} holds a character with the code 0, which an SQL text cannot hold")
-    if piece.opening.startswith("$"):
-        if "$" in text:
-            raise _wrong(
-                f"the value of {name} has a dollar sign, and its placeholder is in a dollar quote"
-            )
-        return text
-    if piece.escapes:
-        text = text.replace("\\", "\\\\")
-    return text.replace(piece.opening, piece.opening * 2)
 
 
 def _as_name(name: str, value: JsonValue) -> str:
@@ -289,15 +290,6 @@ def _as_name(name: str, value: JsonValue) -> str:
             "Write the placeholder outside of a name: then DIL binds its value.",
         )
     return text
-
-
-def _bound_list(name: str, values: Sequence[JsonValue], bind: Bind) -> str:
-    """Return a list of values in the form that SQL has between parentheses."""
-    if not values:
-        raise _wrong(f"{name} is an empty list, for which SQL has no form")
-    if any(isinstance(value, list | tuple | Mapping) for value in values):
-        raise _wrong(f"{name} is a list with values that are neither text, number nor boolean")
-    return ", ".join(f" {bind(value)} " for value in values)
 
 
 def _value(name: str, variables: Mapping[str, JsonValue]) -> JsonValue:

@@ -75,7 +75,11 @@ class TieWatch:
                 )
             if self._is_unique:
                 return
-        ends = {f"dil.key.{at}": _end(value, self._kind) for at, value in enumerate(last.values())}
+        ends: dict[str, JsonValue] = {}  # The parts of the key, as the next page binds them.
+        for at, value in enumerate(last.values()):
+            is_text = not isinstance(value, bool | int | float | Decimal)
+            binds_text = is_text or self._kind.adapts_texts
+            ends[f"dil.key.{at}"] = KeyText(as_text(value)) if binds_text else value
         sql = same_key(self._names(last), ends, whole)
         try:
             count = self._count(sql, {**variables, **ends})
@@ -118,9 +122,3 @@ def repeated_keys(names: Iterable[str], whole: str) -> str:
         f"SELECT count(*) AS n FROM (SELECT 1 AS one FROM (\n{whole}\n) q"  # noqa: S608
         f" GROUP BY {keys} HAVING count(*) > 1) repeated"
     )
-
-
-def _end(value: JsonValue, kind: Kind) -> JsonValue:
-    """Return a part of a key in the form that the next page binds."""
-    is_text = not isinstance(value, bool | int | float | Decimal)
-    return KeyText(as_text(value)) if is_text or kind.adapts_texts else value

@@ -64,7 +64,9 @@ def address_of(uri: str, settings: S3Settings) -> S3Address:
             "Write the user into source.conn.username and the password into source.conn.password.",
         )
     if settings.bucket_name:
-        bucket, rest = settings.bucket_name, _without_bucket(host, settings.bucket_name)
+        bucket = settings.bucket_name
+        # The bucket may be the first part of the host, or the whole host.
+        rest = "" if host == bucket else host.removeprefix(f"{bucket}.")
     elif _is_number(host):
         raise AddressError(
             f"has the host {host}, of which no part is a bucket",
@@ -94,13 +96,6 @@ def origin_of(uri: str) -> NetworkOrigin:
 def is_of_aws(host: str) -> bool:
     """Return whether a host, with or without a port, belongs to AWS."""
     return _AWS_DOMAIN.fullmatch(host) is not None
-
-
-def _without_bucket(host: str, bucket: str) -> str:
-    """Return the service's host; the bucket may be the host's first part, or the whole host."""
-    if host == bucket:
-        return ""
-    return host.removeprefix(f"{bucket}.")
 
 
 def _is_number(host: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import botocore.session
 from botocore import UNSIGNED
@@ -13,9 +13,6 @@ from botocore.loaders import create_loader
 from connectors.s3.address import S3Service, is_of_aws
 from connectors.s3.settings import JobSettings
 from dil import __version__
-
-if TYPE_CHECKING:
-    from connectors.s3.section import S3Settings
 
 _SECONDS = 60  # A request without a time-out could block a task for ever.
 
@@ -36,6 +33,9 @@ def make_client(settings: JobSettings, service: S3Service) -> Any:  # no types
 
 
 def _client(settings: JobSettings, service: S3Service, *, by_path: bool) -> Any:
+    s3 = settings.s3
+    signs = settings.key or settings.secret or s3.credentials == "default"
+    connect_s = s3.connect_timeout_s or s3.connect_timeout_old_s or _SECONDS
     session = botocore.session.Session()
     session.register_component("data_loader", _models())
     return session.create_client(
@@ -44,9 +44,10 @@ def _client(settings: JobSettings, service: S3Service, *, by_path: bool) -> Any:
         endpoint_url=service.endpoint or None,
         verify=settings.tls.trust_store_path or None,
         config=Config(
-            signature_version=None if _signs(settings) else UNSIGNED,
-            connect_timeout=_connect_timeout(settings.s3),
-            read_timeout=settings.s3.read_timeout_s or _SECONDS,
+            signature_version=None if signs else UNSIGNED,
+            # In this library these are also the seconds for each send.
+            connect_timeout=max(connect_s, s3.write_timeout_s or 0),
+            read_timeout=s3.read_timeout_s or _SECONDS,
             proxies={"http": settings.proxy, "https": settings.proxy} if settings.proxy else {},
             retries={"total_max_attempts": 3, "mode": "standard"},
             s3={"addressing_style": "path" if by_path else "virtual"},
@@ -62,16 +63,6 @@ def _client(settings: JobSettings, service: S3Service, *, by_path: bool) -> Any:
 def _models() -> Any:
     """Return the loader of the library's description of S3; loading takes 0.1 s, so keep it."""
     return create_loader()
-
-
-def _connect_timeout(s3: S3Settings) -> int:
-    """Return the seconds to wait for a connection, and in this library also for each send."""
-    asked = s3.connect_timeout_s or s3.connect_timeout_old_s or _SECONDS
-    return max(asked, s3.write_timeout_s or 0)
-
-
-def _signs(settings: JobSettings) -> bool:
-    return bool(settings.key or settings.secret) or settings.s3.credentials == "default"
 
 
 def _credentials(settings: JobSettings) -> dict[str, str]:

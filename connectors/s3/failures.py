@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -95,15 +95,12 @@ def _refusal(error: aws.ClientError, shown: str, at: str) -> SourceError:
     status = int(facts.get("HTTPStatusCode", 0) or 0)
     if code in _PASSING or status in _SERVER_ERRORS or status == _TOO_MANY:
         return TransientSourceError(what, _NETWORK_FIX)
-    return SourceError(what, _fix(code, facts.get("HTTPHeaders", {})))
-
-
-def _fix(code: str, headers: Mapping[str, str]) -> str:
-    if code not in _REGION:
-        return _FIXES.get(code, _ADDRESS_FIX)
-    region = headers.get("x-amz-bucket-region", "")
-    named = f'The bucket is in {region}: write "region":"{region}"' if region else "Set region"
-    return f"{named} in ms.source.s3.parameters."
+    fix = _FIXES.get(code, _ADDRESS_FIX)
+    if code in _REGION:
+        region = facts.get("HTTPHeaders", {}).get("x-amz-bucket-region", "")
+        named = f'The bucket is in {region}: write "region":"{region}"' if region else "Set region"
+        fix = f"{named} in ms.source.s3.parameters."
+    return SourceError(what, fix)
 
 
 def _failure(error: Exception, shown: str, at: str) -> SourceError:

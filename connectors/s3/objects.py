@@ -46,7 +46,9 @@ def listed_objects(
             if leaves_markers and entry["Key"].endswith("/") and not entry["Size"]:
                 continue
             etag = entry.get("ETag", "").strip('"')
-            yield Listed(entry["Key"], _epoch_ms(entry.get("LastModified")), etag)
+            written: datetime | None = entry.get("LastModified")
+            modified_ms = None if written is None else int(written.timestamp() * 1000)
+            yield Listed(entry["Key"], modified_ms, etag)
         if not page.get("IsTruncated"):
             return
         following = page.get("NextContinuationToken", "")
@@ -57,22 +59,6 @@ def listed_objects(
                 " inform its owner.",
             )
         token = following
-
-
-def _length(answer: dict[str, Any], shown: str) -> int:
-    length = answer.get("ContentLength")
-    if length is None:
-        answer["Body"].close()
-        raise SourceContractError(
-            f"{shown}: the service does not say how long the object is",
-            "DIL could not notice a body that breaks off. The service does not implement S3's"
-            " protocol; inform its owner.",
-        )
-    return int(length)
-
-
-def _epoch_ms(instant: datetime | None) -> int | None:
-    return None if instant is None else int(instant.timestamp() * 1000)
 
 
 class S3Object(RemoteFile):
@@ -145,7 +131,15 @@ class S3Object(RemoteFile):
         self._version = answer.get("VersionId", "") or ""
         if self._version == "null":
             self._version = ""  # Without versions only the eTag identifies the content.
-        self.size = _length(answer, self.shown)
+        length = answer.get("ContentLength")
+        if length is None:
+            answer["Body"].close()
+            raise SourceContractError(
+                f"{self.shown}: the service does not say how long the object is",
+                "DIL could not notice a body that breaks off. The service does not implement S3's"
+                " protocol; inform its owner.",
+            )
+        self.size = int(length)
         self.content_type = str(answer.get("ContentType") or "")
         if answer.get("ContentEncoding", "") == "gzip":
             self.content_type = "application/gzip"

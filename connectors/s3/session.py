@@ -9,12 +9,11 @@ from typing import Any, BinaryIO, cast
 
 from connectors.address import AddressError
 from connectors.files.body import FileBody, closing_on_error
-from connectors.files.connector import FileSession
+from connectors.files.connector import FileSession, file_view
 from connectors.files.listing import listing_response
 from connectors.files.names import Listed, chosen, filled, matching, media_type, stable_files
 from connectors.files.once import UnitFile, file_unit
 from connectors.files.payload import payload_file, sent_response
-from connectors.files.view import file_view
 from connectors.s3.address import S3Address, S3Service, address_of, origin_of
 from connectors.s3.client import make_client
 from connectors.s3.failures import translated_errors

@@ -44,7 +44,12 @@ class S3Upload:
         shown = f"s3://{self._bucket}/{key}"
         with payload.opened() as opened:
             if opened.size < _PART:
-                answer, is_valid = self._put_whole(opened, key, shown)
+                data = b"".join(opened.blocks(_PART))
+                with translated_errors(shown, self._client):
+                    answer = self._client.put_object(
+                        Bucket=self._bucket, Key=key, Body=data, ContentMD5=_md5(data)
+                    )
+                is_valid = _is_valid(answer, opened.digest.hexdigest())
             else:
                 answer, is_valid = self._put_parts(opened, key, shown), None
         if is_valid is False:
@@ -54,16 +59,6 @@ class S3Upload:
                 _FIX,
             )
         return {**_members(answer), "md5Valid": is_valid, "bucket": self._bucket, "key": key}
-
-    def _put_whole(
-        self, opened: OpenPayload, key: str, shown: str
-    ) -> tuple[dict[str, Any], bool | None]:
-        data = b"".join(opened.blocks(_PART))
-        with translated_errors(shown, self._client):
-            answer = self._client.put_object(
-                Bucket=self._bucket, Key=key, Body=data, ContentMD5=_md5(data)
-            )
-        return answer, _is_valid(answer, opened.digest.hexdigest())
 
     def _put_parts(self, opened: OpenPayload, key: str, shown: str) -> dict[str, Any]:
         place = {"Bucket": self._bucket, "Key": key}

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import http.client
+import io
 import logging
 import socket
+from base64 import b64encode
 from contextlib import suppress
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import paramiko
 
 from connectors.sftp.address import SftpHost
 from connectors.sftp.failures import translated_errors
 from connectors.sftp.host_keys import KnownHost
-from connectors.sftp.private_key import private_key
 from connectors.sftp.settings import SftpSettings
-from dil.errors import AuthenticationError, SourceError, TransientSourceError
+from dil.errors import AuthenticationError, ConfigError, SourceError, TransientSourceError
+from dil.model.secret import Secret
 
 # The library's log would repeat, with a stack trace, what our errors report.
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)
@@ -27,6 +31,11 @@ _LOGIN_FIX = (
 _PROXY_FIX = (
     "Check source.conn.use.proxy.url, and whether the proxy allows connections to this host."
 )
+_KEY = "source.conn.private.key"
+_BEGIN = "-----BEGIN"
+_LONGEST_PATH = 250
+_PUTTY = "PuTTY-User-Key-File"
+_KINDS = (paramiko.Ed25519Key, paramiko.ECDSAKey, paramiko.RSAKey)
 
 
 class _UnbufferedResponse(http.client.HTTPResponse):
@@ -79,7 +88,16 @@ class SftpConnection:
         timeout = self._settings.timeout_s
         transport = self._transport = paramiko.Transport(self._socket())
         try:
-            self._begin(transport, known)
+            if timeout:
+                transport.banner_timeout = transport.auth_timeout = transport.handshake_timeout = (
+                    timeout
+                )
+            options = transport.get_security_options()
+            options.key_types = known.order(options.key_types)
+            # One method for both encryption and checksum needs less time for each byte.
+            options.ciphers = sorted(options.ciphers, key=lambda name: "gcm" not in name)
+            transport.start_client(timeout=timeout or None)
+            known.check(transport.get_remote_server_key())
             self._log_in(transport)
             channel = transport.open_session(window_size=_WINDOW, timeout=timeout)
             channel.settimeout(timeout)
@@ -91,13 +109,16 @@ class SftpConnection:
 
     def _socket(self) -> socket.socket:
         """Return a socket to the server, through the proxy if there is one."""
-        timeout, proxy = self._settings.timeout_s, self._settings.proxy
+        timeout = self._settings.timeout_s
         place = (self.server.host, self.server.port)
-        if proxy is None:
+        if not self._settings.proxy:
             return socket.create_connection(place, timeout)
-        through = http.client.HTTPConnection(*proxy, timeout=timeout)
+        proxy = urlsplit(self._settings.proxy)
+        login = f"{unquote(proxy.username or '')}:{unquote(proxy.password or '')}"
+        headers = {"Proxy-Authorization": f"Basic {b64encode(login.encode()).decode()}"}
+        through = http.client.HTTPConnection(proxy.hostname or "", proxy.port, timeout=timeout)
         through.response_class = _UnbufferedResponse
-        through.set_tunnel(*place)
+        through.set_tunnel(*place, headers=headers if proxy.username else None)
         try:
             through.connect()
         except OSError as error:
@@ -107,20 +128,6 @@ class SftpConnection:
                 raise SourceError(words, _PROXY_FIX) from None
             raise TransientSourceError(words, _PROXY_FIX) from None
         return through.sock
-
-    def _begin(self, transport: paramiko.Transport, known: KnownHost) -> None:
-        """Negotiate encryption, and check the server's host key."""
-        timeout = self._settings.timeout_s or 0
-        if timeout:
-            transport.banner_timeout = transport.auth_timeout = transport.handshake_timeout = (
-                timeout
-            )
-        options = transport.get_security_options()
-        options.key_types = known.order(options.key_types)
-        # One method for both encryption and checksum needs less time for each byte.
-        options.ciphers = sorted(options.ciphers, key=lambda name: "gcm" not in name)
-        transport.start_client(timeout=timeout or None)
-        known.check(transport.get_remote_server_key())
 
     def _log_in(self, transport: paramiko.Transport) -> None:
         """Log in with the private key, then the password; a server may require both."""
@@ -145,3 +152,53 @@ class SftpConnection:
             raise AuthenticationError(
                 f"{self.server.shown}: the server refuses {shown}", _LOGIN_FIX
             )
+
+
+def private_key(given: Secret, passphrase: Secret | None) -> paramiko.PKey:
+    """Return the private key, decrypted with the passphrase.
+
+    Raises:
+        ConfigError: the file does not exist, it is no key, or its passphrase is missing or wrong.
+    """
+    text = given.reveal()
+    if not text.lstrip().startswith(_BEGIN):
+        text = _content(text.strip())
+    if _PUTTY in text:
+        raise _problem(
+            "is a key in PuTTY's format",
+            "Convert the key: puttygen KEY.ppk -O private-openssh -o KEY",
+        )
+    password = passphrase.reveal() if passphrase else None
+    for kind in _KINDS:
+        try:
+            return kind.from_private_key(io.StringIO(text.strip() + "\n"), password)
+        except paramiko.PasswordRequiredException:
+            fix = "Write the key's passphrase into ms.sftp.private.key.passphrase, as a secret."
+            raise _problem("is encrypted", fix) from None
+        except (paramiko.SSHException, ValueError, IndexError, TypeError):
+            continue
+    if passphrase:
+        what = "is no private key, or its passphrase is another one"
+        raise _problem(what, "Check ms.sftp.private.key.passphrase with: ssh-keygen -y -f KEY")
+    raise _problem("is no private key", "Write the path of a key that ssh-keygen made.")
+
+
+def _content(path: str) -> str:
+    try:
+        return Path(path).expanduser().read_text("utf-8", "replace")
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        # The message does not repeat a text that may be a key without its first line; such a text
+        # begins with a letter.
+        is_begun = path.startswith(("/", "~", "./", "../"))
+        is_path = is_begun and len(path) <= _LONGEST_PATH and "\n" not in path
+        shown = f": {path}" if is_path else ""
+        raise _problem(
+            f"names a file that cannot be read ({why}){shown}",
+            "Copy the file to every executor, readable for the user that runs the task. Or set"
+            f" the key itself: {_KEY}=file:<path beside the job file>, env:<name> or ENC(...).",
+        ) from None
+
+
+def _problem(what: str, fix: str) -> ConfigError:
+    return ConfigError.single(_KEY, what, fix)

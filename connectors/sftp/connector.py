@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from connectors.address import AddressError
-from connectors.files.checks import remote_file_problems
-from connectors.files.connector import FileConnector
+from connectors.files.connector import FileConnector, remote_file_problems
 from connectors.files.once import UnitFile
 from connectors.sftp.address import server_of
 from connectors.sftp.section import SftpSection

@@ -70,7 +70,12 @@ class KnownHost:
             )
         known = self._keys.get(key.get_name(), [])
         if not known:
-            self._refuse_unknown(key, found)
+            line = f"{self._name} {key.get_name()} {key.get_base64()}"
+            raise AuthenticationError(
+                f"{self._server.shown}: the host key {found} is not known",
+                f"Make sure that it is the server's own, then add this line to {self._shown}:"
+                f" {line} (or set ms.sftp.host.key.fingerprint={key.fingerprint}). {_SWITCH}",
+            )
         if key.asbytes() not in [each.asbytes() for each in known]:
             has = " and ".join(each.fingerprint for each in known)
             raise AuthenticationError(
@@ -79,14 +84,6 @@ class KnownHost:
                 "Somebody may stand between, or the server was set up anew: ask its owner, then"
                 f" replace the line of {self._name}.",
             )
-
-    def _refuse_unknown(self, key: paramiko.PKey, found: str) -> None:
-        line = f"{self._name} {key.get_name()} {key.get_base64()}"
-        raise AuthenticationError(
-            f"{self._server.shown}: the host key {found} is not known",
-            f"Make sure that it is the server's own, then add this line to {self._shown}: {line}"
-            f" (or set ms.sftp.host.key.fingerprint={key.fingerprint}). {_SWITCH}",
-        )
 
     def _read(self) -> None:
         """Read the entries of the server; a missing default file has no entries."""
@@ -104,7 +101,11 @@ class KnownHost:
             if words[:1] == ["@revoked"]:
                 revoked.update(words[3:4])
             elif words and not words[0].startswith(("#", "@")):
-                self._add(" ".join(words))
+                # A damaged line is skipped.
+                with suppress(paramiko.SSHException, paramiko.hostkeys.InvalidHostKey, ValueError):
+                    entry = paramiko.hostkeys.HostKeyEntry.from_line(" ".join(words))
+                    if entry is not None and _means(entry.hostnames, self._name):
+                        self._keys.setdefault(entry.key.get_name(), []).append(entry.key)
         self._revoked = frozenset(revoked)
 
     def _unreadable(self, why: str) -> ConfigError:
@@ -117,13 +118,6 @@ class KnownHost:
             f" {port}{server.host} > {path}`, and make sure that the key is the server's own."
             f" {_SWITCH}",
         )
-
-    def _add(self, line: str) -> None:
-        """Add the key of a line if the line names this server; skip a damaged line."""
-        with suppress(paramiko.SSHException, paramiko.hostkeys.InvalidHostKey, ValueError):
-            entry = paramiko.hostkeys.HostKeyEntry.from_line(line)
-            if entry is not None and _means(entry.hostnames, self._name):
-                self._keys.setdefault(entry.key.get_name(), []).append(entry.key)
 
 
 def _means(patterns: Sequence[str], name: str) -> bool:

@@ -41,18 +41,15 @@ class ReadAhead:
             EOFError: the file ends before the expected end.
         """
         if not self._block:
-            self._ask()
+            while self._next < self._end and len(self._asked) * self._length < _UNDER_WAY:
+                length = min(self._length, self._end - self._next)
+                self._asked.append(self._request(self._next, length))
+                self._next += length
             if not self._asked:
                 return b""
             self._block = memoryview(self._first_block())
         taken, self._block = self._block[:size], self._block[size:]
         return bytes(taken)
-
-    def _ask(self) -> None:
-        while self._next < self._end and len(self._asked) * self._length < _UNDER_WAY:
-            length = min(self._length, self._end - self._next)
-            self._asked.append(self._request(self._next, length))
-            self._next += length
 
     def _first_block(self) -> bytes:
         """Return the bytes that answer the oldest request.

@@ -10,7 +10,7 @@ from typing import BinaryIO, cast
 
 from connectors.address import AddressError
 from connectors.files.body import FileBody, closing_on_error
-from connectors.files.connector import FileSession
+from connectors.files.connector import FileSession, file_view
 from connectors.files.listing import listing_response
 from connectors.files.names import (
     Listed,
@@ -22,7 +22,6 @@ from connectors.files.names import (
 )
 from connectors.files.once import UnitFile, file_unit
 from connectors.files.payload import payload_file, sent_response
-from connectors.files.view import file_view
 from connectors.sftp.address import SftpAddress, SftpHost, address_of
 from connectors.sftp.connection import SftpConnection
 from connectors.sftp.listing import has_wildcards, listed_files

@@ -27,7 +27,7 @@ class HostKeyRules:
 
 @dataclass(frozen=True, slots=True)
 class SftpSettings:
-    """The connector's view of a job; ``proxy`` is host and port, None without a proxy.
+    """The connector's view of a job; ``proxy`` is a URL, empty without a proxy.
 
     A ``timeout_s`` of None means to wait for ever.
     """
@@ -39,7 +39,7 @@ class SftpSettings:
     passphrase: Secret | None = None
     host_keys: HostKeyRules = HostKeyRules()
     timeout_s: float | None = 60.0
-    proxy: tuple[str, int] | None = None
+    proxy: str = ""
     reads_one: bool = False
 
     @classmethod
@@ -47,7 +47,6 @@ class SftpSettings:
         """Return the settings of a parsed job."""
         properties = job.properties
         sftp, source = properties.section(SftpSection), properties.section(SourceSection)
-        host = source.proxy_host.rpartition("://")[2].strip("/")
         return cls(
             job,
             default_server(properties),
@@ -56,7 +55,7 @@ class SftpSettings:
             passphrase=sftp.passphrase,
             host_keys=HostKeyRules(sftp.checks_host_key, sftp.known_hosts, sftp.fingerprint),
             timeout_s=sftp.timeout_ms / 1000 if sftp.timeout_ms else None,
-            proxy=(host, source.proxy_port) if host and source.proxy_port > 0 else None,
+            proxy=source.proxy,
             reads_one=reads_one_file(properties),
         )
 

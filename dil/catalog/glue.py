@@ -136,7 +136,10 @@ class GlueCatalog:
     def put_table(self, table: CatalogTable, changing: Callable[[], None]) -> TableChange:
         """Create the table and its database, or give the table these columns and this folder."""
         with _glue_errors(table.full_name):
-            found = self._found(table)
+            found: dict[str, Any] | None = None
+            with suppress(self._client.exceptions.EntityNotFoundException):
+                answer = self._client.get_table(DatabaseName=table.database, Name=table.name)
+                found = answer["Table"]
             if found is None:
                 changing()
                 return self._create(table)
@@ -161,24 +164,31 @@ class GlueCatalog:
         """Add partitions, and give existing ones this folder and the table's columns."""
         with _glue_errors(table.full_name):
             for some in _portions(partitions, _CREATED_A_CALL):
-                inputs = [_partition_input(table, each) for each in some]
+                inputs: list[dict[str, Any]] = [
+                    {
+                        "Values": list(each.values),
+                        "StorageDescriptor": _storage(table, each.location),
+                    }
+                    for each in some
+                ]
                 answer = self._client.batch_create_partition(
                     DatabaseName=table.database, TableName=table.name, PartitionInputList=inputs
                 )
                 known = {tuple(each["Values"]): each for each in inputs}
                 there = _refused(table, answer, _ALREADY)
                 if there:
-                    self._update(table, [known[values] for values in there])
-
-    def _update(self, table: CatalogTable, inputs: Sequence[dict[str, Any]]) -> None:
-        answer = self._client.batch_update_partition(
-            DatabaseName=table.database,
-            TableName=table.name,
-            Entries=[
-                {"PartitionValueList": each["Values"], "PartitionInput": each} for each in inputs
-            ],
-        )
-        _refused(table, answer, "")
+                    answer = self._client.batch_update_partition(
+                        DatabaseName=table.database,
+                        TableName=table.name,
+                        Entries=[
+                            {
+                                "PartitionValueList": known[values]["Values"],
+                                "PartitionInput": known[values],
+                            }
+                            for values in there
+                        ],
+                    )
+                    _refused(table, answer, "")
 
     def drop_partitions(self, table: CatalogTable, partitions: Sequence[Partition]) -> None:
         """Remove partitions from the table; their files stay."""
@@ -190,15 +200,6 @@ class GlueCatalog:
                     PartitionsToDelete=[{"Values": list(each.values)} for each in some],
                 )
                 _refused(table, answer, _MISSING)
-
-    def _found(self, table: CatalogTable) -> dict[str, Any] | None:
-        missing = self._client.exceptions.EntityNotFoundException
-        try:
-            answer = self._client.get_table(DatabaseName=table.database, Name=table.name)
-        except missing:
-            return None
-        found: dict[str, Any] = answer["Table"]
-        return found
 
     def _create(self, table: CatalogTable) -> TableChange:
         """Create the missing database and table; another job may create either one first."""
@@ -230,11 +231,6 @@ def _table_input(table: CatalogTable) -> dict[str, Any]:
         "PartitionKeys": [{"Name": name.lower(), "Type": "string"} for name in table.apart],
         "StorageDescriptor": _storage(table, table.location),
     }
-
-
-def _partition_input(table: CatalogTable, partition: Partition) -> dict[str, Any]:
-    storage = _storage(table, partition.location)
-    return {"Values": list(partition.values), "StorageDescriptor": storage}
 
 
 def _storage(table: CatalogTable, location: str) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Compares a dataset's wanted registration in a catalog with the present one.
 
+The partitions of a dataset are the folders of its live files.
+
 ``_dil/catalog-<hash>.json`` in the dataset's folder records the registration in one table of a
 catalog. The file is written last. So if a crash or a refusal kept entries from the catalog, the
 next run registers them. The file is deleted before the table is created or changed, because then
@@ -10,20 +12,21 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from urllib.parse import unquote
 
 import msgspec
 
 from dil.catalog.metastore import CatalogTable, Metastore, Partition, TableChange
-from dil.catalog.partitions import columns_apart, folders_of, location_of, partition_of
-from dil.model.catalog import CatalogSpec
+from dil.model.catalog import LABEL_FIELDS
 from dil.model.dataset import PublishedFile
-from dil.model.job import Job
+from dil.model.destination import Layout
+from dil.model.job import Job, PublishingSpec
 from dil.observe.progress import counted
 from dil.publishing.documents import read_known
 from dil.publishing.layout import META, dataset_dir
-from dil.storage import Filesystem
+from dil.storage import Filesystem, LocalFilesystem
 
 log = logging.getLogger(__name__)
 
@@ -64,19 +67,8 @@ def is_due(
     if spec.catalog is None:
         return None
     known = read_known(filesystem, _path(job, spec.catalog.place), Registration, FORMAT)
-    wanted = _wanted(job, spec.catalog, filesystem, live(), schema)
-    return None if known == wanted or not schema else (wanted, known)
-
-
-def _wanted(
-    job: Job,
-    catalog: CatalogSpec,
-    filesystem: Filesystem,
-    live: Sequence[PublishedFile],
-    schema: str,
-) -> Registration:
-    base, apart = dataset_dir(job.publishing), columns_apart(job.publishing)
-    folders = folders_of(filesystem, base, live)
+    base, apart = dataset_dir(spec), columns_apart(spec)
+    folders = folders_of(filesystem, base, live())
 
     def is_seen(folder: str) -> bool:
         if not apart:
@@ -84,15 +76,16 @@ def _wanted(
         return partition_of(folder, apart, base, filesystem) is not None
 
     whole = {each for each in folders if is_seen(each)}
-    return Registration(
+    wanted = Registration(
         format=FORMAT,
-        place=catalog.place,
+        place=spec.catalog.place,
         location=location_of(filesystem, base),
         schema=schema,
         apart=apart,
         folders=tuple(sorted(whole)) if apart else (),
         strange=sum(number for folder, number in folders.items() if folder not in whole),
     )
+    return None if known == wanted or not schema else (wanted, known)
 
 
 def register(
@@ -135,10 +128,6 @@ def register(
         counted(len(added), "partition"),
         len(gone),
     )
-    return _notes(wanted)
-
-
-def _notes(wanted: Registration) -> tuple[str, ...]:
     if not wanted.strange:
         return ()
     return (
@@ -171,3 +160,37 @@ def _path(job: Job, place: str) -> str:
     """Return the path of the record of a catalog's table."""
     name = hashlib.sha256(place.encode()).hexdigest()[:_HASH_DIGITS]
     return f"{dataset_dir(job.publishing)}/{META}/catalog-{name}.json"
+
+
+def columns_apart(spec: PublishingSpec) -> tuple[str, ...]:
+    """Return the columns in the folder names, in their order."""
+    is_by_label = spec.layout is Layout.TIMELABEL
+    return (*(LABEL_FIELDS if is_by_label else ()), *spec.table.partition_fields)
+
+
+def location_of(filesystem: Filesystem, path: str) -> str:
+    """Return a path as Hadoop writes locations: a URI without escapes."""
+    return f"file://{path}" if isinstance(filesystem, LocalFilesystem) else path
+
+
+def folders_of(
+    filesystem: Filesystem, dataset_dir: str, live: Iterable[PublishedFile]
+) -> dict[str, int]:
+    """Return the folders of live files in the dataset, with the number of files in each."""
+    found: dict[str, int] = {}
+    for file in live:
+        folder = filesystem.path_of(file.uri).rpartition("/")[0]
+        inside = folder.removeprefix(dataset_dir).strip("/")
+        found[inside] = found.get(inside, 0) + 1
+    return found
+
+
+def partition_of(
+    folder: str, apart: tuple[str, ...], dataset_dir: str, filesystem: Filesystem
+) -> Partition | None:
+    """Return the partition of a folder, None if its name lacks a column."""
+    parts = [part.partition("=")[::2] for part in folder.split("/")]
+    if tuple(unquote(name) for name, _ in parts) != apart:
+        return None
+    values = tuple(unquote(text) for _, text in parts)
+    return Partition(values, location_of(filesystem, f"{dataset_dir}/{folder}"))

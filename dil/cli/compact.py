@@ -11,7 +11,7 @@ import click
 from dil.cli.job_command import JobCall, job_command
 from dil.cli.stdout import emit, emit_json, results_only
 from dil.observe.progress import counted, human_bytes
-from dil.operator.compaction import CompactionPlan, CompactionRequest, CompactionResult
+from dil.operator.compaction import CompactionRequest, CompactionResult
 from dil.operator.compaction import compact as compact_files
 from dil.run.process import real_clock
 
@@ -70,7 +70,8 @@ def compact(
     if call.as_json:
         emit_json(_json(job, result, is_dry_run=dry_run))
     else:
-        _text(job, result, is_dry_run=dry_run)
+        for line in _lines(job, result, is_dry_run=dry_run):
+            emit(f"{line}\n")
     return 0
 
 
@@ -103,19 +104,24 @@ def _json(job: Job, result: CompactionResult, *, is_dry_run: bool) -> dict[str, 
     }
 
 
-def _text(job: Job, result: CompactionResult, *, is_dry_run: bool) -> None:
-    for line in _lines(job, result, is_dry_run=is_dry_run):
-        emit(f"{line}\n")
-
-
 def _lines(job: Job, result: CompactionResult, *, is_dry_run: bool) -> Iterator[str]:
     plan = result.plan
     yield f"{job.name}  {counted(plan.live, 'live file')}"
     if result.finished:
         yield f"  the publish of {result.finished} was finished first"
-    yield f"  {_summary(result, is_dry_run=is_dry_run)}"
+    if not plan.groups:
+        yield "  nothing to put together"
+    else:
+        verb = "would be put" if is_dry_run else "put"
+        new = len(plan.groups) if is_dry_run else len(result.added)
+        small = counted(plan.files, "small file")
+        yield f"  {small} ({human_bytes(plan.bytes)}) {verb} together into {new}"
     if is_dry_run:
-        yield from _groups(plan)
+        for each in plan.groups[:_GROUPS_SHOWN]:
+            folder = unquote(each.files[0].uri.rpartition("/")[0])
+            yield f"    {len(each.files):>6} files  {human_bytes(each.bytes):>10}  {folder}"
+        if len(plan.groups) > _GROUPS_SHOWN:
+            yield f"    and {len(plan.groups) - _GROUPS_SHOWN} more"
     if plan.left:
         yield f"  {counted(plan.left, 'group')} beyond --max-bytes: call the command again"
     if result.vacuumed:
@@ -125,21 +131,3 @@ def _lines(job: Job, result: CompactionResult, *, is_dry_run: bool) -> Iterator[
         yield f"  note: {note}"
     if is_dry_run:
         yield "nothing was changed"
-
-
-def _summary(result: CompactionResult, *, is_dry_run: bool) -> str:
-    plan = result.plan
-    if not plan.groups:
-        return "nothing to put together"
-    verb = "would be put" if is_dry_run else "put"
-    new = len(plan.groups) if is_dry_run else len(result.added)
-    small = counted(plan.files, "small file")
-    return f"{small} ({human_bytes(plan.bytes)}) {verb} together into {new}"
-
-
-def _groups(plan: CompactionPlan) -> Iterator[str]:
-    for each in plan.groups[:_GROUPS_SHOWN]:
-        folder = unquote(each.files[0].uri.rpartition("/")[0])
-        yield f"    {len(each.files):>6} files  {human_bytes(each.bytes):>10}  {folder}"
-    if len(plan.groups) > _GROUPS_SHOWN:
-        yield f"    and {len(plan.groups) - _GROUPS_SHOWN} more"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 
 import click
 
@@ -12,7 +11,7 @@ from dil.cli.error_codes import CODES
 from dil.cli.property_names import property_names
 from dil.cli.stdout import emit, emit_json
 from dil.config import explaining
-from dil.config.searching import Found, elsewhere, search
+from dil.config.searching import elsewhere, search
 from dil.errors import ConfigError
 from dil.spi.registry import load
 
@@ -47,9 +46,7 @@ def explain(names: tuple[str, ...], *, job_file: str | None, as_json: bool) -> i
             emit_json(explaining.groups_json())
         else:
             emit(f"{explaining.groups_text()}\n")
-    elif not explaining.is_known(name) and _explain_others(
-        name, _classes(job_file), as_json=as_json
-    ):
+    elif not explaining.is_known(name) and _explain_others(name, job_file, as_json=as_json):
         pass
     elif as_json:
         emit_json(explaining.explained(name))
@@ -72,11 +69,16 @@ def _explain_codes(prefix: str, *, as_json: bool) -> None:
     emit("documented in: docs/errors.md\n")
 
 
-def _explain_others(name: str, classes: Sequence[type], *, as_json: bool) -> bool:
+def _explain_others(name: str, job_file: str | None, *, as_json: bool) -> bool:
     """Print a property that is not in the reference, or the properties that words find.
 
-    Return False if there is neither.
+    The classes that a job names may declare properties, too. Return False if nothing is found.
     """
+    classes: tuple[type, ...] = ()
+    if job_file is not None:
+        job = config.load(job_file, environ=os.environ, lenient=True, secrets=False).job
+        references = [job.source.connector, job.extraction.extractor, *job.conversion.converters]
+        classes = tuple(load(each) for each in references)
     found = elsewhere(name, classes)
     if found is not None:
         if as_json:
@@ -86,25 +88,11 @@ def _explain_others(name: str, classes: Sequence[type], *, as_json: bool) -> boo
         return True
     # A name with a dot and without blanks is a misspelt property.
     several = () if "." in name and " " not in name else search(name, classes)
-    if several:
-        _list(several, as_json=as_json)
+    if several and as_json:
+        emit_json({"found": [each.json() for each in several]})
+    elif several:
+        width = max(len(each.name) for each in several)
+        for each in several:
+            emit(f"{each.name:<{width}}  {each.line}\n")
+        emit("\ndil explain PROPERTY shows the whole entry.\n")
     return bool(several)
-
-
-def _list(found: Sequence[Found], *, as_json: bool) -> None:
-    if as_json:
-        emit_json({"found": [each.json() for each in found]})
-        return
-    width = max(len(each.name) for each in found)
-    for each in found:
-        emit(f"{each.name:<{width}}  {each.line}\n")
-    emit("\ndil explain PROPERTY shows the whole entry.\n")
-
-
-def _classes(job_file: str | None) -> tuple[type, ...]:
-    """Return the classes that a job names."""
-    if job_file is None:
-        return ()
-    job = config.load(job_file, environ=os.environ, lenient=True, secrets=False).job
-    references = [job.source.connector, job.extraction.extractor, *job.conversion.converters]
-    return tuple(load(each) for each in references)

@@ -6,7 +6,7 @@ below the watermark.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -15,7 +15,7 @@ from dil.cli.job_command import JobCall, job_command
 from dil.cli.state.opening import opened
 from dil.cli.stdout import emit, emit_json
 from dil.errors import ConfigError
-from dil.eventtime.lateness import LEAST_COMMITS, LEAST_ROWS, GraceCost, LatenessMeter
+from dil.eventtime.lateness import LEAST_COMMITS, LEAST_ROWS, LatenessMeter
 from dil.model.grace import DAY_MS, GraceMode
 from dil.observe.progress import counted, human_seconds
 from dil.planning.explanation import period
@@ -48,7 +48,20 @@ def lateness(call: JobCall) -> int:
             )
         meter = lateness_meter(store)
     if call.as_json:
-        emit_json(_members(job, meter))
+        histogram = meter.histogram
+        emit_json(
+            {
+                "rows": histogram.rows,
+                "histogram": [
+                    {"le_ms": edge, "rows": rows} for edge, rows in histogram.ascending()
+                ],
+                "grace": [
+                    {"days": each.days, "missed": each.missed, "reread_rows": each.reread_rows}
+                    for each in meter.costs(job.planning.grace.high_ms)
+                ],
+                "recommended": _recommended_days(job, meter),
+            }
+        )
     else:
         for text in _lines(job, meter):
             emit(text)
@@ -59,19 +72,6 @@ def _recommended_days(job: Job, meter: LatenessMeter) -> int | None:
     """Return the recommended grace period in whole days; None while too little is measured."""
     ms = meter.recommended_ms(job.planning.grace)
     return None if ms is None else -(-ms // DAY_MS)
-
-
-def _members(job: Job, meter: LatenessMeter) -> dict[str, object]:
-    histogram = meter.histogram
-    return {
-        "rows": histogram.rows,
-        "histogram": [{"le_ms": edge, "rows": rows} for edge, rows in histogram.ascending()],
-        "grace": [
-            {"days": each.days, "missed": each.missed, "reread_rows": each.reread_rows}
-            for each in meter.costs(job.planning.grace.high_ms)
-        ],
-        "recommended": _recommended_days(job, meter),
-    }
 
 
 def _lines(job: Job, meter: LatenessMeter) -> Iterator[str]:
@@ -93,19 +93,13 @@ def _lines(job: Job, meter: LatenessMeter) -> Iterator[str]:
     heads = _GRACE.format("grace period", "rows missed", "share", "read again", "")
     yield f"\n{heads.rstrip()}\n"
     chosen = _recommended_days(job, meter)
-    for each in _telling(meter.costs(job.planning.grace.high_ms), chosen):
+    for each in meter.costs(job.planning.grace.high_ms):
         mark = "recommended" if each.days == chosen else ""
         days, share = counted(each.days, "day"), _share(each.missed, rows)
         line = _GRACE.format(days, f"{each.missed:,}", share, f"{each.reread_rows:,}", mark)
         yield line.rstrip() + "\n"
-
-
-def _telling(costs: Iterable[GraceCost], chosen: int | None) -> Iterator[GraceCost]:
-    """Yield costs, up to the first grace period that misses no row and is at least ``chosen``."""
-    for each in costs:
-        yield each
         if not each.missed and (chosen is None or each.days >= chosen):
-            return
+            return  # longer grace periods would miss no row, either
 
 
 def _advice(job: Job, meter: LatenessMeter) -> Iterator[str]:

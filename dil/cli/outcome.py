@@ -10,24 +10,21 @@ from dil.run.failing import AGAIN, INTERNAL, interrupted, one_line
 
 def describe(error: BaseException, *, verbose: bool) -> str:
     """Return the text for standard error; if ``verbose`` is true, the traceback is included."""
-    text = _summary(error)
-    if verbose and not isinstance(error, ConfigError):
-        trace = "".join(traceback.format_exception(error)).rstrip()
-        return f"{trace}\n{text}"
-    return text
-
-
-def _summary(error: BaseException) -> str:
     if isinstance(error, ConfigError):
         count = len(error.problems)
         noun = "problem" if count == 1 else "problems"
         warnings = "".join(f"warning: {notice}\n" for notice in error.warnings)
-        return f"{error}\n{warnings}{count} {noun}, nothing was done  [{error.code}]"
-    if isinstance(error, DilError):
-        return str(error)
-    if isinstance(error, KeyboardInterrupt):
-        return f"{interrupted(error)}  [{RunInterruptedError.code}]\n    {AGAIN}"
-    return (
-        f"internal error: {one_line(error)}  [{INTERNAL}]\n"
-        "    Run again with -v for the traceback, and report it."
-    )
+        text = f"{error}\n{warnings}{count} {noun}, nothing was done  [{error.code}]"
+    elif isinstance(error, DilError):
+        text = str(error)
+    elif isinstance(error, KeyboardInterrupt):
+        text = f"{interrupted(error)}  [{RunInterruptedError.code}]\n    {AGAIN}"
+    else:
+        text = (
+            f"internal error: {one_line(error)}  [{INTERNAL}]\n"
+            "    Run again with -v for the traceback, and report it."
+        )
+    if verbose and not isinstance(error, ConfigError):
+        trace = "".join(traceback.format_exception(error)).rstrip()
+        return f"{trace}\n{text}"
+    return text

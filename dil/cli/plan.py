@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -96,7 +97,11 @@ def plan(
         job = call.job(secrets=False)
         query = None if job.query is None else _planned_query(job, job.query, now_ms)
     if query is not None:
-        return _show_query(call, query)
+        if call.as_json:
+            emit_json(query.members)
+        else:
+            emit(query.text)
+        return 0
     with results_only():
         with open_store(job.state, job.name, clock=real_clock) as store:
             saved = plan_with(job, store, now_ms=now_ms, explain=shown["everything"])
@@ -109,19 +114,11 @@ def plan(
     planned = saved.plan
     if call.as_json:
         asked = {} if request is None else {"request": request.members}
-        more = {
-            **_expiring_json(expiring),
-            **_event_members(events),
-            **_stream_members(job, stream),
-        }
+        more = _members(job, expiring, events, stream)
         emit_json({**plan_json(planned, job), **more, **asked})
         return 0
     due = len(planned.work_units) + planned.left
-    notes = (
-        *_stream_notes(job, stream, due),
-        *_event_notes(events),
-        *_expiring_notes(expiring, job),
-    )
+    notes = tuple(_notes(job, expiring, events, stream, due))
     if short:
         emit(summary_text(planned, job, notes))
     else:
@@ -170,20 +167,15 @@ def _planned_query(job: Job, spec: QuerySpec, now_ms: int) -> _ShownQuery:
     if job.events is not None or job.stream is not None:
         with open_store(job.state, job.name, clock=real_clock) as store:
             events, known = _event_time(job, store), _stream_state(job, store)
-    notes = [*_event_notes(events)]
-    members = {**members, **query_json(view), **_event_members(events)}
+    notes = []
+    members |= query_json(view)
+    if events is not None:
+        notes.append(f"{judging_line(events)}.")
+        members["events"] = events_json(events)
     if job.stream is not None:
         notes.append(query_stream_line(job.stream, spec, known))
         members["stream"] = query_stream_json(job.stream, spec, known)
     return _ShownQuery(text + "".join(f"  {note}\n" for note in notes), members)
-
-
-def _show_query(call: JobCall, query: _ShownQuery) -> int:
-    if call.as_json:
-        emit_json(query.members)
-    else:
-        emit(query.text)
-    return 0
 
 
 def _expiring(job: Job, store: StateStore, now_ms: int) -> ExpiringFiles | None:
@@ -198,42 +190,11 @@ def _expiring(job: Job, store: StateStore, now_ms: int) -> ExpiringFiles | None:
         return None
 
 
-def _expiring_json(expiring: ExpiringFiles | None) -> dict[str, object]:
-    """Return the JSON member about files that are due to expire; empty if there are none."""
-    if expiring is None:
-        return {}
-    until = expiring.published_until
-    members = {"files": expiring.files, "bytes": expiring.bytes}
-    return {"expiring": {**members, "published_until": until, "published_until_iso": iso(until)}}
-
-
-def _expiring_notes(expiring: ExpiringFiles | None, job: Job) -> tuple[str, ...]:
-    if expiring is None:
-        return ()
-    until = moment(expiring.published_until, find_zone(job.planning.zone))
-    return (
-        f"Due to expire: {counted(expiring.files, 'file')} of {expiring.bytes:,} bytes, published"
-        f" up to {until}; `dil state expire {shlex.quote(job.path)}` deletes them.",
-    )
-
-
 def _event_time(job: Job, store: StateStore) -> EventSummary | None:
     """Return the event-time summary of a job, None for a job without event column."""
     if job.events is None:
         return None
     return event_time.current(job, store)
-
-
-def _event_notes(events: EventSummary | None) -> tuple[str, ...]:
-    if events is None:
-        return ()
-    return (f"{judging_line(events)}.",)
-
-
-def _event_members(events: EventSummary | None) -> dict[str, object]:
-    if events is None:
-        return {}
-    return {"events": events_json(events)}
 
 
 def _stream_state(job: Job, store: StateStore) -> StreamState | None:
@@ -243,16 +204,44 @@ def _stream_state(job: Job, store: StateStore) -> StreamState | None:
     return StreamState.of(store.checkpoint(STREAM))
 
 
-def _stream_notes(job: Job, known: StreamState | None, due: int) -> tuple[str, ...]:
-    if job.stream is None:
-        return ()
-    return (stream_line(job.stream, job.planning.limit, due, known),)
+def _members(
+    job: Job, expiring: ExpiringFiles | None, events: EventSummary | None, known: StreamState | None
+) -> dict[str, object]:
+    """Return the JSON members about files that are due to expire, event time and the stream."""
+    members: dict[str, object] = {}
+    if expiring is not None:
+        until = expiring.published_until
+        members["expiring"] = {
+            "files": expiring.files,
+            "bytes": expiring.bytes,
+            "published_until": until,
+            "published_until_iso": iso(until),
+        }
+    if events is not None:
+        members["events"] = events_json(events)
+    if job.stream is not None:
+        members["stream"] = stream_json(job.stream, job.planning.limit, known)
+    return members
 
 
-def _stream_members(job: Job, known: StreamState | None) -> dict[str, object]:
-    if job.stream is None:
-        return {}
-    return {"stream": stream_json(job.stream, job.planning.limit, known)}
+def _notes(
+    job: Job,
+    expiring: ExpiringFiles | None,
+    events: EventSummary | None,
+    known: StreamState | None,
+    due: int,
+) -> Iterator[str]:
+    """Yield notes about the stream, event time and files that are due to expire."""
+    if job.stream is not None:
+        yield stream_line(job.stream, job.planning.limit, due, known)
+    if events is not None:
+        yield f"{judging_line(events)}."
+    if expiring is not None:
+        until = moment(expiring.published_until, find_zone(job.planning.zone))
+        yield (
+            f"Due to expire: {counted(expiring.files, 'file')} of {expiring.bytes:,} bytes, "
+            f"published up to {until}; `dil state expire {shlex.quote(job.path)}` deletes them."
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -75,9 +75,30 @@ def preview(
         job = call.source_job("dil preview", _INSTEAD)
         found = command.preview(job, rows, signature=signature, skips_empty=True)
     if call.as_json:
-        emit_json(_preview_json(command, job, found))
+        emit_json(
+            {
+                "job": job.name,
+                "signature": found.work_unit.signature if found.work_unit else None,
+                "low": found.work_unit.low if found.work_unit else None,
+                "high": found.work_unit.high if found.work_unit else None,
+                "due": found.is_due,
+                "schema": columns_json(found.rows.schema),
+                "rows": rows_json(found.rows),
+                "dropped": found.dropped,
+                **_answers_json(command, job, found),
+            }
+        )
+        return 0
+    _head(command, job, found)
+    if found.rows.num_rows:
+        emit(f"\n{rows_text(found.rows)}")
     else:
-        _preview_text(command, job, found)
+        emit("\nno rows\n")
+    for note in _notes(command, job, found):
+        emit(f"  {note_label(note)}: {note}\n")
+    if found.rows.num_rows and job.extraction.output_schema is None:
+        emit("\nThe columns are inferred from these pages. To keep them so:\n\n")
+        emit(schema_text(found.rows, _words_of_texts(found.rows, job)))
     return 0
 
 
@@ -96,18 +117,24 @@ def check(call: JobCall, *, now: str | None, show_request: bool, send: bool) -> 
     command = _PreviewCommand(call, now, show_curl=show_request, may_send=send)
     with results_only():
         job = call.source_job("dil check", _INSTEAD)
-        places = _places(job, call.invocation.now(now))
+        claim.check_claim(job, RunOptions(call.invocation.now(now), real_clock))
+        places = preflight.check_outputs(job, os.environ, cache_dir(os.environ))
         found = command.preview(job, rows=1)
     if call.as_json:
         emit_json({"job": job.name, "ok": True, **_answers_json(command, job, found)})
-    else:
-        _check_text(command, job, found, places)
+        return 0
+    _head(command, job, found)
+    state = job.state.place if job.state.enabled else "none is kept"
+    emit(f"  state: {state}\n")
+    for place in places:
+        emit(f"  {place}\n")
+    for note in _notes(command, job, found):
+        emit(f"  {note_label(note)}: {note}\n")
+    answer = "its first page has rows" if found.rows.num_rows else "its first page has no rows"
+    if found.work_unit is None:
+        answer = "it has nothing to read"
+    emit(f"{job.name}  the source answers, {answer}\n")
     return 0
-
-
-def _places(job: Job, now_ms: int) -> tuple[str, ...]:
-    claim.check_claim(job, RunOptions(now_ms, real_clock))
-    return preflight.check_outputs(job, os.environ, cache_dir(os.environ))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,20 +181,6 @@ class _PreviewCommand:
         )
 
 
-def _preview_json(command: _PreviewCommand, job: Job, found: SourcePreview) -> dict[str, object]:
-    return {
-        "job": job.name,
-        "signature": found.work_unit.signature if found.work_unit else None,
-        "low": found.work_unit.low if found.work_unit else None,
-        "high": found.work_unit.high if found.work_unit else None,
-        "due": found.is_due,
-        "schema": columns_json(found.rows.schema),
-        "rows": rows_json(found.rows),
-        "dropped": found.dropped,
-        **_answers_json(command, job, found),
-    }
-
-
 def _notes(command: _PreviewCommand, job: Job, found: SourcePreview) -> list[str]:
     clean = command.call.invocation.redact
     return [clean(with_places(note, job.properties.origin)) for note in found.notes]
@@ -188,19 +201,6 @@ def _answers_json(command: _PreviewCommand, job: Job, found: SourcePreview) -> d
             for answer in found.answers
         ],
     }
-
-
-def _preview_text(command: _PreviewCommand, job: Job, found: SourcePreview) -> None:
-    _head(command, job, found)
-    if found.rows.num_rows:
-        emit(f"\n{rows_text(found.rows)}")
-    else:
-        emit("\nno rows\n")
-    for note in _notes(command, job, found):
-        emit(f"  {note_label(note)}: {note}\n")
-    if found.rows.num_rows and job.extraction.output_schema is None:
-        emit("\nThe columns are inferred from these pages. To keep them so:\n\n")
-        emit(schema_text(found.rows, _words_of_texts(found.rows, job)))
 
 
 def _words_of_texts(rows: pa.Table, job: Job) -> dict[str, str]:
@@ -226,22 +226,6 @@ def _head(command: _PreviewCommand, job: Job, found: SourcePreview) -> None:
     for number, answer in enumerate(found.answers):
         for line in _answer_lines(command, answer, is_first=number == 0):
             emit(f"  {line}\n")
-
-
-def _check_text(
-    command: _PreviewCommand, job: Job, found: SourcePreview, places: Iterable[str]
-) -> None:
-    _head(command, job, found)
-    state = job.state.place if job.state.enabled else "none is kept"
-    emit(f"  state: {state}\n")
-    for place in places:
-        emit(f"  {place}\n")
-    for note in _notes(command, job, found):
-        emit(f"  {note_label(note)}: {note}\n")
-    rows = "its first page has rows" if found.rows.num_rows else "its first page has no rows"
-    if found.work_unit is None:
-        rows = "it has nothing to read"
-    emit(f"{job.name}  the source answers, {rows}\n")
 
 
 def _answer_lines(

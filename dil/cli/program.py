@@ -88,7 +88,11 @@ def main(argv: Sequence[str] | None = None) -> int:
                 from dil.cli.completion import answer_shell  # for a shell's completion
 
                 return answer_shell(cli)
-            return _invoke(arguments, invocation)
+            # Not click's own main, which turns every broken pipe into exit code 1, also that of a
+            # state server.
+            with cli.make_context("dil", arguments, obj=invocation) as context:
+                result = cli.invoke(context)
+            return result if isinstance(result, int) else 0
     except click.exceptions.Exit as stop:  # --help, --version
         return stop.exit_code
     except click.ClickException as error:
@@ -98,10 +102,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         located = invocation.located(error)
         click.echo(invocation.redact(describe(located, verbose=invocation.verbose)), err=True)
         return exit_code(error)
-
-
-def _invoke(arguments: list[str], invocation: Invocation) -> int:
-    # Not click's own main, which turns every broken pipe, also a state server's, into exit 1.
-    with cli.make_context("dil", arguments, obj=invocation) as context:
-        result = cli.invoke(context)
-    return result if isinstance(result, int) else 0

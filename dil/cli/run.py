@@ -126,6 +126,9 @@ def run(
         job = call.job()
         invocation = call.invocation
         invocation.run_id = new_run_id(real_clock())
+        log_level = invocation.task_log_level
+        if flags["show_request"] and log_level == "WARNING":
+            log_level = "INFO"  # the level at which requests are logged
         options = RunOptions(
             now_ms=now_ms,
             clock=real_clock,
@@ -136,7 +139,7 @@ def run(
             run_id=invocation.run_id,
             environ=os.environ,
             cache=cache_dir(os.environ),
-            log_level=_log_level(invocation, shows_requests=flags["show_request"]),
+            log_level=log_level,
             log_json=invocation.json_log,
             shows_requests=flags["show_request"],
         )
@@ -155,7 +158,11 @@ def run(
                         forces_new_epoch=flags["force_new_epoch"],
                     )
             except LeaseHeldError as error:
-                raise _held(error, wait_lease_s) from error
+                if wait_lease_s:
+                    what = f"{error.message}; waited {wait_lease_s:g} s for it to end"
+                    raise LeaseHeldError(what, error.fix) from error
+                fix = f"{error.fix} Or wait in line: --wait-lease SECONDS.".strip()
+                raise LeaseHeldError(error.message, fix) from error
 
     report, is_reported = report_of(call, start)
     return deliver(
@@ -172,21 +179,6 @@ def _progress(job: Job) -> Progress:
     if job.stream is None:
         return progress_for(sys.stderr)
     return SilentProgress() if job.stream.is_service else LineProgress(clock=time.monotonic)
-
-
-def _log_level(invocation: Invocation, *, shows_requests: bool) -> str:
-    """Return the log level of tasks; requests are logged as information."""
-    level = invocation.task_log_level
-    return "INFO" if shows_requests and level == "WARNING" else level
-
-
-def _held(error: LeaseHeldError, waited_s: float) -> LeaseHeldError:
-    """Return the error with the advice to wait, or with how long the command has waited."""
-    if not waited_s:
-        return LeaseHeldError(
-            error.message, f"{error.fix} Or wait in line: --wait-lease SECONDS.".strip()
-        )
-    return LeaseHeldError(f"{error.message}; waited {waited_s:g} s for it to end", error.fix)
 
 
 def report_of(call: JobCall, start: Callable[[], RunReport]) -> tuple[RunReport, bool]:

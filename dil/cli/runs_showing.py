@@ -41,9 +41,10 @@ def list_runs(
         rows, files = f"{record.rows:,}", f"{record.files:,}"
         outcome = outcomes.get(record.run_id, KeptOutcome())
         took = "-" if outcome.seconds is None else human_seconds(outcome.seconds)
-        beside = outcome.rows_beside
-        notes = [f"{counted(beside, 'row')} beside the dataset"] if beside else []
-        notes = [*_batch(outcome), *notes, *outcome.codes]
+        batch, beside = outcome.batch, outcome.rows_beside
+        notes = [] if batch is None else [f"micro-batch {batch.number} ({batch.epoch})"]
+        notes += [f"{counted(beside, 'row')} beside the dataset"] if beside else []
+        notes += outcome.codes
         cells = (record.run_id, started, took, run.status, rows, files, staging, ", ".join(notes))
         if not emit(f"{head}{line.format(*cells).rstrip()}\n"):
             return
@@ -52,21 +53,32 @@ def list_runs(
         emit("no run has begun yet\n")
 
 
-def _batch(outcome: KeptOutcome) -> tuple[str, ...]:
-    """Return a text that names the micro-batch of a run; empty if the run is not of a stream."""
-    batch = outcome.batch
-    return () if batch is None else (f"micro-batch {batch.number} ({batch.epoch})",)
-
-
 def show_run(
     job: Job, run: KnownRun, left: Leftover | None, report: KeptReport | None = None
 ) -> None:
     """Print one run, and those lines of its report that say something new."""
-    emit(f"{job.name}  run {run.record.run_id}\n")
-    for name, value in _facts(run, job):
-        emit(f"  {name:<11} {value}\n")
-    emit(f"  {'staging':<11} {'swept' if left is None else _left_text(left, job)}\n")
-    for name, value in _reported(job, report) if report is not None else ():
+    zone, record, at_work = find_zone(job.planning.zone), run.record, _at_work(run, job)
+    facts = [
+        ("status", f"{run.status}, {at_work}" if at_work else run.status),
+        ("started", moment(record.started, zone)),
+        ("planned for", moment(record.now, zone)),
+        ("policy", record.policy),
+        ("rows", f"{record.rows:,}"),
+        ("files", f"{record.files:,}"),
+        ("committed", "yes" if record.committed else "no"),
+        ("staging", "swept" if left is None else _left_text(left, job)),
+    ]
+    if report is not None:
+        counts = {"seconds": report.seconds, "requests": report.requests, "retries": report.retries}
+        facts += [(name, str(count)) for name, count in counts.items() if count]
+        for failure in report.failures:
+            begins = begin_of(failure.signature or "") if job.planning.is_dated else ""
+            place = replace(failure, begins=begins).place
+            facts.append(("failure", one_line(f"{place}: {failure.error}  [{failure.code}]")))
+            facts += [("", one_line(failure.fix))] if failure.fix else []
+        facts += [("note", one_line(note)) for note in report.notes]
+    emit(f"{job.name}  run {record.run_id}\n")
+    for name, value in facts:
         emit(f"  {name:<11} {value}\n")
 
 
@@ -84,18 +96,6 @@ def show_work_units(kept: KeptUnitRuns) -> None:
     more = kept.left_out + len(kept.units[_UNITS_SHOWN:])
     if more:
         emit(f"and {counted(more, 'more work unit')}, none of them slower; --json has more\n")
-
-
-def _reported(job: Job, report: KeptReport) -> Iterator[tuple[str, str]]:
-    counts = {"seconds": report.seconds, "requests": report.requests, "retries": report.retries}
-    yield from ((name, str(count)) for name, count in counts.items() if count)
-    for failure in report.failures:
-        begins = begin_of(failure.signature or "") if job.planning.is_dated else ""
-        place = replace(failure, begins=begins).place
-        yield "failure", one_line(f"{place}: {failure.error}  [{failure.code}]")
-        if failure.fix:
-            yield "", one_line(failure.fix)
-    yield from (("note", one_line(note)) for note in report.notes)
 
 
 def cleaned(job: Job, found: tuple[Leftover, ...], gone: int, *, is_done: bool) -> None:
@@ -261,18 +261,6 @@ def left_json(left: Leftover) -> dict[str, object]:
         "bytes": left.bytes,
         "reusable": left.reusable,
     }
-
-
-def _facts(run: KnownRun, job: Job) -> Iterator[tuple[str, str]]:
-    zone, record = find_zone(job.planning.zone), run.record
-    at_work = _at_work(run, job)
-    yield "status", f"{run.status}, {at_work}" if at_work else run.status
-    yield "started", moment(record.started, zone)
-    yield "planned for", moment(record.now, zone)
-    yield "policy", record.policy
-    yield "rows", f"{record.rows:,}"
-    yield "files", f"{record.files:,}"
-    yield "committed", "yes" if record.committed else "no"
 
 
 def _at_work(run: KnownRun | None, job: Job) -> str:

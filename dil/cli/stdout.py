@@ -23,7 +23,9 @@ def emit(text: str) -> bool:
         sys.stdout.flush()
     except BrokenPipeError:
         # The interpreter flushes once more at its end; that must not fail either.
-        _point(sys.stdout.fileno(), os.devnull)
+        number, target = sys.stdout.fileno(), os.open(os.devnull, os.O_WRONLY)
+        os.dup2(target, number)
+        os.close(target)
         return False
     return True
 
@@ -66,9 +68,3 @@ def _descriptor_redirected() -> Iterator[None]:
         sys.stdout.flush()  # code that kept the stream object has written into its buffer
         os.dup2(saved, _STDOUT)
         os.close(saved)
-
-
-def _point(number: int, path: str) -> None:
-    target = os.open(path, os.O_WRONLY)
-    os.dup2(target, number)
-    os.close(target)

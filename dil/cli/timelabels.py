@@ -61,7 +61,11 @@ def list_labels(call: JobCall) -> int:
     """List the labels with window, state, rows, table, and the time of their load."""
     with results_only():
         job = call.job(secrets=False)
-        if _has_table(job):
+        warehouse = job.publishing.warehouse
+        has_labels = warehouse is not None and warehouse.labels is not None
+        # If the job keeps no books, the registry of its database lists the labels of an events
+        # table, too.
+        if keeps_registry(job) or (has_labels and not _keeps_books(job)):
             table = open_labels(job)
             name, entries = table.spec.table, table.entries()
             places = {"table": name, "view": f"{name}_view"}
@@ -185,16 +189,6 @@ def _reopens_books(call: JobCall, labels: Sequence[str]) -> bool:
         if not _keeps_books(job):
             return False
         return not keeps_registry(job) or bool(closed_labels(job, store, labels))
-
-
-def _has_table(job: Job) -> bool:
-    """Return whether the registry of a database lists the labels.
-
-    If the job keeps no books, the registry also lists the labels of an events table.
-    """
-    warehouse = job.publishing.warehouse
-    has_labels = warehouse is not None and warehouse.labels is not None
-    return keeps_registry(job) or (has_labels and not _keeps_books(job))
 
 
 def _chosen(table: LabelTable, labels: Sequence[str], until: int | None) -> list[LabelEntry]:

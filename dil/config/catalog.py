@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
+from dil.config.destinations import other_place
 from dil.config.findings import Findings
 from dil.config.identity import DatasetSection
 from dil.config.packages import require_package
-from dil.config.places import other_place
 from dil.config.property import names_of
 from dil.config.publishing import FINAL_DIR, PublishingSection
 from dil.config.tables import TablesSection

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dil.config.catalog import TYPE, CatalogSection
+from dil.config.destinations import DESTINATION, DestinationSection
 from dil.config.egress import COMMIT, RESUME, EgressSection, ProgressSection
 from dil.config.event_time import COLUMN as EVENTS
 from dil.config.event_time import EventTimeSection
 from dil.config.findings import Findings
-from dil.config.places import DESTINATION, DestinationSection
 from dil.config.preprocessing import dump_name
 from dil.config.publishing import FILE_EACH, MODE, PublishingSection
 from dil.config.tables import FIELDS, FORMAT, TablesSection

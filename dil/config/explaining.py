@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 
 from dil.config.canonical import DEPRECATED, MISSPELLED
+from dil.config.destinations import DESTINATION
 from dil.config.identity import CLASS
 from dil.config.json_forms import JsonMember, form_of
-from dil.config.places import DESTINATION
 from dil.config.preprocessing import NAMES as PREPROCESSORS
 from dil.config.property import Group, Property
 from dil.config.table import ALIASES, GROUPS, TABLE, group_of, lookup

@@ -7,16 +7,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dil.errors import ConfigError, Origin, Problem
-from dil.sections.source import URI
+from dil.sections.source import PROXY, URI
 
 UNKNOWN = "is no known property"
 RESOLVERS = "ms.secret.resolvers"
 _NAME = re.compile(r"\w+(?:\.\w+)+")
-_TAKEN_OUT = (
-    "Take it out of the address. Send it by a parameter, such as "
+# Addresses are plain texts: they cannot name a secret as a whole.
+_IN_ADDRESSES = {
+    URI: "Take it out of the address. Send it by a parameter, such as "
     'ms.parameters=[{"name": "api_key", "value": "env:NAME"}]; for a database, set '
-    "source.conn.password."
-)
+    "source.conn.password.",
+    PROXY: "Write user:${env:NAME}@host for the proxy.",
+}
 
 
 @dataclass(slots=True)
@@ -69,13 +71,12 @@ class Findings:
             return
         first, *others = self.plain_secrets
         also = f"; so {'does' if len(others) == 1 else 'do'} {', '.join(others)}" if others else ""
-        taken = next((key for key in self.plain_secrets if key != URI), "")
+        taken = next((key for key in self.plain_secrets if key not in _IN_ADDRESSES), "")
         fixes = [
             f"Write env:NAME, file:PATH, or the ENC(...) that `dil secrets encrypt --key FILE --for"
             f" {taken}` makes."
         ] * bool(taken)
-        if URI in self.plain_secrets:
-            fixes.append(_TAKEN_OUT)
+        fixes += [fix for key, fix in _IN_ADDRESSES.items() if key in self.plain_secrets]
         what = f"holds a secret in plain text{also}"
         found = Problem(self.plain_secrets[first], first, what, " ".join(fixes))
         self.notices.append(found)

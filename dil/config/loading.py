@@ -22,7 +22,6 @@ from dil.config import (
 from dil.config.canonical import canonical
 from dil.config.catalog import with_catalog
 from dil.config.closing import uses_side_table, with_closing
-from dil.config.destinations import with_destination
 from dil.config.digest import digest
 from dil.config.dumps import check_dump
 from dil.config.entry import Entry
@@ -34,6 +33,7 @@ from dil.config.grace import check_measured
 from dil.config.identity import NAME, PLUGIN_PATH, JobSection
 from dil.config.inheritance import TrustedUsers, may_import
 from dil.config.interpolation import interpolate, references
+from dil.config.own_destination import with_destination
 from dil.config.parts import JobParts
 from dil.config.planning import PLANNING_NAMES, planning_section
 from dil.config.plugins import (

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from dil.config.canonical import shown
-from dil.config.destinations import refuse_word_of_table
+from dil.config.destinations import DESTINATION, DestinationSection
 from dil.config.entry import Entry
 from dil.config.findings import Findings
 from dil.config.identity import CLASS, JobSection
-from dil.config.places import DESTINATION, DestinationSection
+from dil.config.own_destination import refuse_word_of_table
 from dil.config.planning import asked_of_source
 from dil.config.preprocessing import NAMES as PREPROCESSORS
 from dil.config.preprocessing import PreprocessingSection, find_preprocessors

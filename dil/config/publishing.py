@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal, TypeAlias
 
+from dil.config.destinations import DESTINATION, is_of_files, other_place
 from dil.config.entry import Entry
 from dil.config.findings import Findings
 from dil.config.identity import NAMESPACE, TABLE, DatasetSection
 from dil.config.merging import merge_spec
-from dil.config.places import DESTINATION, is_of_files, other_place
 from dil.config.preprocessing import dump_mode
 from dil.config.read_context import path_of
 from dil.config.tables import FIELDS, FORMAT, TablesSection, table_spec

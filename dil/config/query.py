@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dil.config.dedupe import dedupe_spec
+from dil.config.destinations import DESTINATION
 from dil.config.egress import EgressSection, ProgressSection
 from dil.config.entry import Entry
 from dil.config.event_time import COLUMN
@@ -17,7 +18,6 @@ from dil.config.findings import Findings
 from dil.config.grace import GraceSection
 from dil.config.identity import CLASS
 from dil.config.inheritance import TrustedUsers
-from dil.config.places import DESTINATION
 from dil.config.preprocessing import PreprocessingSection
 from dil.config.property import names_of
 from dil.config.publishing import MODE as PUBLISH_MODE

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from dil.config.catalog import CatalogSection
 from dil.config.date_patterns import LintSection
+from dil.config.destinations import DestinationSection
 from dil.config.egress import EgressSection, ProgressSection
 from dil.config.event_time import EventTimeSection
 from dil.config.grace import GraceSection
 from dil.config.identity import DatasetSection, JobSection
 from dil.config.merging import MergingSection
-from dil.config.places import DestinationSection
 from dil.config.preprocessing import PreprocessingSection
 from dil.config.property import Group, Property, properties_of
 from dil.config.publishing import PublishingSection

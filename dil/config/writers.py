@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from dil.config.catalog import TYPE, CatalogSection
+from dil.config.destinations import other_place
 from dil.config.findings import Findings
-from dil.config.places import other_place
 from dil.config.publishing import FILE_EACH, MODE
 from dil.config.writing import FORMAT
 from dil.model.job import (

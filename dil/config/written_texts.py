@@ -10,7 +10,7 @@ from dil.config.findings import Findings
 from dil.config.requests import all_parameters
 from dil.model.properties import Properties
 from dil.sections.parameters import KEY as PARAMETERS
-from dil.sections.source import URI
+from dil.sections.source import PROXY, URI, SourceSection
 
 _NUL_IN_JSON = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -57,10 +57,13 @@ def refuse_control_characters(entries: Mapping[str, Entry], findings: Findings) 
 def note_plain_credentials(
     values: Properties, entries: Mapping[str, Entry], findings: Findings
 ) -> None:
-    """Note credentials in plain text in the source's address and in the values of parameters."""
-    address, given = entries.get(URI), entries.get(PARAMETERS)
-    if address and not address.is_masked and _IN_ADDRESS.search(address.text):
-        findings.plain_secrets.setdefault(URI, address.origin)
+    """Note credentials in plain text in addresses of source and proxy, and in parameters."""
+    addresses = {URI: values.section(SourceSection).uri, PROXY: values.section(SourceSection).proxy}
+    for key, address in addresses.items():
+        entry = entries.get(key)
+        if entry and not entry.is_masked and _IN_ADDRESS.search(address):
+            findings.plain_secrets.setdefault(key, entry.origin)
+    given = entries.get(PARAMETERS)
     if given is None or given.is_masked:
         return
     for parameter in all_parameters(values):

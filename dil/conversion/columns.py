@@ -65,8 +65,12 @@ def _target(field: pa.Field, declared: DataType | None, path: str, values: Value
     if children is None:
         data_type = values.leaf_type(word, stored, declared, path)
         children = ()
+    elif pa.types.is_struct(stored):
+        data_type = pa.struct([child.field for child in children])
+    elif pa.types.is_map(stored):
+        data_type = pa.map_(pa.string(), children[0].field)
     else:
-        data_type = _container(stored, children)
+        data_type = pa.list_(children[0].field)
     # A json column is a way to declare a column of texts, not a type of its own.
     stored_word = "string" if word == JSON else word
     metadata = {TYPE_KEY: stored_word.encode()} if word else None
@@ -109,14 +113,6 @@ def _member(field: pa.Field, declared: Column | None, path: str, values: Values)
     nullable = declared.nullable if declared else field.nullable
     inner = declared.type if declared else None
     return _target(field.with_nullable(nullable), inner, f"{path}.{field.name}", values)
-
-
-def _container(stored: pa.DataType, children: tuple[ColumnTarget, ...]) -> pa.DataType:
-    if pa.types.is_struct(stored):
-        return pa.struct([child.field for child in children])
-    if pa.types.is_map(stored):
-        return pa.map_(pa.string(), children[0].field)
-    return pa.list_(children[0].field)
 
 
 _NULL = FailureReason("null, but the column is not nullable")

@@ -80,29 +80,35 @@ class SchemaContract(Converter):
         """
         if facts.number != self._page:
             self._page, self._rows = facts.number, 0
-        if batch.schema.equals(self._known.schema) and not self._lacks(batch):
-            yield self._named(batch)
+        known = self._known
+        if batch.schema.equals(known.schema) and not any(
+            batch.column(name).null_count for name in self._must
+        ):
+            named = batch
+            if known.is_declared and known.checks_types:  # then columns get the declared type words
+                named = pa.RecordBatch.from_arrays(batch.columns, schema=known.schema)
+            yield named
         else:
             failures = RowFailures()
             fitted = self._fitted(batch, failures)
             yield keep_good(fitted, self._settled(batch, failures))
         self._rows += batch.num_rows
 
-    def _named(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return a batch of the known types, with the declared type words if there are any."""
-        if not self._known.is_declared or not self._known.checks_types:
-            return batch
-        return pa.RecordBatch.from_arrays(batch.columns, schema=self._known.schema)
-
-    def _lacks(self, batch: pa.RecordBatch) -> bool:
-        return any(batch.column(name).null_count for name in self._must)
-
     def _fitted(self, batch: pa.RecordBatch, failures: RowFailures) -> pa.RecordBatch:
         """Return the batch in the known schema; the values of failed rows have no meaning."""
         rows = positions(batch.num_rows)
 
         def unknown(path: str, values: pa.Array, of_rows: pa.Array) -> None:
-            self._unknown(path, values, of_rows, failures)
+            if self._mode is ContractMode.DISCARD_VALUE:
+                self.context.rejects.discard(path, len(values) - values.null_count)
+                return
+            what = f"the column is not in the known schema; its type is {values.type}"
+            there = values.is_valid()
+            if self._mode is ContractMode.FREEZE:
+                first = of_rows.filter(there)[:1]
+                failures.add(path, FailureReason(what), first, values.filter(there)[:1])
+            else:
+                failures.add(path, FailureReason(what), of_rows.filter(there))
 
         keys = self.context.job.extraction.primary_keys
         fitting = Fitting(failures, unknown, declared=self._known.is_declared, keys=keys)
@@ -131,24 +137,18 @@ class SchemaContract(Converter):
         is_text = pa.types.is_string(field.type) and type_word(field) not in _TEXTS
         return self._known.is_declared and is_text and not pa.types.is_string(column.type)
 
-    def _unknown(self, path: str, values: pa.Array, rows: pa.Array, failures: RowFailures) -> None:
-        """Treat a column that has values but is not in the schema."""
-        if self._mode is ContractMode.DISCARD_VALUE:
-            self.context.rejects.discard(path, len(values) - values.null_count)
-            return
-        reason = FailureReason(f"the column is not in the known schema; its type is {values.type}")
-        there = values.is_valid()
-        if self._mode is ContractMode.FREEZE:
-            failures.add(path, reason, rows.filter(there)[:1], values.filter(there)[:1])
-        else:
-            failures.add(path, reason, rows.filter(there))
-
     def _settled(self, batch: pa.RecordBatch, failures: RowFailures) -> RowFailures:
         """Treat the failures; return the failures whose rows are put aside."""
         if not len(failures):
             return failures
         if self._mode is ContractMode.FREEZE:
-            raise self._broken(failures)
+            first = failures.in_order()[0]
+            place = f"page {self._page}" if self._page else "the work unit"
+            raise ConversionError(
+                f'the schema contract is broken: column "{first.column}",'
+                f" row {self._rows + first.row + 1} of {place}: {first.reason}",
+                _DECLARED_FIX if self._known.is_declared else _FIX,
+            )
         if self._mode is ContractMode.DISCARD_VALUE:
             for column, values in failures.values().items():
                 self.context.rejects.discard(column, values)
@@ -157,15 +157,6 @@ class SchemaContract(Converter):
             self._dropped += len(failures)
             self.context.rejects.add(batch, [each.rejected for each in failures.in_order()])
         return failures
-
-    def _broken(self, failures: RowFailures) -> ConversionError:
-        first = failures.in_order()[0]
-        place = f"page {self._page}" if self._page else "the work unit"
-        return ConversionError(
-            f'the schema contract is broken: column "{first.column}",'
-            f" row {self._rows + first.row + 1} of {place}: {first.reason}",
-            _DECLARED_FIX if self._known.is_declared else _FIX,
-        )
 
 
 def source_contract(context: ConverterContext) -> SchemaContract | None:

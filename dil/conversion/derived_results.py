@@ -16,7 +16,7 @@ from dil.conversion.texts import parse_iso, parse_pattern, per_unique, text_of
 from dil.errors import ConversionError
 from dil.model.settings import Formula
 from dil.text.java_regex import compile_java
-from dil.text.joda import JodaPattern, compile_pattern
+from dil.text.joda import compile_pattern
 
 NO_MATCH = "no match"
 
@@ -108,13 +108,11 @@ def _to_int(values: pa.Array) -> pa.Array:
     try:
         return pc.utf8_ltrim(texts, "+").cast(pa.int32())
     except pa.ArrowInvalid:
-        bounds = pa.array([_fits_int(text) for text in texts.to_pylist()], pa.bool_())
-        _refuse(texts, pc.invert(bounds), "not an integer of 32 bits")
+        is_bad = [
+            text is not None and not -(2**31) <= int(text) < 2**31 for text in texts.to_pylist()
+        ]
+        _refuse(texts, pa.array(is_bad, pa.bool_()), "not an integer of 32 bits")
         raise
-
-
-def _fits_int(text: str | None) -> bool:
-    return text is None or -(2**31) <= int(text) < 2**31
 
 
 def _to_number(values: pa.Array) -> pa.Array:
@@ -134,28 +132,30 @@ def _epoc(pattern: str, zone: str) -> Callable[[pa.Array], pa.Array]:
         if pa.types.is_temporal(values.type):
             return _milliseconds(values)
         texts = _text(values)
-        parsed = parse_iso(texts, zone) if joda is None else _by_pattern(texts, joda, zone)
+        if joda is None:
+            parsed = parse_iso(texts, zone)
+        else:
+            # Text beyond the pattern's length (quotes included) is cut off, as in LinkedIn's DIL.
+            head = pc.utf8_slice_codeunits(texts, 0, len(joda.pattern))
+            parsed = parse_pattern(head, joda, zone)
+            if parsed.null_count != texts.null_count:
+                parsed = pc.coalesce(parsed, parse_iso(texts, zone))
         _refuse(texts, pc.and_(parsed.is_null(), texts.is_valid()), "not a date or time")
         return parsed
 
     return convert
 
 
-def _by_pattern(texts: pa.Array, joda: JodaPattern, zone: str) -> pa.Array:
-    # Text beyond the pattern's length (quotes included) is cut off, as in LinkedIn's DIL.
-    head = pc.utf8_slice_codeunits(texts, 0, len(joda.pattern))
-    parsed = parse_pattern(head, joda, zone)
-    if parsed.null_count == texts.null_count:
-        return parsed
-    return pc.coalesce(parsed, parse_iso(texts, zone))
-
-
 def _milliseconds(values: pa.Array) -> pa.Array:
     """Return integers and texts of integers as int64, instants as milliseconds, others as 0."""
     if pa.types.is_integer(values.type):
         return values.cast(pa.int64())
+    if pa.types.is_time(values.type) or pa.types.is_duration(values.type):
+        micros = values.cast(pa.time64("us")).cast(pa.int64())
+        return pc.divide(micros, 1000)
     if pa.types.is_temporal(values.type):
-        return _epoch_of(values)
+        instants = pc.floor_temporal(values.cast(pa.timestamp("us")), unit="millisecond")
+        return instants.cast(pa.timestamp("ms")).cast(pa.int64())
 
     def whole(text: str) -> int:
         # The rule of Java's Long.parseLong: an optional sign, then digits, within 64 bits.
@@ -166,14 +166,6 @@ def _milliseconds(values: pa.Array) -> pa.Array:
         return number if -(2**63) <= number < 2**63 else 0
 
     return per_unique(_text(values), whole, pa.int64())
-
-
-def _epoch_of(values: pa.Array) -> pa.Array:
-    if pa.types.is_time(values.type) or pa.types.is_duration(values.type):
-        micros = values.cast(pa.time64("us")).cast(pa.int64())
-        return pc.divide(micros, 1000)
-    instants = values.cast(pa.timestamp("us"))
-    return pc.floor_temporal(instants, unit="millisecond").cast(pa.timestamp("ms")).cast(pa.int64())
 
 
 def _refuse(texts: pa.Array, is_bad: pa.Array, reason: str) -> None:

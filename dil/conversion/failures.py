@@ -173,14 +173,16 @@ class FailureBudget:
         for failure in failures.in_order():
             if self.dropped == self._limit:
                 place = f'column "{failure.column}", row {rows_before + failure.row + 1}'
+                counted = (
+                    f" (failure {self._limit + 1}; {self._limit} are tolerated)"
+                    if self._limit
+                    else ""
+                )
                 raise ConversionError(
-                    f"{place} of the work unit: {failure.reason}{self._counted()}",
+                    f"{place} of the work unit: {failure.reason}{counted}",
                     f"{failure.fix} {_DROP}",
                 )
             self.dropped += 1
-
-    def _counted(self) -> str:
-        return f" (failure {self._limit + 1}; {self._limit} are tolerated)" if self._limit else ""
 
 
 def keep_good(batch: pa.RecordBatch, failures: RowFailures) -> pa.RecordBatch:

@@ -48,17 +48,6 @@ class FileNames(Converter):
             SourceContractError: the name that results from the values of this request cannot be
                 used.
         """
-        base = self._base(facts)
-        numbered = self._final(f"{base}_{max(facts.number - 1, 0)}")
-        alone = numbered if self._is_paged else self._final(base)
-        size = batch.num_rows
-        yield pa.RecordBatch.from_arrays(
-            [pa.array([alone] * size), pa.array([numbered] * size), batch.column(0)],
-            names=[ALONE, NUMBERED, DATA],
-        )
-
-    def _base(self, facts: PageFacts) -> str:
-        """Return the name before it is numbered."""
         found = substitute(self._template, facts.variables)
         if found.missing:
             names = ", ".join(sorted(found.missing))
@@ -66,7 +55,14 @@ class FileNames(Converter):
                 f'{KEY} is "{self._template}", but {names} has no value',
                 "Name a parameter, a variable of the unit, or an authentication field.",
             )
-        return self._checked(_through(self._before, found.text))
+        base = self._checked(_through(self._before, found.text))
+        numbered = self._final(f"{base}_{max(facts.number - 1, 0)}")
+        alone = numbered if self._is_paged else self._final(base)
+        size = batch.num_rows
+        yield pa.RecordBatch.from_arrays(
+            [pa.array([alone] * size), pa.array([numbered] * size), batch.column(0)],
+            names=[ALONE, NUMBERED, DATA],
+        )
 
     def _final(self, name: str) -> str:
         whole = _through(self._after, name)

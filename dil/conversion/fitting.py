@@ -55,23 +55,17 @@ class Fitting:
             fitted = array
         else:
             fitted = self._by_shape(array, field.type, path, rows)
-            self._note(array, fitted, field.type, path, rows)
+            if fitted.null_count != array.null_count:
+                bad = pc.and_(fitted.is_null(), array.is_valid())
+                reason = FailureReason(
+                    f"a value read as {_short(array.type)} does not fit the column's"
+                    f" {_short(field.type)}"
+                )
+                self._failures.add(path, reason, rows.filter(bad), array.filter(bad))
         if not field.nullable and fitted.null_count:
             # A value that did not fit is recorded already, and only the first reason counts.
             self._failures.add(path, _NULL, rows.filter(fitted.is_null()))
         return fitted
-
-    def _note(
-        self, array: pa.Array, fitted: pa.Array, target: pa.DataType, path: str, rows: pa.Array
-    ) -> None:
-        if fitted.null_count == array.null_count:
-            return
-        bad = pc.and_(fitted.is_null(), array.is_valid())
-        source = _short(array.type)
-        reason = FailureReason(
-            f"a value read as {source} does not fit the column's {_short(target)}"
-        )
-        self._failures.add(path, reason, rows.filter(bad), array.filter(bad))
 
     def _by_shape(
         self, array: pa.Array, target: pa.DataType, path: str, rows: pa.Array
@@ -131,14 +125,11 @@ class Fitting:
 
 def _empty_records(array: pa.MapArray, target: pa.StructType) -> pa.Array:
     """Return records without members for empty maps, null for all other maps."""
-    is_empty = pc.equal(pc.list_value_length(array.cast(_pairs(array.type))), 0)
+    pairs = pa.list_(pa.struct([array.type.key_field, array.type.item_field]))
+    is_empty = pc.equal(pc.list_value_length(array.cast(pairs)), 0)
     columns = [pa.nulls(len(array), field.type) for field in target]
     mask = pc.invert(pc.fill_null(is_empty, fill_value=False))
     return pa.StructArray.from_arrays(columns, fields=list(target), mask=mask)
-
-
-def _pairs(data_type: pa.MapType) -> pa.DataType:
-    return pa.list_(pa.struct([data_type.key_field, data_type.item_field]))
 
 
 def _short(data_type: pa.DataType) -> str:

@@ -47,7 +47,8 @@ def _joined(parts: Sequence[FieldArray], path: str) -> FieldArray:
     if len(types) == 1:
         # The types differ only in the metadata of nested fields: the first type is kept.
         kind = field.type
-        return field, pa.concat_arrays([_as(array, kind) for _, array in parts])
+        arrays = [array if array.type == kind else pa.nulls(len(array), kind) for _, array in parts]
+        return field, pa.concat_arrays(arrays)
     if all(map(_is_record, telling)):
         array = _joined_records(parts, path)
     elif all(pa.types.is_map(kind) for kind in types):
@@ -57,10 +58,6 @@ def _joined(parts: Sequence[FieldArray], path: str) -> FieldArray:
     else:
         return _joined_flat(parts, telling, path)
     return field.with_type(array.type), array
-
-
-def _as(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    return array if array.type == kind else pa.nulls(len(array), kind)
 
 
 def _is_record(part: FieldArray) -> bool:
@@ -115,16 +112,13 @@ def _items(array: pa.Array) -> FieldArray:
 
 
 def _offsets(parts: Sequence[FieldArray]) -> pa.Array:
-    lengths = pa.concat_arrays(
-        [pa.array([0], pa.int32()), *(_lengths(array) for _, array in parts)]
-    )
-    return pc.cumulative_sum(lengths)
-
-
-def _lengths(array: pa.Array) -> pa.Array:
-    if pa.types.is_list(array.type) or pa.types.is_map(array.type):
-        return pc.pairwise_diff(array.offsets).slice(1)
-    return pa.repeat(pa.scalar(0, pa.int32()), len(array))
+    lengths = [pa.array([0], pa.int32())]
+    for _, array in parts:
+        if pa.types.is_list(array.type) or pa.types.is_map(array.type):
+            lengths.append(pc.pairwise_diff(array.offsets).slice(1))
+        else:
+            lengths.append(pa.repeat(pa.scalar(0, pa.int32()), len(array)))
+    return pc.cumulative_sum(pa.concat_arrays(lengths))
 
 
 def _nulls(parts: Sequence[FieldArray]) -> pa.Array:

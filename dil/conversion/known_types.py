@@ -1,8 +1,10 @@
-"""Writes columns in the dataset's types if their values fit these types exactly.
+"""Keeps the dataset's types and columns, as its chain has recorded them.
 
 Inference sees only the rows of one work unit: a column of 1.5 and 2 may be an int tomorrow. Under
 the contract evolve such a column keeps its type, so that all files have one schema. A column whose
 values do not fit is drift, and keeps the inferred type.
+
+A column that the rows now lack may be kept, too.
 """
 
 from __future__ import annotations
@@ -63,3 +65,26 @@ class KnownTypes(Converter):
         fitting = Fitting(failures, unknown, keys=self._keys)
         fitted = fitting.fit(column, known.with_nullable(nullable=True), known.name, rows)
         return None if strangers or len(failures) else fitted
+
+
+class KeptColumns(Converter):
+    """Adds the columns of the recorded schema that a batch lacks: nullable, and last.
+
+    Names are compared without regard to letter case, because readers of files may ignore it.
+    """
+
+    def __init__(self, context: ConverterContext) -> None:
+        super().__init__(context)
+        try:
+            self._known = parse_schema(context.known_schema)
+        except ConversionError:  # As in KnownTypes, an unreadable schema counts as unknown.
+            self._known = pa.schema([])
+
+    def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
+        """Yield the batch with all columns."""
+        del facts
+        names = {name.lower() for name in batch.schema.names}
+        lacking = [field for field in self._known if field.name.lower() not in names]
+        columns = [*batch.columns, *(pa.nulls(batch.num_rows, field.type) for field in lacking)]
+        fields = [*batch.schema, *(field.with_nullable(nullable=True) for field in lacking)]
+        yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))

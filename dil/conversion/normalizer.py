@@ -148,17 +148,11 @@ class _Normaliser:
                 f'{_TARGET} has every column of the rows, so nothing goes into "{new.name}"',
                 f'Leave the columns that should move into "{new.name}" out of {_TARGET}.',
             )
-        members = _members(new)
+        inner = new.type.items if isinstance(new.type, ArrayType) else new.type
+        members = {each.name for each in inner.columns} if isinstance(inner, RecordType) else set()
         if members:
             self._left_out |= dict.fromkeys(f.name for f in fields if f.name not in members)
         return records([rows.column(field.name) for field in fields], fields)
-
-
-def _members(column: Column) -> frozenset[str]:
-    """Return the members that the new column's records declare, empty if they declare none."""
-    inner = column.type.items if isinstance(column.type, ArrayType) else column.type
-    columns = inner.columns if isinstance(inner, RecordType) else ()
-    return frozenset(each.name for each in columns)
 
 
 def _new_column(target: Schema, names: list[str]) -> Column:

@@ -75,13 +75,9 @@ def _searched(batch: pa.RecordBatch, path: Path) -> pa.Array:
     found: list[str | None] = []
     for row, text in enumerate(rows.to_pylist()):
         try:
-            found.append(_found(text, path))
+            exact: JsonValue = json.loads(text, parse_int=read_number, parse_float=read_number)
+            value = find(exact, path.text)
+            found.append(None if isinstance(value, Missing) or value is None else as_text(value))
         except SourceContractError as error:
             raise SearchError(row, error.message) from None
     return pa.array(found, pa.string())
-
-
-def _found(row: str, path: Path) -> str | None:
-    exact: JsonValue = json.loads(row, parse_int=read_number, parse_float=read_number)
-    value = find(exact, path.text)
-    return None if isinstance(value, Missing) or value is None else as_text(value)

@@ -86,7 +86,15 @@ class TypedRows(Converter):
             ConversionError: more than ``max_failures`` rows failed.
         """
         del facts
-        targets = self._targets(batch.schema)
+        # Most pages share one schema, and so their targets.
+        if self._known is None or not self._known[0].equals(batch.schema, check_metadata=True):
+            found = [
+                column_target(field, self._declaration(field), self._values)
+                for field in batch.schema
+            ]
+            self._known = (batch.schema, found)
+            _newest.keep(self.context, self._known)
+        targets = self._known[1]
         failures = RowFailures()
         reader = ColumnReader(self._values, failures)
         columns = [
@@ -96,30 +104,16 @@ class TypedRows(Converter):
         typed = pa.RecordBatch.from_arrays(
             columns, schema=pa.schema([target.field for target in targets])
         )
-        failures = self._settled(failures)
+        if self._mode is ContractMode.DISCARD_VALUE:
+            # Only rows that require the value are put aside; in other rows the value is null.
+            for name, values in failures.values().items():
+                self.context.rejects.discard(name, values)
+            failures = failures.only_fatal()
         self._budget.spend(failures, self._rows)
         if len(failures):
             self.context.rejects.add(batch, [each.rejected for each in failures.in_order()])
         self._rows += batch.num_rows
         yield keep_good(typed, failures)
-
-    def _settled(self, failures: RowFailures) -> RowFailures:
-        """Return the failures whose rows are put aside; in other rows only the value is null."""
-        if self._mode is not ContractMode.DISCARD_VALUE:
-            return failures
-        for column, values in failures.values().items():
-            self.context.rejects.discard(column, values)
-        return failures.only_fatal()
-
-    def _targets(self, schema: pa.Schema) -> list[ColumnTarget]:
-        """Return the targets of a raw schema; most pages share one schema."""
-        if self._known is None or not self._known[0].equals(schema, check_metadata=True):
-            targets = [
-                column_target(field, self._declaration(field), self._values) for field in schema
-            ]
-            self._known = (schema, targets)
-            _newest.keep(self.context, self._known)
-        return self._known[1]
 
     def _declaration(self, field: pa.Field) -> Column | None:
         """Return a column's declaration in the job's schema, None if a converter changed it."""

@@ -17,7 +17,6 @@ from dil.conversion.row_paths import find_column
 from dil.conversion.texts import text_of
 from dil.errors import ConversionError
 from dil.model.json import JsonObject, JsonValue
-from dil.model.settings import SecondaryInput
 from dil.model.validation_attributes import ValidationAttributes
 from dil.sections.conversion import ValidationSection
 from dil.spi.converter import Converter, ConverterContext, PageFacts
@@ -76,7 +75,10 @@ class InFlowValidation(Converter):
         super().__init__(context)
         properties = context.job.properties
         self._attributes = properties.section(ValidationSection).attributes
-        self._field = _counted_field(context.job.secondary.of("validation"))
+        # The first field of the first validation entry counts.
+        inputs = context.job.secondary.of("validation")
+        has_field = bool(inputs and inputs[0].fields)
+        self._field = name_of(inputs[0].fields[0]) if has_field else None
         self._counted = 0
         self._verdict: ValidationVerdict | None = None
 
@@ -149,15 +151,13 @@ def _number(value: JsonValue) -> Decimal | None:
     return Decimal(str(value)) if isinstance(value, int | float | Decimal) else None
 
 
-def _counted_field(inputs: tuple[SecondaryInput, ...]) -> str | None:
-    """Return the first field of the first validation entry."""
-    return name_of(inputs[0].fields[0]) if inputs and inputs[0].fields else None
-
-
 def _count(batch: pa.RecordBatch, error_column: str | None) -> int:
     rows = batch
-    if batch.num_columns == 1 and _is_list(batch.schema.field(0).type):
-        items = _present_items(batch.column(0))
+    kinds = batch.schema.types
+    if len(kinds) == 1 and (pa.types.is_list(kinds[0]) or pa.types.is_large_list(kinds[0])):
+        lists = batch.column(0)
+        # A null list may still store items.
+        items = items_of(lists.drop_null() if lists.null_count else lists)
         if error_column is None:
             return len(items)
         if not pa.types.is_struct(items.type):
@@ -166,22 +166,10 @@ def _count(batch: pa.RecordBatch, error_column: str | None) -> int:
     if error_column is None:
         return int(rows.num_rows)
     column = find_column(rows, error_column)
-    return 0 if column is None else _values_in(column)
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return any(matches(kind) for matches in (pa.types.is_list, pa.types.is_large_list))
-
-
-def _present_items(array: pa.Array) -> pa.Array:
-    """Return the items of the lists that are not null; a null list may still store items."""
-    return items_of(array.drop_null() if array.null_count else array)
-
-
-def _values_in(column: pa.Array) -> int:
-    """Return the number of values that are neither null nor blank text."""
+    if column is None:
+        return 0
+    # A value counts if it is neither null nor blank text.
     if pa.types.is_nested(column.type):
         return len(column) - int(column.null_count)
     texts = pc.utf8_trim_whitespace(text_of(column))
-    count = pc.sum(pc.not_equal(texts, ""), min_count=0).as_py()
-    return int(count)
+    return int(pc.sum(pc.not_equal(texts, ""), min_count=0).as_py())

@@ -199,19 +199,15 @@ def plain_storage(data_type: pa.DataType) -> pa.DataType:
         return plain_storage(data_type.value_type)
     if pa.types.is_large_string(data_type) or pa.types.is_string_view(data_type):
         return pa.string()
-    if _is_other_list(data_type):
-        return pa.list_(data_type.value_field)
-    return data_type
-
-
-def _is_other_list(data_type: pa.DataType) -> bool:
-    checks: tuple[Callable[[pa.DataType], bool], ...] = (
+    other_lists = (
         pa.types.is_large_list,
         pa.types.is_fixed_size_list,
         pa.types.is_list_view,
         pa.types.is_large_list_view,
     )
-    return any(matches(data_type) for matches in checks)
+    if any(matches(data_type) for matches in other_lists):
+        return pa.list_(data_type.value_field)
+    return data_type
 
 
 def _encode(texts: pa.Array, charset: str) -> pa.Array:
@@ -268,8 +264,13 @@ def _cast_time(array: pa.Array, target: pa.DataType, zone: str) -> pa.Array:
         return _cast_time(array.cast(pa.int64()).cast(_MILLIS), target, zone)
     if not pa.types.is_timestamp(source):
         return array.cast(target, safe=False)
+    if pa.types.is_date(target):
+        # Only a time at midnight becomes a date; another time would lose digits.
+        moments = array.cast(pa.timestamp("us"), safe=False)
+        days = moments.cast(target, safe=False)
+        return pc.if_else(pc.equal(days.cast(moments.type), moments), days, None)
     if not pa.types.is_timestamp(target):
-        return _part_of(array, target)
+        return pa.nulls(len(array), target)
     return (
         _instants(array, zone).cast(target) if source.tz is None else array.cast(target, safe=False)
     )
@@ -284,12 +285,3 @@ def _instants(array: pa.Array, zone: str) -> pa.Array:
     found = pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="earliest")
     is_kept = pc.equal(pc.local_timestamp(found), local)
     return found if pc.all(is_kept).as_py() is not False else pc.if_else(is_kept, found, None)
-
-
-def _part_of(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return the dates of times at midnight; null for other times, which would lose digits."""
-    if not pa.types.is_date(target):
-        return pa.nulls(len(array), target)
-    moments = array.cast(pa.timestamp("us"), safe=False)
-    days = moments.cast(target, safe=False)
-    return pc.if_else(pc.equal(days.cast(moments.type), moments), days, None)

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-from dil.coordination.services import RequestLimits, RunServices
-from dil.coordination.waiting import TaskCoordinator
+from dil.coordination.services import RequestLimits, RunServices, TaskCoordinator
 from dil.model.job import Job
 from dil.model.task import RunContext
 from dil.model.work_unit import Reason, WorkUnit

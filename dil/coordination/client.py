@@ -119,7 +119,12 @@ class DriverServices:
 
     def _exchanged(self, question: wire.Question, patience_s: float) -> wire.Answer | None:
         try:
-            connection = self._connected()
+            if self._connection is None:
+                place = (self._address.host, self._address.port)
+                link = socket.create_connection(place, _CONNECT_S)
+                link.settimeout(None)
+                self._connection = wire.greet(link, self._address.key, as_server=False)
+            connection = self._connection
             wire.send(connection, question)
             if not connection.poll(patience_s):
                 raise TimeoutError(f"no answer in {patience_s:.0f} s")
@@ -132,13 +137,6 @@ class DriverServices:
                 "the job's rate", self._place, type(error).__name__, self._address.tasks,
             )  # fmt: skip
             return None
-
-    def _connected(self) -> Connection:
-        if self._connection is None:
-            link = socket.create_connection((self._address.host, self._address.port), _CONNECT_S)
-            link.settimeout(None)
-            self._connection = wire.greet(link, self._address.key, as_server=False)
-        return self._connection
 
     def _drop(self) -> None:
         if self._connection is not None:

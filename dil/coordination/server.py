@@ -113,19 +113,19 @@ class CoordinatorServer:
             self._open.add(connection)
         try:
             while not self._closing.is_set():
-                wire.send(connection, self._answered(wire.question(connection)))
+                question = wire.question(connection)
+                answer: wire.Answer
+                try:
+                    answer = self._answer(question)
+                except DilError as error:
+                    answer = wire.refusal(error)
+                wire.send(connection, answer)
         except (OSError, EOFError, ValueError, msgspec.MsgspecError) as error:
             _LOG.debug("a task hung up: %s", type(error).__name__)
         finally:
             with self._lock:
                 self._open.discard(connection)
                 connection.close()
-
-    def _answered(self, question: wire.Question) -> wire.Answer:
-        try:
-            return self._answer(question)
-        except DilError as error:
-            return wire.refusal(error)
 
     def _answer(self, question: wire.Question) -> wire.Answer:
         match question:

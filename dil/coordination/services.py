@@ -1,4 +1,7 @@
-"""Services of the driver for all tasks of a run: rate, budget, token, and the tasks' totals."""
+"""Services of the driver for all tasks of a run: rate, budget, token, and the tasks' totals.
+
+Connectors see them as a coordinator, which uses the services, and waits for slots.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,8 @@ from dil.spi.coordination import CredentialSource
 
 _BUDGET_FIX = f"The next run continues; raise {BUDGET} to do more in one run."
 _QUOTA_FIX = "The next run reads what is missing."
+# So a task that waits hours for its slot learns within a minute that the quota is used up.
+_LOOK_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,18 +126,16 @@ class RunServices:
         """
         with self._lock:
             if earlier is None and self._spent is None:
-                self._count()
+                most = self._limits.most_requests
+                if not most or self._granted < most:
+                    self._granted += 1
+                else:
+                    noun = "request is" if most == 1 else "requests are"
+                    what = f"the {most:,} {noun} sent that {BUDGET} allows one run"
+                    self._spent = QuotaError(what, _BUDGET_FIX)
             if self._spent is not None:
                 raise QuotaError(self._spent.message, self._spent.fix)
         return self._pace.take() if earlier is None else self._pace.again(earlier)
-
-    def _count(self) -> None:
-        if not self._limits.most_requests or self._granted < self._limits.most_requests:
-            self._granted += 1
-            return
-        noun = "request is" if self._limits.most_requests == 1 else "requests are"
-        what = f"the {self._limits.most_requests:,} {noun} sent that {BUDGET} allows one run"
-        self._spent = QuotaError(what, _BUDGET_FIX)
 
     def slow_down(self, seconds: float) -> None:
         """Hold back the requests of all tasks for ``seconds``."""
@@ -167,3 +170,49 @@ class RunServices:
             self._totals = SharedTotals(
                 so_far.requests + requests, so_far.rows + rows, so_far.size + size
             )
+
+
+class TaskCoordinator:
+    """One task's coordinator; any thread of the task may use it."""
+
+    def __init__(self, services: Services, sleep: Callable[[float], None]) -> None:
+        self._services = services
+        self._sleep = sleep
+
+    def permit(self) -> float:
+        """Wait until the job's rate allows one more request; return the seconds waited.
+
+        After each wait the driver is asked again: it may have postponed all requests meanwhile.
+
+        Raises:
+            QuotaError: this run may send no more requests.
+        """
+        waited = 0.0
+        ticket = self._services.ticket(None)
+        while ticket.wait_s > 0:
+            pause = min(ticket.wait_s, _LOOK_S)
+            self._sleep(pause)
+            waited += pause
+            ticket = self._services.ticket(ticket)
+        return waited
+
+    def slow_down(self, seconds: float) -> None:
+        """Hold back the requests of all tasks for ``seconds``."""
+        self._services.slow_down(seconds)
+
+    def quota_spent(self, why: str) -> None:
+        """Report to all tasks that the source gives no more answers in this run."""
+        self._services.quota_spent(why)
+
+    def credential(self, rejected: Secret | None = None) -> Secret:
+        """Return the token to send; the driver renews it before it expires.
+
+        Raises:
+            AuthenticationError: no token can be fetched.
+            TransientSourceError: the driver or the server of tokens does not answer.
+        """
+        return self._services.credential(rejected)
+
+    def progress(self, *, requests: int, rows: int, size: int) -> None:
+        """Report the work of this task since the last report; ``size`` is in bytes."""
+        self._services.progress(requests, rows, size)

@@ -91,7 +91,16 @@ class TokenKeeper:
             raise
         finally:
             self._flights += 1
-        self._keep(credential)
+        self._token = credential.token
+        lifetime = credential.lifetime_s
+        if lifetime is None:
+            self._renew_at = self._ends_at = float("inf")
+        else:
+            margin = credential.margin_s
+            if margin is None:
+                margin = max(_LEAST_MARGIN_S, lifetime * _MARGIN_SHARE)
+            self._ends_at = self._clock() + lifetime
+            self._renew_at = self._ends_at - min(margin, lifetime / 2)
         return credential.token
 
     def _from_source(self) -> Credential:
@@ -109,19 +118,6 @@ class TokenKeeper:
                 "Check the token's rights, and that it is issued for this source.",
             )
         return credential
-
-    def _keep(self, credential: Credential) -> None:
-        self._token = credential.token
-        lifetime = credential.lifetime_s
-        if lifetime is None:
-            self._renew_at = self._ends_at = float("inf")
-            return
-        margin = credential.margin_s
-        if margin is None:
-            margin = max(_LEAST_MARGIN_S, lifetime * _MARGIN_SHARE)
-        now = self._clock()
-        self._ends_at = now + lifetime
-        self._renew_at = self._ends_at - min(margin, lifetime / 2)
 
 
 def no_credentials() -> SourceError:

@@ -108,24 +108,24 @@ def open_kept(
         except (binascii.Error, ConfigError) as error:
             log.warning("the state of the event watermark starts over: %s", error)
             state = None
-    now = members.get("now")
+    now, sums = members.get("now"), members.get("counts")
+    known_sums = sums if isinstance(sums, Mapping) else {}
+    counts = {each.name: known_sums.get(each.name) for each in fields(EventCounts)}
     lowest = max((each for each in (watermark, floor) if each is not None), default=None)
     opened = EventWatermark(
         _of_job(spec), state=state, floor=floor if state is not None else lowest
     )
-    return KeptWatermark(spec, opened, now if isinstance(now, int) else None, _counts(members))
+    return KeptWatermark(
+        spec,
+        opened,
+        now if isinstance(now, int) else None,
+        EventCounts(**{name: count for name, count in counts.items() if isinstance(count, int)}),
+    )
 
 
 def _of_job(spec: EventTimeSpec) -> EventTimeSpec:
     """Return the spec; if it sets no idle time, a partition is idle after one run without rows."""
     return replace(spec, idle_ms=_ONE_RUN_MS) if spec.idle_ms is None else spec
-
-
-def _counts(members: Mapping[str, JsonValue]) -> EventCounts:
-    found = members.get("counts")
-    known = found if isinstance(found, Mapping) else {}
-    values = {each.name: known.get(each.name) for each in fields(EventCounts)}
-    return EventCounts(**{name: value for name, value in values.items() if isinstance(value, int)})
 
 
 def _bound(

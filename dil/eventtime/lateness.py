@@ -235,7 +235,10 @@ class LatenessMeter:
     def costs(self, most_ms: int) -> list[GraceCost]:
         """Return the costs of each grace period of whole days up to ``most_ms``."""
         histogram = self.histogram
-        per_day = self._rows_per_day()
+        per_day = 0
+        if self.commits:
+            span = self.commits[-1].largest_after - self.commits[0].largest_before
+            per_day = histogram.rows * _DAY_MS // span if span > 0 else 0
         return [
             GraceCost(
                 days,
@@ -244,12 +247,6 @@ class LatenessMeter:
             )
             for days in range(-(-most_ms // _DAY_MS) + 1)
         ]
-
-    def _rows_per_day(self) -> int:
-        if not self.commits:
-            return 0
-        span = self.commits[-1].largest_after - self.commits[0].largest_before
-        return self.histogram.rows * _DAY_MS // span if span > 0 else 0
 
     def members(self) -> JsonObject:
         """Return the meter as the members of a JSON object; equal meters have equal members."""

@@ -76,19 +76,20 @@ def lateness_of_new(
 
 def _portion(rows: Rows, portion: int, bits: int) -> pa.Table | None:
     """Return the rows of one portion; None if it has no rows."""
-    tables = (table.filter(_is_in(table, portion, bits)) if bits else table for table in rows())
-    found = [table for table in tables if table.num_rows]
+    found = []
+    for table in rows():
+        part = table
+        if bits:
+            numbers = pa.repeat(pa.scalar(0, pa.int64()), table.num_rows)
+            for name in _identifying(table)[:_MIXED]:
+                column = table.column(name).combine_chunks()
+                numbers = pc.multiply(pc.add(numbers, _number(column)), _ODD)
+            # The multiplication mixes the high bits.
+            numbers = pc.bit_wise_and(pc.shift_right(numbers, 64 - 1 - bits), (1 << bits) - 1)
+            part = table.filter(pc.equal(numbers, portion))
+        if part.num_rows:
+            found.append(part)
     return pa.concat_tables(found) if found else None
-
-
-def _is_in(table: pa.Table, portion: int, bits: int) -> pa.ChunkedArray:
-    numbers = pa.repeat(pa.scalar(0, pa.int64()), table.num_rows)
-    for name in _identifying(table)[:_MIXED]:
-        column = table.column(name).combine_chunks()
-        numbers = pc.multiply(pc.add(numbers, _number(column)), _ODD)
-    # The multiplication mixes the high bits.
-    numbers = pc.bit_wise_and(pc.shift_right(numbers, 64 - 1 - bits), (1 << bits) - 1)
-    return pc.equal(numbers, portion)
 
 
 def _identifying(table: pa.Table) -> list[str]:
@@ -111,7 +112,26 @@ def _late(
     if identity.is_key and len(columns) == 1:
         is_new = pc.invert(pc.is_in(left[columns[0]], value_set=rest[columns[0]]))
         return histogram_of(left[AT].filter(is_new), largest_before)
-    return _late_of_groups(rest, left, identity, largest_before)
+    # The number of equal rows on both sides shows which rows are new.
+    times = pa.nulls(rest.num_rows, pa.int64())
+    table = pa.concat_tables(
+        [_marked(rest.append_column(AT, times), is_known=True), _marked(left, is_known=False)]
+    )
+    groups = table.group_by(columns, use_threads=False).aggregate(
+        [(_KNOWN, "sum"), (_FRESH, "sum"), (AT, "min")]
+    )
+    before, now = groups[f"{_KNOWN}_sum"], groups[f"{_FRESH}_sum"]
+    if identity.is_key:
+        new = pc.if_else(pc.equal(before, 0), now, 0)
+    else:
+        new = pc.max_element_wise(pc.subtract(now, before), 0)
+    chosen = pc.and_(pc.greater(new, 0), groups[f"{AT}_min"].is_valid())
+    times, counts = groups[f"{AT}_min"].filter(chosen), new.filter(chosen)
+    found: Counter[int] = Counter()
+    for count in pc.unique(counts).to_pylist():
+        part = histogram_of(times.filter(pc.equal(counts, count)), largest_before)
+        found.update({edge: rows * count for edge, rows in part.rows_by_edge.items()})
+    return Histogram(dict(sorted(found.items())))
 
 
 def unpaired(known: pa.Table, fresh: pa.Table, columns: Sequence[str]) -> tuple[pa.Table, pa.Table]:
@@ -172,32 +192,6 @@ def _are_equal(one: pa.Table, other: pa.Table, columns: Sequence[str]) -> pa.Chu
     return reduce(pc.and_, found)
 
 
-def _late_of_groups(
-    known: pa.Table, fresh: pa.Table, identity: Identity, largest_before: int
-) -> Histogram:
-    """Return the histogram of new rows, found by the number of equal rows on both sides."""
-    columns = _identifying(fresh)
-    times = pa.nulls(known.num_rows, pa.int64())
-    table = pa.concat_tables(
-        [_marked(known.append_column(AT, times), is_known=True), _marked(fresh, is_known=False)]
-    )
-    groups = table.group_by(columns, use_threads=False).aggregate(
-        [(_KNOWN, "sum"), (_FRESH, "sum"), (AT, "min")]
-    )
-    before, now = groups[f"{_KNOWN}_sum"], groups[f"{_FRESH}_sum"]
-    if identity.is_key:
-        new = pc.if_else(pc.equal(before, 0), now, 0)
-    else:
-        new = pc.max_element_wise(pc.subtract(now, before), 0)
-    chosen = pc.and_(pc.greater(new, 0), groups[f"{AT}_min"].is_valid())
-    times, counts = groups[f"{AT}_min"].filter(chosen), new.filter(chosen)
-    found: Counter[int] = Counter()
-    for count in pc.unique(counts).to_pylist():
-        part = histogram_of(times.filter(pc.equal(counts, count)), largest_before)
-        found.update({edge: rows * count for edge, rows in part.rows_by_edge.items()})
-    return Histogram(dict(sorted(found.items())))
-
-
 def _marked(table: pa.Table, *, is_known: bool) -> pa.Table:
     one, none = (pa.repeat(pa.scalar(n, pa.int64()), table.num_rows) for n in (1, 0))
     first, second = (one, none) if is_known else (none, one)
@@ -221,8 +215,10 @@ def _plain(column: pa.Array) -> Sequence[pa.Array]:
 def _number(column: pa.Array) -> pa.Int64Array:
     """Return a number for each row that is equal for equal values, 0 for null."""
     kind = column.type
-    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_temporal(kind):
-        found = _counted(column)
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        found = column.cast(pa.int32()).cast(pa.int64())
+    elif pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_temporal(kind):
+        found = column.cast(pa.int64(), safe=False)
     else:
         text = column.cast(pa.string()) if not pa.types.is_binary(kind) else column
         # The end of a text varies most; shorter texts are padded.
@@ -234,10 +230,3 @@ def _number(column: pa.Array) -> pa.Int64Array:
         ends = pc.binary_slice(filled, -_TEXT_BYTES)
         found = ends.cast(pa.binary(_TEXT_BYTES)).view(pa.int64())
     return found.fill_null(0)
-
-
-def _counted(column: pa.Array) -> pa.Int64Array:
-    kind = column.type
-    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
-        return column.cast(pa.int32()).cast(pa.int64())
-    return column.cast(pa.int64(), safe=False)

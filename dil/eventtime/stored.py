@@ -136,15 +136,12 @@ def _packed(delays: Sequence[pa.Int32Array]) -> tuple[int, list[pa.ListArray]]:
     counts = (is_behind[start:end].true_count for start, end in pairwise(rows))
     numbers = behind.cast(pa.uint32())
     kept = pa.array(accumulate(counts, initial=0), pa.int32())
-    return unit, [
-        pa.ListArray.from_arrays(pa.array(rows, pa.int32()), is_behind),
-        *(pa.ListArray.from_arrays(kept, _byte(numbers, at)) for at in range(len(_BYTES))),
-    ]
-
-
-def _byte(numbers: pa.UInt32Array, at: int) -> pa.UInt8Array:
-    shifted = pc.shift_right(numbers, pa.scalar(8 * at, pa.uint32()))
-    return pc.bit_wise_and(shifted, pa.scalar(255, pa.uint32())).cast(pa.uint8())
+    columns = [pa.ListArray.from_arrays(pa.array(rows, pa.int32()), is_behind)]
+    for at in range(len(_BYTES)):
+        shifted = pc.shift_right(numbers, pa.scalar(8 * at, pa.uint32()))
+        byte = pc.bit_wise_and(shifted, pa.scalar(255, pa.uint32())).cast(pa.uint8())
+        columns.append(pa.ListArray.from_arrays(kept, byte))
+    return unit, columns
 
 
 def _unpacked(table: pa.Table, unit: int) -> pa.ListArray:

@@ -106,7 +106,15 @@ def _delays(
     """
     last = [tally.last for tally in tallies.values()]
     ends = list(accumulate(len(each) for each in last))
-    starts = [_start(streams.get(name), tally, spec) for name, tally in tallies.items()]
+    starts = []
+    for name, tally in tallies.items():
+        # The largest time before the last rows, or a time before all times. If only the order of
+        # batches counts, it is the largest time before the batch, so that the order of rows inside
+        # the batch does not matter.
+        start = streams[name].largest if name in streams else -FARTHEST
+        if spec.in_arrival_order and tally.before is not None:
+            start = max(start, tally.before)
+        starts.append(start)
     ahead = pc.run_end_decode(
         pa.RunEndEncodedArray.from_arrays(pa.array(ends, pa.int64()), pa.array(starts, pa.int64()))
     )
@@ -117,18 +125,6 @@ def _delays(
     behind = pc.min_element_wise(pc.max_element_wise(behind, _NOTHING), _CAP).cast(pa.int32())
     for start, end in pairwise([0, *ends]):
         yield behind[start:end]
-
-
-def _start(old: EventStream | None, tally: StreamTally, spec: EventTimeSpec) -> int:
-    """Return the largest time before the last rows of a tally, or a time before all times.
-
-    If only the order of batches counts, the result is the largest time before the batch, so that
-    the order of rows inside the batch does not matter.
-    """
-    start = -FARTHEST if old is None else old.largest
-    if spec.in_arrival_order and tally.before is not None:
-        return max(start, tally.before)
-    return start
 
 
 def quantile_of(delays: pa.Int32Array, adaptive: AdaptiveBound) -> int:

@@ -7,7 +7,7 @@ the watermark exactly as the rows themselves would.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, cast
 
@@ -84,7 +84,20 @@ def tallies_of(
 
     ``names`` are as ``coded`` makes them, without nulls; None says that all rows are of one stream.
     """
-    return {name: tally_of(rows, spec) for name, rows in _groups(times, names)}
+    if not len(times):
+        return {}
+    if names is None:
+        return {ONLY: tally_of(times, spec)}
+    known, codes, by_name = names.dictionary.to_pylist(), names.indices, times
+    if len(known) > 1:
+        order = pc.array_sort_indices(codes)  # a stable sort keeps the order of arrival
+        by_name, codes = times.take(order), codes.take(order)
+    runs = pc.run_end_encode(codes)
+    found, start = {}, 0
+    for code, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        found[known[code]] = tally_of(by_name[start:end], spec)
+        start = end
+    return found
 
 
 def coded(names: pa.Array) -> pa.DictionaryArray:
@@ -158,26 +171,6 @@ def decode_tallies(data: bytes) -> dict[str, StreamTally]:
         )
         for index, row in enumerate(rows)
     }
-
-
-def _groups(
-    rows: pa.Int64Array, names: pa.DictionaryArray | None
-) -> Iterator[tuple[str, pa.Int64Array]]:
-    """Yield the times of each stream that has rows, in the order of their arrival."""
-    if not len(rows):
-        return
-    if names is None:
-        yield ONLY, rows
-        return
-    known, codes = names.dictionary.to_pylist(), names.indices
-    if len(known) > 1:
-        order = pc.array_sort_indices(codes)  # a stable sort
-        rows, codes = rows.take(order), codes.take(order)
-    runs = pc.run_end_encode(codes)
-    start = 0
-    for code, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
-        yield known[code], rows[start:end]
-        start = end
 
 
 def _later(first: int | None, second: int | None) -> int | None:

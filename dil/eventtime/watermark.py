@@ -75,20 +75,16 @@ class EventWatermark:
         self._streams: Mapping[str, EventStream] = {}
         self._watermark = self._previous = None
         if state is not None:
-            self._restore(decoded(state))
+            stored = decoded(state)
+            self._watermark = self._previous = stored.watermark
+            if stored.strategy is spec.strategy:
+                self._previous = stored.previous
+                self._streams = {
+                    name: stored.streams[name].cut_to(spec.adaptive.window)
+                    for name in self._live_streams(stored)
+                }
         self._watermark = _later(self._watermark, floor)
         self._previous = _later(self._previous, floor)
-
-    def _restore(self, stored: StoredWatermark) -> None:
-        self._watermark = stored.watermark
-        if stored.strategy is not self._spec.strategy:
-            self._previous = stored.watermark
-            return
-        self._previous = stored.previous
-        window = self._spec.adaptive.window
-        self._streams = {
-            name: stored.streams[name].cut_to(window) for name in self._live_streams(stored)
-        }
 
     def _live_streams(self, stored: StoredWatermark) -> list[str]:
         """Return the names of streams that may get rows again; others would block the watermark.
@@ -153,7 +149,12 @@ class EventWatermark:
         late = late_rows(rows, self.effective, self._spec)
         late = late if refused is None else pc.and_not(late, refused)
         taken = rows.is_valid() if refused is None else pc.and_not(rows.is_valid(), refused)
-        updated = self._after(rows, names, taken, now_ms)
+        updated: Mapping[str, EventStream] = {}
+        if self._spec.strategy.keeps_streams:
+            if taken.true_count < len(rows):
+                rows = rows.filter(taken)
+                names = None if names is None else names.filter(taken)
+            updated = self._moved(tallies_of(rows, names, self._spec), now_ms)
         effective = self.effective
         self._move(updated, now_ms)
         quarantined = [] if refused is None else pc.indices_nonzero(refused).to_pylist()
@@ -195,7 +196,18 @@ class EventWatermark:
                     "partitions", f"are missing, and {column} names them", "Pass them."
                 )
             return None
-        names = _name_array(given)
+        is_array = isinstance(given, pa.Array | pa.ChunkedArray)
+        try:
+            names = coded(_one_array(given) if is_array else pa.array(given, pa.string()))
+        except (
+            pa.ArrowInvalid,
+            pa.ArrowTypeError,
+            pa.ArrowNotImplementedError,
+            TypeError,
+        ) as error:
+            raise ConfigError.single(
+                "partitions", f"are no texts: {error}", "Pass one text per row."
+            ) from error
         if len(names) != rows:
             what = f"are {len(names)} for {rows} rows"
             raise ConfigError.single("partitions", what, "Pass one per row.")
@@ -205,39 +217,23 @@ class EventWatermark:
             )
         return names
 
-    def _after(
-        self,
-        rows: pa.Int64Array,
-        names: pa.DictionaryArray | None,
-        taken: pa.BooleanArray,
-        now: int,
-    ) -> Mapping[str, EventStream]:
-        """Return the streams after a batch."""
-        if not self._spec.strategy.keeps_streams:
-            return {}
-        if names is not None:
-            names = names if taken.true_count == len(rows) else names.filter(taken)
-        rows = rows if taken.true_count == len(rows) else rows.filter(taken)
-        return self._moved(tallies_of(rows, names, self._spec), now)
-
     def _moved(self, tallies: Tallies, now: int) -> Mapping[str, EventStream]:
-        """Return the streams after the rows of tallies."""
+        """Return the streams after the rows of tallies.
+
+        Raises:
+            ConfigError: a stream has no delay, or there are too many streams.
+        """
         if not self._spec.strategy.keeps_streams:
             return {}
-        self._check(list(tallies))
-        return all_after(self._streams, tallies, now, self._spec)
-
-    def _check(self, names: Sequence[str]) -> None:
-        """Refuse streams that have no delay, and too many of them."""
         delays = self._spec.delays_ms
-        unknown = next((name for name in names if delays and name not in delays), None)
+        unknown = next((name for name in tallies if delays and name not in delays), None)
         if unknown is not None:
             known = ", ".join(sorted(delays))
             fix = f"Give it a delay; the partitions with one are: {known}."
             raise ConfigError.single(
                 "ms.event.delay", f'has no delay of the partition "{unknown}"', fix
             )
-        count = len(self._streams.keys() | set(names))
+        count = len(self._streams.keys() | tallies.keys())
         if count > self._spec.most_streams:
             raise ConfigError.single(
                 "ms.event.partitions.max",
@@ -245,6 +241,7 @@ class EventWatermark:
                 "Raise the limit, or choose an ms.event.partition.column with fewer different"
                 " values.",
             )
+        return all_after(self._streams, tallies, now, self._spec)
 
     def _combined(self, now: int) -> int | None:
         """Return the watermark that all streams allow, in epoch ms UTC; None if they allow none."""
@@ -268,15 +265,10 @@ class EventWatermark:
             return None  # a known stream has no rows yet
         if not waited_for and spec.strategy is Strategy.SOURCE_180MS:
             return min((each.largest for each in found.values()), default=None)
-        if spec.strategy is Strategy.ADAPTIVE and not spec.holds_in_warmup:
-            waited_for = self._warm(waited_for)
+        needs_warm = spec.strategy is Strategy.ADAPTIVE and not spec.holds_in_warmup
+        if needs_warm and len(waited_for) != 1:  # a single stream needs only one row
+            waited_for = [each for each in waited_for if spec.adaptive.is_warm(each.rows)]
         return min((each.watermark for each in waited_for), default=None)
-
-    def _warm(self, streams: Sequence[EventStream]) -> list[EventStream]:
-        """Return the streams that have had enough rows; a single stream needs only one row."""
-        if len(streams) == 1:
-            return list(streams)
-        return [each for each in streams if self._spec.adaptive.is_warm(each.rows)]
 
 
 def _time_array(times: Times) -> pa.Int64Array:
@@ -294,17 +286,6 @@ def _time_array(times: Times) -> pa.Int64Array:
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
         fix = "Pass whole numbers, epoch milliseconds UTC, or None."
         raise ConfigError.single("times", f"are no times: {error}", fix) from error
-
-
-def _name_array(names: StreamNames) -> pa.DictionaryArray:
-    """Return the names of streams as one array."""
-    is_array = isinstance(names, pa.Array | pa.ChunkedArray)
-    try:
-        return coded(_one_array(names) if is_array else pa.array(names, pa.string()))
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:
-        raise ConfigError.single(
-            "partitions", f"are no texts: {error}", "Pass one text per row."
-        ) from error
 
 
 def _one_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -24,7 +24,13 @@ class ClassArchive:
     """The archive of one Java and one Spark in the folder ``cache``."""
 
     def __init__(self, cache: Path, java: Java, jars: Path) -> None:
-        self._archive = cache / f"spark-classes-{_digest(java, jars)}.jsa"
+        names = sorted(
+            f"{jar.name} {(status := jar.stat()).st_size} {status.st_mtime_ns}"
+            for jar in jars.glob("*.jar")
+        )
+        text = "\n".join([java.home, java.version, str(jars), *names])
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        self._archive = cache / f"spark-classes-{digest}.jsa"
         self._part: Path | None = None
 
     def jvm_options(self) -> tuple[str, ...]:
@@ -38,7 +44,11 @@ class ClassArchive:
             with suppress(OSError):
                 os.utime(self._archive)
             return (f"-XX:SharedArchiveFile={self._archive}", "-Xshare:auto", "-Xlog:cds=off")
-        self._delete_unused()
+        # Archives of other environments are deleted: an archive takes 70 MB.
+        for left in self._archive.parent.glob("spark-classes-*"):
+            with suppress(OSError):
+                if time.time() - left.stat().st_mtime > _UNUSED_S:
+                    left.unlink()
         self._part = self._archive.with_suffix(f".{uuid.uuid4().hex[:8]}.part")
         return (f"-XX:ArchiveClassesAtExit={self._part}", "-Xlog:disable", "-Xlog:all=off")
 
@@ -59,13 +69,6 @@ class ClassArchive:
                 part.replace(self._archive)
             note.unlink(missing_ok=True)
 
-    def _delete_unused(self) -> None:
-        """Delete archives of other environments: an archive takes 70 MB."""
-        for left in self._archive.parent.glob("spark-classes-*"):
-            with suppress(OSError):
-                if time.time() - left.stat().st_mtime > _UNUSED_S:
-                    left.unlink()
-
 
 def _is_alive(pid: int) -> bool:
     try:
@@ -75,12 +78,3 @@ def _is_alive(pid: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def _digest(java: Java, jars: Path) -> str:
-    names = sorted(
-        f"{jar.name} {(status := jar.stat()).st_size} {status.st_mtime_ns}"
-        for jar in jars.glob("*.jar")
-    )
-    text = "\n".join([java.home, java.version, str(jars), *names])
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

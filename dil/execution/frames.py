@@ -23,9 +23,8 @@ from dil.execution import worker
 from dil.execution.coordinated import CoordinatedRun
 from dil.execution.executor import Execution, Watch
 from dil.execution.jdbc_columns import refuse_lossy
-from dil.execution.jdbc_drivers import add_jars, driver_for
 from dil.execution.job_monitor import SparkJobMonitor
-from dil.execution.jvm_errors import source_errors
+from dil.execution.jvm_errors import no_driver, source_errors
 from dil.execution.memory import workers_at_once
 from dil.extraction.paging.position import initial_values
 from dil.extraction.parameters import ParameterScope, evaluate
@@ -57,7 +56,12 @@ class Frames:
     ) -> None:
         self._run = shared.run
         self._reader = reader
-        add_jars(context, reader.jars)
+        # The driver and all executors get the classes of local jars.
+        jvm = context._jvm  # noqa: SLF001 - a running JVM takes a jar by no public way
+        loader = _loader(jvm)
+        for jar in reader.jars:
+            loader.addURL(jvm.java.io.File(jar).toURI().toURL())
+            context._jsc.addJar(jar)  # noqa: SLF001
         self._context = context
         self._workers = workers_at_once(context)
         self._session = own_session(context)
@@ -104,7 +108,12 @@ class Frames:
         self._go_on()
         begun = time.monotonic()
         try:
-            return self._report(self._read(unit), _Body(self._run, unit, number, self._workers))
+            # The query has the values that the task's only request has.
+            run, extraction = self._run, self._run.job.extraction
+            scope = ParameterScope.of(unit, full_extract=run.full_extract, secondary=run.secondary)
+            values = evaluate(extraction.parameters, scope, initial_values(extraction))
+            read = self._reader.read(values)
+            return self._report(read, _Body(run, unit, number, self._workers))
         except _NotRunError:
             raise
         except Exception as error:  # noqa: BLE001 - failures travel as data
@@ -119,19 +128,16 @@ class Frames:
             counters=Counters(seconds=time.monotonic() - begun),
         )
 
-    def _read(self, unit: WorkUnit) -> SparkRead:
-        """Return the query for Spark, from the values that the task's only request has."""
-        run = self._run
-        scope = ParameterScope.of(unit, full_extract=run.full_extract, secondary=run.secondary)
-        pages = initial_values(run.job.extraction)
-        return self._reader.read(evaluate(run.job.extraction.parameters, scope, pages))
-
     def _report(self, read: SparkRead, body: _Body) -> TaskReport:
         """Run the task body over the rows that Spark reads; return its report."""
         with source_errors(read.location):
             frame = self._frame(read)
             named = replace(body, names=tuple(frame.columns))
-            mapped = mapped_in_arrow(_marked(frame), named, _result_type())
+            plain = _marked(frame)
+            from pyspark.sql.types import BinaryType, StructField, StructType
+
+            result = StructType([StructField(_REPORT, BinaryType())])
+            mapped = mapped_in_arrow(plain, named, result)
             self._go_on()
             found = mapped.collect()
         if not found:
@@ -148,7 +154,7 @@ class Frames:
         if read.format != "jdbc":
             return load(**options).load()
         if "driver" not in options:
-            options["driver"] = driver_for(self._context, options["url"], read.location)
+            options["driver"] = _driver_for(self._context, options["url"], read.location)
         frame = load(**options).load()
         refuse_lossy(frame.schema.jsonValue()["fields"])
         return frame
@@ -159,6 +165,33 @@ class Frames:
 
     def _sleep(self, seconds: float) -> None:
         self._monitor.is_over.wait(seconds)
+
+
+def _driver_for(context: Any, url: str, location: str) -> str:  # a SparkContext
+    """Return the class of the driver for a URL.
+
+    Spark itself asks Java's DriverManager, which sees no jar that was added after the JVM started.
+
+    Args:
+        context: The SparkContext, whose JVM is searched.
+        url: A ``jdbc:`` URL.
+        location: The URL without secrets, for messages.
+
+    Raises:
+        ConfigError: no jar has a driver that registers itself and takes the URL.
+    """
+    jvm = context._jvm  # noqa: SLF001
+    kind = jvm.java.lang.Class.forName("java.sql.Driver")
+    drivers = jvm.java.util.ServiceLoader.load(kind, _loader(jvm)).iterator()
+    while drivers.hasNext():
+        driver = drivers.next()
+        if driver.acceptsURL(url):
+            return str(driver.getClass().getName())
+    raise no_driver(f"has no driver for {location}")
+
+
+def _loader(jvm: Any) -> Any:  # a view of the JVM
+    return jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
 
 
 def _next(waiting: deque[WorkUnit]) -> WorkUnit | None:
@@ -241,12 +274,6 @@ def _marked(frame: Any) -> Any:  # a DataFrame
     nulls = [functions.lit(None).cast(field.dataType) for field in plain.schema.fields]
     end = frame.sparkSession.range(1).select(*nulls, functions.lit(True))  # noqa: FBT003
     return plain.withColumn("is_end", functions.lit(False)).union(end).coalesce(1)  # noqa: FBT003
-
-
-def _result_type() -> Any:  # pyspark is imported late
-    from pyspark.sql.types import BinaryType, StructField, StructType
-
-    return StructType([StructField(_REPORT, BinaryType())])
 
 
 def mapped_in_arrow(frame: Any, body: Callable[..., Any], result: Any) -> Any:

@@ -111,7 +111,10 @@ def require_metastore(context: Any, spec: CatalogSpec | None) -> None:
     if spec is None or spec.type is not CatalogType.HIVE or spec.metastore:
         return
     jvm = context._jvm  # noqa: SLF001 - it has no public way
-    if not _is_configured(jvm, context._jsc.hadoopConfiguration()):  # noqa: SLF001
+    hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    is_named = any(hadoop.get(name) for name in (_URIS, _CONNECTION))
+    if not is_named and loader.getResource("hive-site.xml") is None:
         raise ConfigError.single(
             "ms.catalog.hive.metastore",
             "is not set, and Spark's configuration names no metastore either: an empty one would be"
@@ -131,12 +134,6 @@ def look_for_metastore(spec: CatalogSpec, settings: SparkSettings) -> None:
         require_metastore(context, spec)
 
 
-def _is_configured(jvm: Any, hadoop: Any) -> bool:  # of the JVM
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    named = any(hadoop.get(name) for name in (_URIS, _CONNECTION))
-    return bool(named) or loader.getResource("hive-site.xml") is not None
-
-
 class HiveMetastore:
     """The metastore of a Spark session that has Hive support."""
 
@@ -149,17 +146,28 @@ class HiveMetastore:
     def put_table(self, table: CatalogTable, changing: Callable[[], None]) -> TableChange:
         """Create the table and its database, or set the table's columns and folder."""
         with _hive_errors(table.full_name):
-            self._create_database(table.database)
+            # A user who may create tables may lack the right to create databases.
+            if not self._catalog.databaseExists(table.database):
+                self._sql(f"CREATE DATABASE IF NOT EXISTS {_name(table.database)}")
             if not self._catalog.tableExists(table.database, table.name):
                 changing()
-                self._sql(_create(table))
+                apart = ", ".join(f"{_name(name)} STRING" for name in table.apart)
+                self._sql(
+                    f"CREATE EXTERNAL TABLE IF NOT EXISTS {_named(table)} ({_columns(table)})"
+                    f"{f' PARTITIONED BY ({apart})' if apart else ''}"
+                    f" STORED AS {table.format.upper()} LOCATION {_text(table.location)}"
+                    f" TBLPROPERTIES ({_text(JOB_PARAMETER)} = {_text(table.job)})"
+                )
                 return TableChange.CREATED
             return self._change(table, changing)
 
     def put_partitions(self, table: CatalogTable, partitions: Sequence[Partition]) -> None:
         """Add partitions, and set the folder and columns of existing ones."""
         with _hive_errors(table.full_name):
-            known = self._known(table)
+            rows = self._sql(f"SHOW PARTITIONS {_named(table)}").collect()
+            known = {
+                tuple(unquote(part.partition("=")[2]) for part in row[0].split("/")) for row in rows
+            }
             there = [each for each in partitions if each.values in known]
             new = [each for each in partitions if each.values not in known]
             for start in range(0, len(new), _ADDED_A_STATEMENT):
@@ -180,11 +188,6 @@ class HiveMetastore:
                 gone = ", ".join(_partition(table, each) for each in some)
                 self._sql(f"ALTER TABLE {_named(table)} DROP IF EXISTS {gone}")
 
-    def _create_database(self, name: str) -> None:
-        # A user who may create tables may lack the right to create databases.
-        if not self._catalog.databaseExists(name):
-            self._sql(f"CREATE DATABASE IF NOT EXISTS {_name(name)}")
-
     def _change(self, table: CatalogTable, changing: Callable[[], None]) -> TableChange:
         found = self._catalog.getTable(table.database, table.name)
         apart = found.partitionColumnNames().mkString("\n").split("\n")
@@ -199,7 +202,9 @@ class HiveMetastore:
         )
         wanted = self._types.fromDDL(_columns(table))
         is_other = found.dataSchema().catalogString() != wanted.catalogString()
-        is_elsewhere = not _is_same_place(found.location().toString(), table.location)
+        # Hadoop may escape a location, and writes file:/x for file:///x.
+        here = unquote(found.location().toString()).replace("file:///", "file:/")
+        is_elsewhere = here != table.location.replace("file:///", "file:/")
         if not (is_other or is_elsewhere):
             return TableChange.NONE
         changing()
@@ -210,25 +215,8 @@ class HiveMetastore:
         self._sql(f"REFRESH TABLE {_named(table)}")
         return TableChange.CHANGED
 
-    def _known(self, table: CatalogTable) -> frozenset[tuple[str, ...]]:
-        """Return the values of the existing partitions."""
-        rows = self._sql(f"SHOW PARTITIONS {_named(table)}").collect()
-        return frozenset(
-            tuple(unquote(part.partition("=")[2]) for part in row[0].split("/")) for row in rows
-        )
-
     def _sql(self, statement: str) -> Any:  # a DataFrame
         return self._session.sql(statement)
-
-
-def _create(table: CatalogTable) -> str:
-    apart = ", ".join(f"{_name(name)} STRING" for name in table.apart)
-    return (
-        f"CREATE EXTERNAL TABLE IF NOT EXISTS {_named(table)} ({_columns(table)})"
-        f"{f' PARTITIONED BY ({apart})' if apart else ''}"
-        f" STORED AS {table.format.upper()} LOCATION {_text(table.location)}"
-        f" TBLPROPERTIES ({_text(JOB_PARAMETER)} = {_text(table.job)})"
-    )
 
 
 def _columns(table: CatalogTable) -> str:
@@ -252,11 +240,6 @@ def _name(text: str) -> str:
 def _text(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
     return f"'{escaped}'"
-
-
-def _is_same_place(one: str, other: str) -> bool:
-    """Compare locations: Hadoop may escape ``one``, and writes ``file:/x`` for ``file:///x``."""
-    return unquote(one).replace("file:///", "file:/") == other.replace("file:///", "file:/")
 
 
 @contextmanager

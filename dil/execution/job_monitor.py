@@ -62,7 +62,12 @@ class SparkJobMonitor:
             yield
         except BaseException as error:
             self._cancel()
-            found = _signal_behind(error)
+            # Look for a signal behind the error: pyspark's own cleanup may have failed after it.
+            found: BaseException | None = error
+            while found is not None and not isinstance(
+                found, RunInterruptedError | KeyboardInterrupt
+            ):
+                found = found.__context__
             if found is None:
                 raise
             raise found from None
@@ -111,14 +116,6 @@ class SparkJobMonitor:
             self._context._jsc.sc().cancelJobGroupAndFutureJobs(self._group)  # noqa: SLF001
         except Exception as error:  # noqa: BLE001 - the JVM is gone, and its jobs with it
             log.warning("the Spark jobs could not be cancelled: %s", last_line(error))
-
-
-def _signal_behind(error: BaseException) -> BaseException | None:
-    """Return the signal that caused an error, else None; pyspark's own cleanup may fail."""
-    found: BaseException | None = error
-    while found is not None and not isinstance(found, RunInterruptedError | KeyboardInterrupt):
-        found = found.__context__
-    return found
 
 
 def _broken(error: BaseException) -> Failure:

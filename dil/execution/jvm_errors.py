@@ -66,10 +66,15 @@ def stopping_error(error: Exception) -> DilError:
     if isinstance(error, DilError):
         return error
     if isinstance(error, Py4JError | PySparkException | ConnectionError | EOFError):
-        cause = _python_cause(error)
-        if cause:
+        text = ""
+        with suppress(Exception):  # the JVM may be gone, as in last_line
+            text = str(error)
+        traceback = _TRACEBACK.search(text)
+        lines = traceback[1].splitlines() if traceback else []
+        causes = [line for line in lines if _RAISED.match(line)]
+        if causes:
             return ExecutionError(
-                f"a task of Spark broke off: {cause}",
+                f"a task of Spark broke off: {shortened(causes[-1].strip(), _LONGEST)}",
                 "The machines that run tasks need the same Python packages as this one; -v shows"
                 " the whole text.",
             )
@@ -86,17 +91,6 @@ def stopping_error(error: Exception) -> DilError:
         f"the run broke off: {type(error).__name__}: {last_line(error)}",
         "Run again with -v for the traceback.",
     )
-
-
-def _python_cause(error: Exception) -> str:
-    """Return the last line of a Python task's traceback; empty text if there is no traceback."""
-    text = ""
-    with suppress(Exception):  # the JVM may be gone, as in last_line
-        text = str(error)
-    match = _TRACEBACK.search(text)
-    lines = match[1].splitlines() if match else []
-    causes = [line for line in lines if _RAISED.match(line)]
-    return shortened(causes[-1].strip(), _LONGEST) if causes else ""
 
 
 @contextmanager
@@ -123,7 +117,16 @@ def source_errors(location: str) -> Iterator[None]:
 
 def _java_error(error: Exception, location: str) -> DilError | None:
     """Return the translation of the Java exceptions behind an error; an SQLException goes first."""
-    causes = [(_ancestry(cause), cause) for cause in _causes(error)]
+    # The Java exceptions, the outermost first, with the names of their classes and superclasses.
+    causes: list[tuple[list[str], Any]] = []
+    cause = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    while cause is not None and len(causes) < _MOST_CAUSES:
+        names, found = [], cause.getClass()
+        while found is not None:
+            names.append(str(found.getName()))
+            found = found.getSuperclass()
+        causes.append((names, cause))
+        cause = cause.getCause()
     for names, cause in reversed(causes):
         if _SQL_EXCEPTION in names:
             kind = next((_KINDS[name] for name in names if name in _KINDS), "")
@@ -178,25 +181,5 @@ def no_driver(what: str) -> ConfigError:
     )
 
 
-def _causes(error: Exception) -> Iterator[Any]:
-    """Yield the Java exceptions of an error, the outermost first."""
-    cause = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    for _ in range(_MOST_CAUSES):
-        if cause is None:
-            return
-        yield cause
-        cause = cause.getCause()
-
-
 def _message(cause: Any) -> str:  # a Java exception
     return str(cause.getMessage() or cause.getClass().getName())
-
-
-def _ancestry(cause: Any) -> tuple[str, ...]:  # a Java exception
-    """Return the names of an exception's class and of its superclasses."""
-    names = []
-    found = cause.getClass()
-    while found is not None:
-        names.append(str(found.getName()))
-        found = found.getSuperclass()
-    return tuple(names)

@@ -16,7 +16,7 @@ from typing import Any
 
 from dil.errors import ConfigError
 from dil.execution.class_archive import ClassArchive
-from dil.execution.java import Java, find_java
+from dil.execution.java import find_java
 from dil.execution.jvm import StartingJvm, spark_home
 from dil.execution.shipping import plugin_modules, ship
 from dil.model.job import Job
@@ -172,7 +172,10 @@ class _OwnContext:
         with ExitStack() as stop:
             if is_submitted(settings.environ):
                 self._context = _submitted(settings)
-                stop.callback(_forget_shipped, _shipping_folder())
+                from pyspark import SparkFiles
+
+                # Spark copies the modules that it ships into this folder.
+                stop.callback(_forget_shipped, str(SparkFiles.getRootDirectory()))
                 stop.callback(self._context.stop)
                 if settings.is_embedded:
                     stop.enter_context(_zone_kept(self._context))
@@ -218,13 +221,6 @@ def _borrowed(context: Any, settings: SparkSettings) -> Iterator[Any]:
     finally:
         for name, value in before.items():
             context.setLocalProperty(name, value)
-
-
-def _shipping_folder() -> str:
-    """Return the folder into which Spark copies the modules that it ships."""
-    from pyspark import SparkFiles
-
-    return str(SparkFiles.getRootDirectory())
 
 
 def _forget_shipped(folder: str) -> None:
@@ -275,18 +271,14 @@ def _submitted(settings: SparkSettings) -> Any:  # pyspark is imported late
     conf.set(_SPECULATION, "false").set(_OWN, "true")
     conf.set(_SAFE_PATH, "1")
     if settings.reads:
-        _let_executors_use_utc(conf)
+        # JDBC drivers convert times by the JVM's zone, and UTC has no gaps.
+        options = conf.get(_EXECUTOR_OPTIONS, "") or ""
+        conf.set(_EXECUTOR_OPTIONS, f"{options} -Duser.timezone=UTC".strip())
     if int(conf.get("spark.task.maxFailures", "4") or 4) < MAX_FAILURES:
         conf.set("spark.task.maxFailures", str(MAX_FAILURES))
     context = SparkContext(conf=conf)
     ship(context, settings.plugins)
     return context
-
-
-def _let_executors_use_utc(conf: Any) -> None:  # a SparkConf
-    """Set UTC for executors: JDBC drivers convert times by the JVM's zone, and UTC has no gaps."""
-    options = conf.get(_EXECUTOR_OPTIONS, "") or ""
-    conf.set(_EXECUTOR_OPTIONS, f"{options} -Duser.timezone=UTC".strip())
 
 
 def _use_utc(context: Any) -> None:  # a SparkContext
@@ -334,27 +326,18 @@ def _is_running() -> bool:
 def _launch(settings: SparkSettings, options: dict[str, str]) -> StartingJvm:
     """Start the JVM with options for a fast start, which are added to ``options``."""
     java = find_java(settings.environ)
-    archive = _archive(settings, java)
-    options["spark.driver.extraJavaOptions"] = " ".join(
-        f'"{option}"' for option in _jvm_options(archive)
-    )
+    archive = None
+    if settings.cache is not None:
+        archive = ClassArchive(settings.cache, java, spark_home() / "jars")
+    quiet = Path(str(resources.files("dil.execution") / "log4j2-quiet.properties")).as_uri()
+    # Only the client compiler: a local driver lives for seconds and never gets hot.
+    given = ["-XX:TieredStopAtLevel=1", f"-Dlog4j2.configurationFile={quiet}"]
+    given += archive.jvm_options() if archive else ()
+    options["spark.driver.extraJavaOptions"] = " ".join(f'"{option}"' for option in given)
     jvm = StartingJvm(options, _exported(settings, java.home))
     if archive is not None:
         archive.written_by(jvm.pid)
     return jvm
-
-
-def _archive(settings: SparkSettings, java: Java) -> ClassArchive | None:
-    if settings.cache is None:
-        return None
-    return ClassArchive(settings.cache, java, spark_home() / "jars")
-
-
-def _jvm_options(archive: ClassArchive | None) -> list[str]:
-    quiet = Path(str(resources.files("dil.execution") / "log4j2-quiet.properties")).as_uri()
-    # Only the client compiler: a local driver lives for seconds and never gets hot.
-    options = ["-XX:TieredStopAtLevel=1", f"-Dlog4j2.configurationFile={quiet}"]
-    return [*options, *(archive.jvm_options() if archive else ())]
 
 
 def _exported(settings: SparkSettings, java_home: str) -> Mapping[str, str]:

@@ -54,17 +54,11 @@ def ship(context: Any, modules: Sequence[str]) -> None:  # a SparkContext
                 "Install it on them, or put it beside the job file.",
             )
         if spec.submodule_search_locations:
-            context.addPyFile(
-                _zipped(name, [Path(each) for each in spec.submodule_search_locations])
-            )
+            target = Path(tempfile.mkdtemp(prefix="dil-ship-")) / f"{name}.zip"
+            with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+                for folder in map(Path, spec.submodule_search_locations):
+                    for path in sorted(folder.rglob("*.py")):
+                        archive.write(path, f"{name}/{path.relative_to(folder).as_posix()}")
+            context.addPyFile(str(target))
         else:
             context.addPyFile(spec.origin)
-
-
-def _zipped(name: str, folders: Sequence[Path]) -> str:
-    target = Path(tempfile.mkdtemp(prefix="dil-ship-")) / f"{name}.zip"
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for folder in folders:
-            for path in sorted(folder.rglob("*.py")):
-                archive.write(path, f"{name}/{path.relative_to(folder).as_posix()}")
-    return str(target)

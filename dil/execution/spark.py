@@ -20,10 +20,9 @@ from dil.execution.jvm_errors import stopping_error
 from dil.execution.memory import workers_at_once
 from dil.execution.session import SparkSettings, spark_context
 from dil.execution.shares import lanes_of, share_out
-from dil.model.job import Job
 from dil.model.task import Failure, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
-from dil.spi.connector import Connector, SparkReader
+from dil.spi.connector import Connector
 from dil.spi.registry import load
 from dil.task.group import run_group
 
@@ -59,7 +58,8 @@ class SparkExecutor:
             ConfigError: the connector reads through Spark, and a class or driver that it needs is
                 missing; or there is no metastore for the job's catalog.
         """
-        reader = _reader(run.job)
+        connector = load(run.job.source.connector)
+        reader = connector.spark_reader(run.job) if issubclass(connector, Connector) else None
         context = self._session(replace(self._settings, reads=reader is not None))
         require_metastore(context, run.job.publishing.catalog)
         slots = context.defaultParallelism
@@ -238,11 +238,6 @@ def in_order(reports: Sequence[TaskReport], units: Sequence[WorkUnit]) -> tuple[
     places = {unit.signature: (number, unit.signature) for number, unit in enumerate(units)}
     found = (replace(each, signature=places[each.signature][1]) for each in reports)
     return tuple(sorted(found, key=lambda report: places[report.signature][0]))
-
-
-def _reader(job: Job) -> SparkReader | None:
-    connector = load(job.source.connector)
-    return connector.spark_reader(job) if issubclass(connector, Connector) else None
 
 
 def _place(context: Any) -> BindAddress:  # a SparkContext

@@ -37,8 +37,14 @@ def drift(
     if not before or not seen:
         return others
     old, new = _columns(before), _columns(after)
+    refill = ""
+    if job.publishing.mode is not PublishMode.REPLACE:
+        command = f"dil run {shlex.quote(job.path)} -D ms.backfill=true"
+        if job.publishing.mode is PublishMode.APPEND:
+            command += " -D ms.publish.mode=window_replace"
+        refill = f"rows that were published before lack it; to read them again: {command}"
     changes = [
-        SchemaDrift(name, "added", "", kind, "" if name in _OF_LATENESS else _refill(job))
+        SchemaDrift(name, "added", "", kind, "" if name in _OF_LATENESS else refill)
         for name, kind in new.items()
         if name not in old
     ]
@@ -78,14 +84,3 @@ def rows_aside(published: Iterable[TaskReport], folder: str) -> RowsAside:
 def _columns(text: str) -> Mapping[str, str]:
     """Return the type of each column of the source; the type does not say if null is allowed."""
     return {name: kind for name, kind in column_types(text).items() if name != DELETED_AT}
-
-
-def _refill(job: Job) -> str:
-    """Return a text with the command that fills a new column in earlier rows."""
-    mode = job.publishing.mode
-    if mode is PublishMode.REPLACE:
-        return ""
-    command = f"dil run {shlex.quote(job.path)} -D ms.backfill=true"
-    if mode is PublishMode.APPEND:
-        command += " -D ms.publish.mode=window_replace"
-    return f"rows that were published before lack it; to read them again: {command}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dil.model.report import RunReport, SchemaDrift
+from dil.model.report import RunReport
 from dil.observe.drift import LEFT_OUT
 from dil.observe.progress import counted
 
@@ -38,15 +38,21 @@ def members(report: RunReport) -> dict[str, object]:
 def lines(report: RunReport) -> Iterator[tuple[str, str]]:
     """Yield the label and the text of each line of the summary."""
     yield from _aside(report)
-    for one in report.aside.discarded[:_SHOWN]:
-        yield "left out", f'{counted(one.values, "value")} of column "{one.column}"'
+    for each in report.aside.discarded[:_SHOWN]:
+        yield "left out", f'{counted(each.values, "value")} of column "{each.column}"'
     if len(report.aside.discarded) > _SHOWN:
         more = len(report.aside.discarded) - _SHOWN
         yield "left out", f"values of {counted(more, 'more column')}"
     changes = [one for one in report.drift if one.change != LEFT_OUT]  # a note names these rows
     advice = dict.fromkeys(one.advice for one in changes if one.advice)
-    for change in changes[:_SHOWN]:
-        yield "schema", _change(change)
+    for one in changes[:_SHOWN]:
+        before, after = _short(one.before), _short(one.after)
+        if one.change == "added":
+            yield "schema", f'new column "{one.column}" ({after})'
+        elif one.change == "widened":
+            yield "schema", f'column "{one.column}" widened from {before} to {after}'
+        else:
+            yield "schema", f'column "{one.column}" ({before}) was not seen in this run'
     if len(changes) > _SHOWN:
         more = len(changes) - _SHOWN
         yield "schema", f"{counted(more, 'more change')}; --json lists all of them"
@@ -68,14 +74,6 @@ def _aside(report: RunReport) -> Iterator[tuple[str, str]]:
         yield "", f'  {counted(one.rows, "row")}: column "{one.column}": {one.reason}'
     if len(aside.reasons) > _SHOWN:
         yield "", f"  and {counted(len(aside.reasons) - _SHOWN, 'more reason')}"
-
-
-def _change(one: SchemaDrift) -> str:
-    if one.change == "added":
-        return f'new column "{one.column}" ({_short(one.after)})'
-    if one.change == "widened":
-        return f'column "{one.column}" widened from {_short(one.before)} to {_short(one.after)}'
-    return f'column "{one.column}" ({_short(one.before)}) was not seen in this run'
 
 
 def _short(kind: str) -> str:

@@ -59,14 +59,11 @@ def machine_memory_bytes(root: Path = Path("/")) -> int:
             place, name = root / "sys/fs/cgroup/memory", "memory.limit_in_bytes"
         else:
             continue
-        folders = [place.joinpath(*parts) for parts in _beginnings(Path(path).parts[1:])]
+        parts = Path(path).parts[1:]
+        folders = [place.joinpath(*parts[:count]) for count in range(len(parts) + 1)]
         limits = [_text(folder / name).strip() for folder in folders]
         sizes += [int(limit) for limit in limits if limit.isdigit()]
     return min(sizes)
-
-
-def _beginnings(parts: tuple[str, ...]) -> list[tuple[str, ...]]:
-    return [parts[:count] for count in range(len(parts) + 1)]
 
 
 def _kept_by_linux() -> dict[str, int]:

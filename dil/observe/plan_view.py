@@ -40,7 +40,24 @@ def plan_json(plan: Plan, job: Job) -> dict[str, object]:
         "full_extract": plan.full_extract,
         "cutoff": plan.cutoff,
         "cutoff_iso": iso(plan.cutoff),
-        "work_units": [_unit_json(work_unit) for work_unit in plan.work_units],
+        "work_units": [
+            {
+                "signature": work_unit.signature,
+                "low": work_unit.low,
+                "high": work_unit.high,
+                "low_iso": iso(work_unit.low),
+                "high_iso": iso(work_unit.high),
+                "partition": {"low": work_unit.partition.low, "high": work_unit.partition.high},
+                "unit": work_unit.unit,
+                "timelabel": work_unit.timelabel,
+                "reason": work_unit.reason.value,
+                "last_high": work_unit.last_high,
+                "cutoff": work_unit.cutoff,
+                "overall_cutoff": work_unit.overall,
+                "not_before": work_unit.not_before,
+            }
+            for work_unit in plan.work_units
+        ],
         "skipped": plan.skipped,
         "left": plan.left,
     }
@@ -74,24 +91,6 @@ def plan_json(plan: Plan, job: Job) -> dict[str, object]:
     return members
 
 
-def _unit_json(work_unit: WorkUnit) -> dict[str, object]:
-    return {
-        "signature": work_unit.signature,
-        "low": work_unit.low,
-        "high": work_unit.high,
-        "low_iso": iso(work_unit.low),
-        "high_iso": iso(work_unit.high),
-        "partition": {"low": work_unit.partition.low, "high": work_unit.partition.high},
-        "unit": work_unit.unit,
-        "timelabel": work_unit.timelabel,
-        "reason": work_unit.reason.value,
-        "last_high": work_unit.last_high,
-        "cutoff": work_unit.cutoff,
-        "overall_cutoff": work_unit.overall,
-        "not_before": work_unit.not_before,
-    }
-
-
 def plan_text(
     plan: Plan,
     job: Job,
@@ -121,7 +120,10 @@ def plan_text(
             more = len(plan.work_units) - len(shown)
             lines.append(f"... and {counted(more, 'more work unit')}; --all shows them")
     if everything:
-        lines += [_skip_line(skip, plan, skip_reason) for skip in plan.skips or ()]
+        zone = find_zone(plan.zone)
+        for skip in plan.skips or ():
+            window = f"{moment(skip.partition.low, zone)} .. {moment(skip.partition.high, zone)}"
+            lines.append(f"  {window}  {_unit_text(skip.unit_json)}  {one_line(skip_reason(skip))}")
     return "\n".join(lines) + "\n"
 
 
@@ -210,12 +212,6 @@ def labels_of(work_units: Sequence[WorkUnit]) -> list[str]:
     return sorted({unit.timelabel for unit in work_units if unit.timelabel})
 
 
-def _skip_line(skip: Skip, plan: Plan, skip_reason: Callable[[Skip], str]) -> str:
-    zone = find_zone(plan.zone)
-    window = f"{moment(skip.partition.low, zone)} .. {moment(skip.partition.high, zone)}"
-    return f"  {window}  {_unit_text(skip.unit_json)}  {one_line(skip_reason(skip))}"
-
-
 def _sentence(plan: Plan, job: Job) -> str:
     if not plan.work_units and not plan.skipped and not plan.left:
         spec = job.planning
@@ -256,14 +252,8 @@ def _table(
         cells = [str(number), *(text(work_unit) for text in columns.values())]
         rows.append([*cells, one_line(first)])
         rows += [[*[""] * len(cells), one_line(line)] for line in more]
-    yield from _aligned(rows)
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield rows as lines: the first column aligned to the right, other columns to the left.
-
-    Lines are never folded, because a terminal folds them better.
-    """
+    # The first column is aligned to the right, the other columns to the left. Lines are never
+    # folded, because a terminal folds them better.
     widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
     for first, *others in rows:
         padded = [" " * (widths[0] - _width(first)) + first]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
@@ -13,9 +12,6 @@ from dil.model.json import JsonObject, JsonValue
 from dil.model.messages import shortened
 from dil.model.schema import COLUMN_NAME
 from dil.observe.logs import one_line
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 _CELL = 32
 _WIDTH = 10_000
@@ -46,7 +42,15 @@ def rows_text(rows: pa.Table) -> str:
     heads = [f"row {number + 1}" for number in range(rows.num_rows)]
     for head in ("column", "type", *heads):
         table.add_column(head, no_wrap=True)
-    _add_lines(table, rows)
+    for field, column in zip(rows.schema, rows.columns, strict=True):
+        word = type_word(field) or word_of(field.type)
+        cells = []
+        for row in rows_json(pa.table({"": column})):
+            value = row[""]
+            text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+            cells.append(shortened(one_line(text), _CELL))
+        kind = word if field.nullable else f"{word} not null"
+        table.add_row(one_line(field.name), kind, *cells)
     console = Console(width=_WIDTH, no_color=True, highlight=False, markup=False)
     with console.capture() as capture:
         console.print(table)
@@ -61,11 +65,12 @@ def schema_text(rows: pa.Table, words: Mapping[str, str]) -> str:
     comment names these columns. A third comment names the columns whose names a schema cannot hold.
     """
     left_out: list[str] = []
-    seen = [
-        field
-        for each, column in zip(rows.schema, rows.columns, strict=True)
-        if (field := _seen(each, _one_array(column), "", left_out)) is not None
-    ]
+    seen = []
+    for each, column in zip(rows.schema, rows.columns, strict=True):
+        chunks = column.chunks or [pa.array([], column.type)]
+        field = _seen(each, pa.concat_arrays(chunks), "", left_out)
+        if field is not None:
+            seen.append(field)
     read = [each.name for each in seen if each.name in words]
     better = {name: {"dataType": {"type": word}} for name, word in words.items()}
     columns = ({**_column(each), **better.get(each.name, {})} for each in seen)
@@ -124,27 +129,6 @@ def _has_value(value: object) -> bool:
     if isinstance(value, list | tuple):
         return any(map(_has_value, value))
     return value is not None
-
-
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-
-
-def _add_lines(table: Table, rows: pa.Table) -> None:
-    for field, column in zip(rows.schema, rows.columns, strict=True):
-        cells = [_cell(value) for value in rows_json(pa.table({"": column}))]
-        table.add_row(one_line(field.name), _type_text(field), *cells)
-
-
-def _cell(row: JsonObject) -> str:
-    value = row[""]
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return shortened(one_line(text), _CELL)
-
-
-def _type_text(field: pa.Field) -> str:
-    word = type_word(field) or word_of(field.type)
-    return word if field.nullable else f"{word} not null"
 
 
 def _column(field: pa.Field) -> JsonObject:

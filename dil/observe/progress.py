@@ -94,14 +94,10 @@ class LineProgress:
         parts += [f"{running} running"] if running else []
         parts += [counted(rows, "row"), human_bytes(size)]
         parts += [f"{rows / elapsed:,.0f} rows/s"] if rows >= elapsed > 0 else []
-        parts += self._remaining(elapsed, done)
+        missing = (self._total or 0) - done
+        if done and missing > 0:
+            parts.append(f"about {human_seconds(elapsed / done * missing)} left")
         _LOG.info("%s", ", ".join(parts), extra={"event": event})
-
-    def _remaining(self, elapsed: float, finished: int) -> list[str]:
-        missing = (self._total or 0) - finished
-        if not finished or missing <= 0:
-            return []
-        return [f"about {human_seconds(elapsed / finished * missing)} left"]
 
 
 class RichProgress:

@@ -54,22 +54,20 @@ def query_json(view: QueryPlanView) -> dict[str, object]:
             "mode": view.mode,
             "runs": view.runs,
             "rows": view.rows,
-            "inputs": [_input_json(each) for each in view.inputs],
+            "inputs": [
+                {
+                    "dataset": line.slice.dataset_id,
+                    "as": line.view,
+                    "job": line.path or None,
+                    "blocks": {"after": line.first, "last": line.last},
+                    "offsets": {"after": line.slice.prev_offset, "last": line.slice.last_offset},
+                    "new_rows": line.slice.rows,
+                    "rows": line.rows,
+                }
+                for line in view.inputs
+            ],
             "waits": list(view.waits),
         }
-    }
-
-
-def _input_json(line: InputLine) -> dict[str, object]:
-    item = line.slice
-    return {
-        "dataset": item.dataset_id,
-        "as": line.view,
-        "job": line.path or None,
-        "blocks": {"after": line.first, "last": line.last},
-        "offsets": {"after": item.prev_offset, "last": item.last_offset},
-        "new_rows": item.rows,
-        "rows": line.rows,
     }
 
 
@@ -79,7 +77,9 @@ def query_text(view: QueryPlanView) -> str:
 
 
 def _lines(view: QueryPlanView) -> Iterator[str]:
-    yield f"{view.job}  plan at {iso(view.now)}, a query over {_mode(view.mode)}"
+    over = {"windowed": "windows, each once, when it is closed", "append": "new rows"}
+    rows = over.get(view.mode, "all rows, which replaces the dataset")
+    yield f"{view.job}  plan at {iso(view.now)}, a query over {rows}"
     if not view.is_due:
         yield "  Nothing is due."
     elif not view.runs:
@@ -94,12 +94,6 @@ def _lines(view: QueryPlanView) -> Iterator[str]:
         yield f"  waits for: {text}"
     if view.waits and view.wait_ms:
         yield f"  A run waits {view.wait_ms / 1000:g} s for that, at most (ms.query.wait)."
-
-
-def _mode(mode: str) -> str:
-    if mode == "windowed":
-        return "windows, each once, when it is closed"
-    return "new rows" if mode == "append" else "all rows, which replaces the dataset"
 
 
 def _taken(line: InputLine) -> str:

@@ -88,7 +88,15 @@ class _Known:
         """Return the forms and the pattern for some secrets."""
         found = tuple(dict.fromkeys(texts))
         forms = {form for text in found for form in _forms(text)}
-        return cls(found, forms, _pattern(forms))
+        if not forms:
+            return cls(found, forms, None)
+        # The longest first: a secret that begins with another secret must be masked as a whole.
+        ordered = sorted(forms, key=lambda form: (-len(form), form))
+        alternatives = (
+            re.escape(form) if len(form) >= _SHORT else rf"(?<!\w){re.escape(form)}(?!\w)"
+            for form in ordered
+        )
+        return cls(found, forms, re.compile("|".join(alternatives)))
 
     def masked(self, text: str) -> str:
         """Return a text without any form of these secrets."""
@@ -135,27 +143,20 @@ def redactor(secrets: Iterable[Secret]) -> Callable[[str], str]:
     return redact
 
 
-def _pattern(forms: set[str]) -> re.Pattern[str] | None:
-    if not forms:
-        return None
-    # The longest first: a secret that begins with another secret must be masked as a whole.
-    ordered = sorted(forms, key=lambda form: (-len(form), form))
-    return re.compile("|".join(_alternative(form) for form in ordered))
-
-
-def _alternative(form: str) -> str:
-    escaped = re.escape(form)
-    return escaped if len(form) >= _SHORT else rf"(?<!\w){escaped}(?!\w)"
-
-
 def _forms(text: str) -> Iterator[str]:
     yield text
     yield text.strip()
     yield from (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1])
     yield repr(text)[1:-1]
-    yield from _url_forms(text)
+    for encoded in (quote(text), quote(text, safe=""), quote_plus(text)):
+        yield encoded
+        yield re.sub("%[0-9A-F]{2}", lambda match: match.group().lower(), encoded)
     if len(text) >= _SHORT:
-        for fragment in _base64_forms(text.encode()):
+        raw = text.encode()
+        wholes = [encode(raw).decode() for encode in (base64.b64encode, base64.urlsafe_b64encode)]
+        padded = (form for whole in wholes for form in (whole, whole.rstrip("=")))
+        # The base64 of the bytes alone, with and without padding, and inside of longer texts.
+        for fragment in (*padded, *base64_pieces(raw)):
             yield from (fragment, quote(fragment, safe=""))
 
 
@@ -181,20 +182,6 @@ def _url_password(secret: str) -> Iterator[str]:
     if password:
         yield password
         yield unquote(password)
-
-
-def _url_forms(text: str) -> Iterator[str]:
-    for encoded in (quote(text), quote(text, safe=""), quote_plus(text)):
-        yield encoded
-        yield re.sub("%[0-9A-F]{2}", lambda match: match.group().lower(), encoded)
-
-
-def _base64_forms(raw: bytes) -> Iterator[str]:
-    """Yield the base64 of the bytes alone, with and without padding, and inside of longer texts."""
-    for encode in (base64.b64encode, base64.urlsafe_b64encode):
-        whole = encode(raw).decode()
-        yield from (whole, whole.rstrip("="))
-    yield from base64_pieces(raw)
 
 
 def _walk(value: object) -> Iterator[Secret]:

@@ -132,7 +132,8 @@ def write_report(path: Path, report: RunReport) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        _permissions_of(target, name)
+        # The mode of mkstemp is for the owner only.
+        Path(name).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o644)
         Path(name).replace(target)
     except BaseException:
         Path(name).unlink(missing_ok=True)
@@ -156,12 +157,6 @@ def check_report_place(path: Path) -> None:
 def _made_beside(target: Path) -> tuple[int, str]:
     """Make an empty file next to the target, to replace it; return its descriptor and path."""
     return tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-
-
-def _permissions_of(target: Path, name: str) -> None:
-    """Give the new file the mode of the old one; the mode of mkstemp is for the owner only."""
-    mode = target.stat().st_mode & 0o777 if target.exists() else 0o644
-    Path(name).chmod(mode)
 
 
 def report_text(report: RunReport) -> str:
@@ -211,7 +206,15 @@ def _result(report: RunReport) -> Iterator[str]:
         read += [f"{report.retries:,} tried again"] if report.retries else []
         yield _row("read", ", ".join(read))
     yield _row("kept aside" if report.is_backfill else "published", _published(report))
-    yield from _changed(report)
+    merged, replaced = report.merged, report.replaced
+    if merged is not None:
+        changes = [f"{merged.inserted:,} inserted", f"{merged.updated:,} updated"]
+        changes += [f"{merged.deleted:,} deleted"] if merged.deleted else []
+        yield _row("merged", ", ".join(changes))
+    if replaced is not None and replaced.before:
+        more = replaced.after - replaced.before
+        net = f"{abs(more):,} {'more' if more > 0 else 'fewer'}" if more else "as many"
+        yield _row("replaced", f"{counted(replaced.before, 'row')} by {replaced.after:,}, {net}")
     if report.relation and report.rows:
         yield _row("where", " in ".join(filter(None, (report.relation, report.database))))
     elif report.files and report.dataset_dir:
@@ -245,19 +248,6 @@ def _published(report: RunReport) -> str:
     return "ZERO ROWS: every work unit that succeeded was empty"
 
 
-def _changed(report: RunReport) -> Iterator[str]:
-    """Yield texts on the dataset's rows that were replaced."""
-    merged, replaced = report.merged, report.replaced
-    if merged is not None:
-        counts = [f"{merged.inserted:,} inserted", f"{merged.updated:,} updated"]
-        counts += [f"{merged.deleted:,} deleted"] if merged.deleted else []
-        yield _row("merged", ", ".join(counts))
-    if replaced is not None and replaced.before:
-        more = replaced.after - replaced.before
-        net = f"{abs(more):,} {'more' if more > 0 else 'fewer'}" if more else "as many"
-        yield _row("replaced", f"{counted(replaced.before, 'row')} by {replaced.after:,}, {net}")
-
-
 def _failures(failures: tuple[ReportedFailure, ...]) -> Iterator[str]:
     """Yield each distinct failure once, with advice and the work units that it affected."""
     groups: dict[tuple[str, str, str], list[str]] = {}
@@ -265,7 +255,9 @@ def _failures(failures: tuple[ReportedFailure, ...]) -> Iterator[str]:
         struck = groups.setdefault((one.code, one.error, one.fix), [])
         struck += [] if one.signature is None else [one.place]
     for (code, error, fix), struck in list(groups.items())[:_SHOWN_FAILURES]:
-        yield _row("failed", _indented(_with_code(error, code)))
+        first, newline, rest = error.partition("\n")
+        shown = error if f"[{code}]" in error else f"{first}  [{code}]{newline}{rest}"
+        yield _row("failed", _indented(shown))
         yield from (f"{'':14}{line.strip()}" for line in fix.splitlines())
         yield from (f"{'':14}  {place}" for place in struck[:_SHOWN_SIGNATURES])
         if len(struck) > _SHOWN_SIGNATURES:
@@ -287,7 +279,8 @@ def _next_step(report: RunReport) -> str:
         # Only a partial run records which work units failed.
         return "Run the job again: work units that failed are due first."
     if report.failures:
-        return _again(report) if any(map(_may_pass, report.failures)) else ""
+        may_pass = any(one.code == "DIL-SRC-TRANSIENT" or not one.fix for one in report.failures)
+        return _again(report) if may_pass else ""
     if report.left:
         return "Run the job again for the remaining work units."
     return ""
@@ -300,19 +293,6 @@ def _again(report: RunReport) -> str:
     if all(one.code == "DIL-INTERRUPTED" for one in report.failures):
         return _AGAIN
     return _MENDED
-
-
-def _may_pass(failure: ReportedFailure) -> bool:
-    """Return whether the job can be run again without a change."""
-    return failure.code == "DIL-SRC-TRANSIENT" or not failure.fix
-
-
-def _with_code(error: str, code: str) -> str:
-    """Add the code to the first line, unless the text has it."""
-    if f"[{code}]" in error:
-        return error
-    first, newline, rest = error.partition("\n")
-    return f"{first}  [{code}]{newline}{rest}"
 
 
 def _row(label: str, text: str) -> str:

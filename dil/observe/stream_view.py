@@ -46,9 +46,10 @@ def stream_line(spec: StreamSpec, limit: int | None, due: int, known: StreamStat
     """Return one sentence on how ``due`` work units are read in micro-batches."""
     size = _size(spec, limit)
     cut = "one micro-batch" if size is None else f"micro-batches of {size:,} at most"
-    limits = [counted(most, noun) for most, noun in _limits(spec) if most is not None]
-    if limits:
-        cut = f"micro-batches of about {' and '.join(limits)}"
+    limits = (spec.max_rows, "row"), (spec.max_bytes, "byte")
+    limited = [counted(most, noun) for most, noun in limits if most is not None]
+    if limited:
+        cut = f"micro-batches of about {' and '.join(limited)}"
     elif size is not None and due > size:
         cut = f"{ceil(due / size):,} {cut}"
     return _line(spec, f"{counted(due, 'work unit')} due, in {cut}", known)
@@ -76,7 +77,3 @@ def _line(spec: StreamSpec, what: str, known: StreamState | None) -> str:
 
 def _size(spec: StreamSpec, limit: int | None) -> int | None:
     return min((each for each in (spec.max_units, limit) if each is not None), default=None)
-
-
-def _limits(spec: StreamSpec) -> tuple[tuple[int | None, str], ...]:
-    return (spec.max_rows, "row"), (spec.max_bytes, "byte")

@@ -188,32 +188,26 @@ class Tracer:
         found: Mapping[int, Sequence[TracedFile]],
         key: Key | None,
     ) -> tuple[TracedBlock, ...]:
-        return tuple(
-            self._traced(dataset, chain, number, found[number], key)
-            for number in sorted(found)[:MOST_BLOCKS]
-        )
-
-    def _traced(
-        self,
-        dataset: _Dataset,
-        chain: StoredInput,
-        sequence: int,
-        found: Sequence[TracedFile],
-        key: Key | None,
-    ) -> TracedBlock:
-        block, files = read_block_at(chain.tx, chain.dataset_id, sequence), tuple(found)
-        event = block.event
-        assert isinstance(event, DataEvent)  # noqa: S101 - only they have files
-        runs = [match["run"] for file in files if (match := _FILE.search(file.uri))]
-        traced = TracedBlock(
-            dataset.name, sequence, block.system_time, runs[0] if runs else "", files
-        )
-        if event.inputs is None:
-            with open_store(dataset.state, dataset.name, clock=self.clock) as store:
-                return replace(traced, units=tuple(_units(event, files, store)))
-        how = _transform_at(chain, sequence)
-        inputs = (self._input(dataset, item, key, how) for item in event.inputs)
-        return replace(traced, inputs=tuple(inputs))
+        blocks: list[TracedBlock] = []
+        for sequence in sorted(found)[:MOST_BLOCKS]:
+            block = read_block_at(chain.tx, chain.dataset_id, sequence)
+            event, files = block.event, tuple(found[sequence])
+            assert isinstance(event, DataEvent)  # noqa: S101 - only they have files
+            runs = [match["run"] for file in files if (match := _FILE.search(file.uri))]
+            traced = TracedBlock(
+                dataset.name, sequence, block.system_time, runs[0] if runs else "", files
+            )
+            if event.inputs is None:
+                with open_store(dataset.state, dataset.name, clock=self.clock) as store:
+                    blocks.append(replace(traced, units=tuple(_units(event, files, store))))
+                continue
+            # The query of the block, as recorded in the chain.
+            number = chain.last_until(sequence, ("SetTransform",))
+            recorded: ConfigEvent | None = config_event_at(chain.tx, chain.dataset_id, number)
+            how = {} if recorded is None else recorded.body
+            inputs = [self._input(dataset, item, key, how) for item in event.inputs]
+            blocks.append(replace(traced, inputs=tuple(inputs)))
+        return tuple(blocks)
 
     def _input(
         self, dataset: _Dataset, item: InputSlice, key: Key | None, how: JsonObject
@@ -223,7 +217,10 @@ class Tracer:
         known = dataset.inputs.get(item.dataset_id)
         if known is None:
             return bare
-        above = self._dataset(known)
+        if known.path:
+            above = _of_job(self.load(known.path))
+        else:  # its own inputs are unknown
+            above = _Dataset(known.dataset, known.state, known.writing, {})
         with _chain(above, self.clock) as chain:
             taken = taken_rows(item, chain, how)
             if taken is None:
@@ -234,12 +231,6 @@ class Tracer:
             blocks = self._traced_blocks(above, chain, found, key if is_narrowed else None)
         left_out = max(0, len(found) - len(blocks))
         return TracedInput(item.dataset_id, item, is_narrowed, blocks, left_out)
-
-    def _dataset(self, item: DatasetInput) -> _Dataset:
-        """Return an input; with its own inputs, if its job file is known."""
-        if not item.path:
-            return _Dataset(item.dataset, item.state, item.writing, {})
-        return _of_job(self.load(item.path))
 
 
 def _of_job(job: Job) -> _Dataset:
@@ -279,13 +270,6 @@ def _units(
                 kept = kept_unit_runs(store, run_id).units
                 requests[run_id] = {each.signature: each.requests for each in kept}
             yield TracedUnit(signature, run_id, requests[run_id].get(signature))
-
-
-def _transform_at(chain: StoredInput, sequence: int) -> JsonObject:
-    """Return the query of a block, as recorded in the chain."""
-    number = chain.last_until(sequence, ("SetTransform",))
-    event: ConfigEvent | None = config_event_at(chain.tx, chain.dataset_id, number)
-    return {} if event is None else event.body
 
 
 def _refuse_nested(known: pa.Schema, key: Key) -> None:

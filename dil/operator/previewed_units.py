@@ -61,21 +61,17 @@ def choose_units(
     if signature is None and job.planning.of_source and not units:
         return chosen(is_due=False)
     named = next((unit for unit in every if unit.signature == signature), None)
-    if named is None:
-        raise _no_such_unit(job, signature)
-    return chosen(named, is_due=False)
-
-
-def _no_such_unit(job: Job, signature: str | None) -> ConfigError:
-    if signature is None:
-        return ConfigError.single(
+    if named is None and signature is None:
+        raise ConfigError.single(
             "", f"{job.name} has no work unit at all", "`dil plan --all` says why."
         )
-    return ConfigError.single(
-        "--signature",
-        f"{signature} is no work unit of {job.name}",
-        "`dil plan --all --signatures` names them.",
-    )
+    if named is None:
+        raise ConfigError.single(
+            "--signature",
+            f"{signature} is no work unit of {job.name}",
+            "`dil plan --all --signatures` names them.",
+        )
+    return chosen(named, is_due=False)
 
 
 def scope_of(

@@ -194,8 +194,8 @@ class _Replayer:
 
     def _views(self, recorded: _Recorded, chains: Mapping[str, StoredInput]) -> Iterator[View]:
         inputs = {each.dataset: each for each in self.spec.inputs}
-        aliases = _texts(recorded.transform, "aliases")
-        for item, view in zip(recorded.event.inputs or (), aliases, strict=True):
+        aliases: Any = recorded.transform.get("aliases") or ()
+        for item, view in zip(recorded.event.inputs or (), map(str, aliases), strict=True):
             known, chain = inputs.get(item.dataset_id), chains.get(item.dataset_id)
             if known is None or chain is None:
                 raise _SkippedError(f"{item.dataset_id} is no input of the job any more")
@@ -318,11 +318,6 @@ def _closing(recorded: _Recorded) -> Closing | None:
         return None
     after = None if recorded.after is None else instant_of(recorded.after)
     return Closing(after, instant_of(until))
-
-
-def _texts(body: JsonObject, name: str) -> tuple[str, ...]:
-    found: Any = body.get(name) or ()
-    return tuple(map(str, found))
 
 
 def _reading(recorded: _Recorded, item: InputSlice, chain: StoredInput) -> InputReading:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 
 from dil import publishing
@@ -24,25 +24,17 @@ def refusal_of_rewritten(
     if not session.job.publishing.keeps_files:
         return None
     job, filesystem, live = session.job, session.filesystem(), session.live_files()
-    searched = replace(job.publishing, mode=PublishMode.WINDOW_REPLACE)
+    spec = job.publishing
+    searched = replace(spec, mode=PublishMode.WINDOW_REPLACE)
     seen = (*live, *publishing.untracked_files(searched, live, filesystem))
+    altered: list[PublishedFile] = []
+    if spec.table.format is TableFormat.FILES:  # files of a table are never overwritten
+        sizes = {file.path: file.size for file in filesystem.files(publishing.dataset_dir(spec))}
+        altered = [
+            file
+            for file in live
+            if sizes.get(filesystem.path_of(file.uri), file.bytes) != file.bytes
+        ]
     return publishing.rewritten_units(
-        job.name,
-        session.store,
-        job.publishing,
-        filesystem,
-        seen,
-        signatures,
-        _altered(session, live),
+        job.name, session.store, spec, filesystem, seen, signatures, altered
     )
-
-
-def _altered(session: OperatorSession, live: Iterable[PublishedFile]) -> Sequence[PublishedFile]:
-    """Return the published files whose length has changed since."""
-    spec, filesystem = session.job.publishing, session.filesystem()
-    if spec.table.format is not TableFormat.FILES:
-        return ()  # files of a table are never overwritten
-    sizes = {file.path: file.size for file in filesystem.files(publishing.dataset_dir(spec))}
-    return [
-        file for file in live if sizes.get(filesystem.path_of(file.uri), file.bytes) != file.bytes
-    ]

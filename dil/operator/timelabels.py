@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dil import publishing
 from dil.errors import ConfigError
-from dil.model.dataset import Commit, Lease, OperatorAct, PublishedFile, source_name
+from dil.model.dataset import Commit, OperatorAct, source_name
 from dil.model.destination import TableKind, WarehouseSpec
 from dil.model.job import Job, PublishMode
 from dil.model.timelabels import TimelabelSpec
@@ -84,7 +84,19 @@ class LabelTable:
             refuse_unfinished_publish(self.job, store)
             files = [file for file in self.access.live() if file.timelabel in names]
             if files:
-                self._publish_drop(store, lease, files, reason, clock())
+                now, spec = clock(), self.job.publishing
+                commit = Commit(
+                    run_id=lease.holder.run_id,
+                    config_digest=self.job.digest,
+                    source_name=source_name(self.job.name),
+                    moves=(),
+                    removes=tuple(files),
+                    schema="",
+                    system_time=now,
+                    horizon=now,
+                    act=OperatorAct(DROP, reason or DROP),
+                )
+                publishing.publish(store, lease, commit, spec, filesystem_for(spec.final_dir))
             self.access.drop_empty(names - {file.timelabel for file in files})
         return self._entries_of(names)
 
@@ -119,12 +131,6 @@ class LabelTable:
             ConfigError: the job replaces rows of the table, or the text is no label.
             WriteError: there is no table, or it has objects that a new table would lack.
         """
-        self._require_append_only()
-        text = label or label_text(windows_of(self.schedule).of_run(now_ms).low)
-        _require_label(text)
-        return text, self.access.rotate(Rotation(text, clock(), takes_empty=takes_empty))
-
-    def _require_append_only(self) -> None:
         if self.spec.kind is not TableKind.REGULAR:
             raise ConfigError.single(
                 "ms.warehouse.table.kind",
@@ -138,28 +144,9 @@ class LabelTable:
                 f"is {mode}, but rows that were rotated away cannot be replaced",
                 "Rotate only tables to which rows are only added: ms.publish.mode=append.",
             )
-
-    def _publish_drop(
-        self,
-        store: StateStore,
-        lease: Lease,
-        files: Sequence[PublishedFile],
-        reason: str,
-        now: int,
-    ) -> None:
-        commit = Commit(
-            run_id=lease.holder.run_id,
-            config_digest=self.job.digest,
-            source_name=source_name(self.job.name),
-            moves=(),
-            removes=tuple(files),
-            schema="",
-            system_time=now,
-            horizon=now,
-            act=OperatorAct(DROP, reason or DROP),
-        )
-        spec = self.job.publishing
-        publishing.publish(store, lease, commit, spec, filesystem_for(spec.final_dir))
+        text = label or label_text(windows_of(self.schedule).of_run(now_ms).low)
+        _require_label(text)
+        return text, self.access.rotate(Rotation(text, clock(), takes_empty=takes_empty))
 
     def _entries_of(self, names: frozenset[str]) -> list[LabelEntry]:
         return [entry for entry in self.entries() if entry.label in names]

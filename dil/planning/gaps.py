@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -143,19 +143,20 @@ def _of_unit(unit: UnitStretches, window: Interval, grid: _Grid | None) -> UnitG
             layers[GapStatus.COMMITTED] = [*unit.read, *rest]
             rest = iter(())
         layers[GapStatus.OPEN] = sorted([*rest, grid.behind])
-    return UnitGaps(unit.unit_key, _tiled(window, layers), in_job=grid is not None)
-
-
-def _tiled(window: Interval, layers: Mapping[GapStatus, Sequence[Interval]]) -> tuple[Stretch, ...]:
-    """Return the window cut into stretches: each layer fills the holes of earlier layers."""
+    # Each layer fills the holes that earlier layers left.
     holes = [] if window.is_empty else [window]
     found: list[Stretch] = []
     for status, stretches in layers.items():
         taken, holes = _filled(holes, stretches)
         found += [Stretch(each.low, each.high, status) for each in taken]
     found += [Stretch(each.low, each.high, GapStatus.NEVER) for each in holes]
-    found.sort(key=lambda each: each.low)
-    return tuple(_joined(found))
+    joined: list[Stretch] = []
+    for stretch in sorted(found, key=lambda each: each.low):
+        if joined and joined[-1].status is stretch.status:
+            joined[-1] = Stretch(joined[-1].low, stretch.high, stretch.status)
+        else:
+            joined.append(stretch)
+    return UnitGaps(unit.unit_key, tuple(joined), in_job=grid is not None)
 
 
 def _filled(
@@ -181,17 +182,3 @@ def _filled(
         if reached < hole.high:
             left.append(Interval(reached, hole.high))
     return taken, left
-
-
-def _joined(stretches: Iterable[Stretch]) -> Iterator[Stretch]:
-    """Yield stretches, with adjacent ones of one status joined."""
-    held: Stretch | None = None
-    for stretch in stretches:
-        if held is not None and held.status is stretch.status:
-            held = Stretch(held.low, stretch.high, held.status)
-            continue
-        if held is not None:
-            yield held
-        held = stretch
-    if held is not None:
-        yield held

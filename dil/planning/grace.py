@@ -56,10 +56,16 @@ def chosen_grace(spec: PlanningSpec, measure: GraceMeasure) -> ChosenGrace:
             "rows that other runs do not read far enough back to find",
         )
     if measure.recommended_ms is None:
+        measured = ""
+        if measure.least_rows:
+            measured = (
+                f": {measure.rows:,} of {measure.least_rows:,} new rows, in {measure.commits} of "
+                f"{measure.least_commits} commits"
+            )
         return ChosenGrace(
             spec.grace_ms,
             f"grace period {period(spec.grace_ms)}: as configured, because too few rows are"
-            " measured yet" + _how_little(measure),
+            f" measured yet{measured}",
         )
     of_rows = f"{measure.rows:,} new rows" if measure.rows else "new rows"
     return ChosenGrace(
@@ -77,12 +83,3 @@ def share_text(grace: GraceSpec) -> str:
     """Return the quantile in percent."""
     share = grace.quantile * 100
     return f"{share.numerator / share.denominator:.10g}"
-
-
-def _how_little(measure: GraceMeasure) -> str:
-    if not measure.least_rows:
-        return ""
-    return (
-        f": {measure.rows:,} of {measure.least_rows:,} new rows, in {measure.commits} of "
-        f"{measure.least_commits} commits"
-    )

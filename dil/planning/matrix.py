@@ -8,7 +8,6 @@ from heapq import merge, nsmallest
 from itertools import chain, islice
 from typing import TypeAlias
 
-from dil.model.history import UnitRecord
 from dil.model.interval import Interval
 from dil.model.work_unit import Reason, Skip, WorkUnit
 from dil.planning.cutoff import CutoffRule, successful_high
@@ -55,8 +54,12 @@ class Matrix:
         """
         due = self.due_count()
         if limit is None or due <= limit:
-            return Choice(self._all_due(due), None)
-        retries = self._retries()
+            if due == len(self):
+                return Choice(range(due), None)
+            return Choice(
+                self._sorted(chain(view.regular, view.retries) for view in self.views), None
+            )
+        retries = self._sorted(view.retries for view in self.views)
         share = limit // 2
         if limit == 1 and not any(view.has_first_reading() for view in self.views):
             share = 1
@@ -117,20 +120,19 @@ class Matrix:
             own = None if decided is None else self.rule.decide(interval, decided, None).cutoff
             is_cut = not (self.rule.once or (record is not None and record.skipped))
             cutoffs = (c for c in (own, view.overall) if c is not None and is_cut)
+            if record is not None and record.skipped:
+                why = "no run took place in its time (ms.timelabel.catchup=false)"
+            else:
+                why = "it was read" if self.rule.once else "its end is not after the cutoff"
             yield Skip(
                 signature=unit.signature(interval.low),
                 partition=interval,
                 unit_json=unit.json,
                 last_high=None if record is None else successful_high(record),
                 cutoff=max(cutoffs, default=None),
-                why=_why(self.rule, record),
+                why=why,
                 own_cutoff=own,
             )
-
-    def _all_due(self, count: int) -> Sequence[Candidate]:
-        if count == len(self):
-            return range(count)
-        return self._sorted(chain(view.regular, view.retries) for view in self.views)
 
     def _sorted(self, indices: Iterable[Iterable[int]]) -> list[Candidate]:
         """Return the candidates of each unit's partition indices, in matrix order."""
@@ -149,9 +151,6 @@ class Matrix:
         step = len(self.units)
         return (index * step + number for index in self.views[number].regular)
 
-    def _retries(self) -> list[Candidate]:
-        return self._sorted(view.retries for view in self.views)
-
     def _without_overtaking(
         self, retries: Sequence[Candidate], taken: set[Candidate]
     ) -> list[Candidate]:
@@ -160,29 +159,18 @@ class Matrix:
         If an overtaking retry succeeded, the unit's cutoff would move past the end of that rest,
         and the rest would look as if it had been read.
         """
-        step = len(self.units)
-        rests = {number: self._first_rest(number, taken) for number in {r % step for r in retries}}
-        return [retry for retry in retries if retry < rests[retry % step]]
-
-    def _first_rest(self, number: int, taken: set[Candidate]) -> Candidate:
-        """Return a unit's first partly read candidate that is not taken.
-
-        If there is none, return the end of the matrix.
-        """
-        view, ends = self.views[number], self.partitions.ends
-        rests = (
-            candidate
-            for index, candidate in zip(view.regular, self._of_unit(number), strict=True)
-            if view.highs.get(index, ends[index]) < ends[index] and candidate not in taken
-        )
-        return next(rests, len(self))
+        step, ends = len(self.units), self.partitions.ends
+        first_rests: dict[int, Candidate] = {}
+        for number in {retry % step for retry in retries}:
+            view = self.views[number]
+            rests = (
+                candidate
+                for index, candidate in zip(view.regular, self._of_unit(number), strict=True)
+                if view.highs.get(index, ends[index]) < ends[index] and candidate not in taken
+            )
+            first_rests[number] = next(rests, len(self))
+        return [retry for retry in retries if retry < first_rests[retry % step]]
 
     def _patience(self, candidate: Candidate) -> tuple[int, Candidate]:
         index, number = divmod(candidate, len(self.units))
         return self.views[number].open[index].attempts, candidate
-
-
-def _why(rule: CutoffRule, record: UnitRecord | None) -> str:
-    if record is not None and record.skipped:
-        return "no run took place in its time (ms.timelabel.catchup=false)"
-    return "it was read" if rule.once else "its end is not after the cutoff"

@@ -96,14 +96,31 @@ class MissedPeriods:
             return views, []
         left, places = [], []
         for number, view in enumerate(views):
-            gone = _untried(view, missed)
-            left.append(_without(view, gone))
+            due = view.regular if isinstance(view.regular, range) else frozenset(view.regular)
+            gone = [
+                index
+                for index in missed
+                if index in due and index not in view.highs and index not in view.open
+            ]
+            if gone:
+                left.append(replace(view, regular=sorted(set(view.regular).difference(gone))))
+            else:
+                left.append(view)
             places += [index * len(views) + number for index in gone]
         return left, sorted(places)
 
     def _missed(self, newest: int | None) -> Sequence[int]:
-        """Return the indices of partitions whose period is over without a run."""
-        latest, attended = self.grid.latest(), self._attended_until(newest)
+        """Return the indices of partitions whose period is over without a run.
+
+        Periods count from the end of the window of the newest run that published. If no run is
+        known, they count from the end of the window of the newest high.
+        """
+        latest = self.grid.latest()
+        if self.attendance.committed is not None:
+            window = self._latest_at(self.attendance.committed)
+            attended = None if window is None else window.high
+        else:
+            attended = None if newest is None else self.grid.labels.windows.at(newest - 1).high
         if latest is None or attended is None:
             return ()
         found = set(range(self.grid.first_from(attended), self.grid.first_from(latest.low)))
@@ -112,16 +129,6 @@ class MissedPeriods:
                 first, end = map(self.grid.first_from, (window.low, window.high))
                 found.difference_update(range(first, end))
         return sorted(found)
-
-    def _attended_until(self, newest: int | None) -> int | None:
-        """Return the end of the window of the newest run that published; None before the first.
-
-        If no run is known, return the end of the window of the newest high.
-        """
-        if self.attendance.committed is not None:
-            window = self._latest_at(self.attendance.committed)
-            return None if window is None else window.high
-        return None if newest is None else self.grid.labels.windows.at(newest - 1).high
 
     def _latest_at(self, now_ms: int) -> Interval | None:
         """Return the window that a run at an instant, epoch ms UTC, was for."""
@@ -142,19 +149,3 @@ def missed_periods(
     """
     grid = _LabelGrid(partitions, Labels(labels, windows_of(labels), now_ms))
     return MissedPeriods(spec, labels, grid, attendance or Attendance())
-
-
-def _untried(view: UnitHistory, indices: Sequence[int]) -> list[int]:
-    """Return the partitions that would be due and have no record, by index."""
-    due = view.regular if isinstance(view.regular, range) else frozenset(view.regular)
-    return [
-        index
-        for index in indices
-        if index in due and index not in view.highs and index not in view.open
-    ]
-
-
-def _without(view: UnitHistory, gone: Sequence[int]) -> UnitHistory:
-    if not gone:
-        return view
-    return replace(view, regular=sorted(set(view.regular).difference(gone)))

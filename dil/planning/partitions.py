@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from dil.errors import ConfigError
 from dil.model.interval import Interval
 from dil.model.job import PlanningSpec
-from dil.model.json import JsonObject, compact
+from dil.model.json import JsonValue, compact
 from dil.text.instants import HOUR_MS, INSTANT_FIX, Instant, InstantError, parse_instant
 from dil.text.zones import find_zone, to_local, to_ms
 
@@ -191,17 +191,20 @@ def shape(spec: PlanningSpec) -> str:
     """
     start = _instant(spec.start, WATERMARK_KEY, spec.zone, now_ms=0, end=False)
     kind = [list(entry) for entry in spec.composite] or spec.partition.lower()
-    return compact(
-        {
-            "name": spec.datetime_name,
-            "unit": spec.unit_name,
-            "from": spec.start,
-            "zone": start.zone,
-            "partition": kind,
-            **({"once": spec.once} if spec.once else {}),
-            **_split_shape(spec),
-        }
-    )
+    members: dict[str, JsonValue] = {
+        "name": spec.datetime_name,
+        "unit": spec.unit_name,
+        "from": spec.start,
+        "zone": start.zone,
+        "partition": kind,
+    }
+    if spec.once:
+        members["once"] = spec.once
+    labels = spec.timelabel
+    if labels is not None and labels.splits:
+        schedule = labels.schedule or labels.unit or f"{labels.every_ms} ms"
+        members["split"] = [str(schedule), *([] if labels.every_ms else [labels.zone])]
+    return compact(members)
 
 
 def shape_among_others(text: str) -> str:
@@ -212,14 +215,6 @@ def shape_among_others(text: str) -> str:
 def is_shape(spec: PlanningSpec, text: str) -> bool:
     """Return whether a kept text is the shape of a job's watermark."""
     return shape(spec) == text.replace(f"{_APART}}}", "}")
-
-
-def _split_shape(spec: PlanningSpec) -> JsonObject:
-    labels = spec.timelabel
-    if labels is None or not labels.splits:
-        return {}
-    schedule = labels.schedule or labels.unit or f"{labels.every_ms} ms"
-    return {"split": [str(schedule), *([] if labels.every_ms else [labels.zone])]}
 
 
 def _instant(text: str, key: str, zone: str, *, now_ms: int, end: bool) -> Instant:
@@ -279,28 +274,24 @@ def _cut(word: str, low: Instant, high: int, *, partial: bool) -> tuple[list[int
     """Return starts and ends of the partitions of [low, high)."""
     if low.ms >= high:
         return [], []
-    boundaries = _boundaries(word, low, high)
+    # The last boundary is the first that is not before ``high``.
+    boundaries = [low.ms]
+    if word == "none":
+        boundaries.append(high)
+    elif word == "hourly":
+        boundaries = [*range(low.ms, high + HOUR_MS, HOUR_MS)]
+    else:
+        calendar = _calendar_boundaries(_STEPS[word], low.ms, find_zone(low.zone))
+        while boundaries[-1] < high:
+            boundary = next(calendar, sys.maxsize)  # after the year 9999 none follows
+            # A zone that skips a whole day moves two boundaries to the same instant.
+            if boundary > boundaries[-1]:
+                boundaries.append(boundary)
     if boundaries[-1] > high and partial:
         boundaries[-1] = high
     elif boundaries[-1] > high:
         boundaries.pop()
     return boundaries[:-1], boundaries[1:]
-
-
-def _boundaries(word: str, low: Instant, high: int) -> list[int]:
-    """Return the boundaries from ``low`` on to the first that is not before ``high``."""
-    if word == "none":
-        return [low.ms, high]
-    if word == "hourly":
-        return [*range(low.ms, high + HOUR_MS, HOUR_MS)]
-    boundaries = [low.ms]
-    calendar = _calendar_boundaries(_STEPS[word], low.ms, find_zone(low.zone))
-    while boundaries[-1] < high:
-        boundary = next(calendar, sys.maxsize)  # after the year 9999 none follows
-        # A zone that skips a whole day moves two boundaries to the same instant.
-        if boundary > boundaries[-1]:
-            boundaries.append(boundary)
-    return boundaries
 
 
 def _calendar_boundaries(

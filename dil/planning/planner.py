@@ -89,7 +89,11 @@ def plan_on_demand(
     away = None if ignored else _absence(spec, partitions, now_ms, attendance)
     before_first = 0
     if away is not None:
-        away = away.after_first_run(partial(_lowest, history, units, partitions))
+        away = away.after_first_run(
+            partial(history.lowest, units, partitions.starts)
+            if isinstance(history, BareHistory)
+            else history.lowest
+        )
         before_first = (len(partitions) - len(away.partitions)) * len(units)
         partitions = away.partitions
     if ignored:
@@ -110,10 +114,13 @@ def plan_on_demand(
     choice = matrix.choose(spec.limit)
     _refuse_too_few(spec, len(choice.taken))
     due = matrix.due_count()
+    is_first = ignored or history.is_empty()
+    is_whole = spec.is_full or (spec.dynamic_full_load and is_first)
     return Plan(
         now=now_ms,
         zone=partitions.zone,
-        full_extract=_is_full_extract(spec, is_first=ignored or history.is_empty()),
+        # Whether the extract is full, not incremental (rule P31).
+        full_extract=not spec.backfill and (spec.table_type is TableType.SNAPSHOT_ONLY or is_whole),
         cutoff=matrix.overall(),
         work_units=OnDemand(
             _Chosen(matrix, choice.taken, now_ms, spec.pacing_s * 1000), range(len(choice.taken))
@@ -174,14 +181,6 @@ def _closed_labels(spec: PlanningSpec, books: Books, now_ms: int) -> ClosedLabel
     return closed_labels(books, spec.timelabel, now_ms)
 
 
-def _lowest(
-    history: History | BareHistory, units: Sequence[Unit], partitions: Partitions
-) -> int | None:
-    if isinstance(history, BareHistory):
-        return history.lowest(units, partitions.starts)
-    return history.lowest()
-
-
 def _units(spec: PlanningSpec, activation: Sequence[str] | None) -> tuple[Unit, ...]:
     """Return the units in order; of equal units, the first one counts (rule P14)."""
     if spec.units is None and activation is None:
@@ -219,15 +218,6 @@ def _refuse_too_few(spec: PlanningSpec, size: int) -> None:
             f"{size} work units are planned, but ms.work.unit.min.units asks for {spec.min_units}",
             "Run again when more is due, or lower ms.work.unit.min.units",
         )
-
-
-def _is_full_extract(spec: PlanningSpec, *, is_first: bool) -> bool:
-    """Return whether the extract is full, not incremental (rule P31)."""
-    if spec.backfill:
-        return False
-    if spec.table_type is TableType.SNAPSHOT_ONLY:
-        return True
-    return spec.is_full or (spec.dynamic_full_load and is_first)
 
 
 @dataclass(frozen=True, slots=True)

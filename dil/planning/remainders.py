@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
-
-from dil.model.history import History, UnitRecord
+from dil.model.history import History
 from dil.model.interval import Interval
 from dil.model.job import DAY_MS, PlanningSpec
 from dil.model.work_unit import Plan, Reason, WorkUnit
 from dil.planning.partitions import partition_from, splitting_windows
 from dil.text.instants import HOUR_MS
-
-if TYPE_CHECKING:
-    from dil.text.windows import Windows
 
 # No partition is longer, in any time zone.
 _WIDEST_MS = {
@@ -43,49 +37,31 @@ def remainders_past_backfill(
     for unit in plan.work_units:
         top = tops.get(unit.unit_key)
         tops[unit.unit_key] = unit if top is None or unit.high > top.high else top
-    return tuple(
-        remainder
-        for key, top in tops.items()
-        for record in _newest(history, key, top.high, _widest(spec, windows))
-        if record.signature not in planned
-        for remainder in _remainder(spec, plan.now, record, top)
-    )
-
-
-def _widest(spec: PlanningSpec, windows: Windows | None) -> Callable[[int], int]:
-    """Return a function: given a partition's end, it returns the greatest possible length in ms."""
-    if windows is None:
-        words = [word for word, _, _ in spec.composite] or [spec.partition]
-        longest = max(_WIDEST_MS[word.lower()] for word in words)
-        return lambda _: longest
-    return lambda end: end - windows.at(end - 1).low
-
-
-def _newest(
-    history: History, key: str, top: int, widest: Callable[[int], int]
-) -> Iterable[UnitRecord]:
-    """Return the record with the unit's newest high, if this high is below ``top``."""
-    coverage = history.coverage(key)
-    if coverage is None or coverage.max_high >= top:
-        return ()
-    newest = coverage.max_high
-    records = history.records(key, newest - widest(newest), newest)
-    return [each for each in records.values() if each.high == newest and not each.failed]
-
-
-def _remainder(
-    spec: PlanningSpec, now_ms: int, record: UnitRecord, top: WorkUnit
-) -> Iterator[WorkUnit]:
-    end = partition_from(spec, record.low, top.high, now_ms=now_ms)
-    if record.high is None or end is None or end <= record.high:
-        return
-    yield WorkUnit(
-        record.signature,
-        record.high,
-        end,
-        Interval(record.low, end),
-        top.unit_name,
-        top.unit_json,
-        Reason.RETRY,
-        last_high=record.high,
-    )
+    words = [word for word, _, _ in spec.composite] or [spec.partition]
+    longest = max(_WIDEST_MS[word.lower()] for word in words) if windows is None else 0
+    remainders: list[WorkUnit] = []
+    for key, top in tops.items():
+        coverage = history.coverage(key)
+        if coverage is None or coverage.max_high >= top.high:
+            continue
+        newest = coverage.max_high
+        # No partition that ends at the newest high begins earlier.
+        low = newest - longest if windows is None else windows.at(newest - 1).low
+        for record in history.records(key, low, newest).values():
+            if record.high != newest or record.failed or record.signature in planned:
+                continue
+            end = partition_from(spec, record.low, top.high, now_ms=plan.now)
+            if end is not None and end > newest:
+                remainders.append(
+                    WorkUnit(
+                        record.signature,
+                        newest,
+                        end,
+                        Interval(record.low, end),
+                        top.unit_name,
+                        top.unit_json,
+                        Reason.RETRY,
+                        last_high=newest,
+                    )
+                )
+    return tuple(remainders)

@@ -110,32 +110,24 @@ def weigh(
             highs[index] = high
     overall = rule.overall(chain(highs.values(), map(successful_high, opened.values())))
     first = 0 if overall is None else rule.first_after(overall, partitions.ends)
-    regular, retries = _open_and_due(opened, partitions, rule, overall)
+    due = [
+        index
+        for index, record in opened.items()
+        if rule.decide(partitions[index], record, overall).low is not None
+    ]
+    retries = sorted(index for index in due if opened[index].failed)
+    regular: Sequence[int]
     if highs or opened or settled:
         unread = (
             index
             for index in chain(range(settled.start), range(settled.stop, len(partitions)))
             if (index >= first or index not in highs) and index not in opened
         )
-        regular = sorted(chain(unread, regular))
+        never_read = (index for index in due if not opened[index].failed)
+        regular = sorted(chain(unread, never_read))
     else:
         regular = range(len(partitions))
     return UnitHistory(highs, opened, overall, regular, retries)
-
-
-def _open_and_due(
-    opened: Mapping[int, UnitRecord], partitions: Partitions, rule: CutoffRule, overall: int | None
-) -> tuple[Sequence[int], Sequence[int]]:
-    """Return the due open partitions: those never read, and those that failed last."""
-    due = [
-        index
-        for index, record in opened.items()
-        if rule.decide(partitions[index], record, overall).low is not None
-    ]
-    return (
-        [index for index in due if not opened[index].failed],
-        sorted(index for index in due if opened[index].failed),
-    )
 
 
 def look_up(
@@ -150,7 +142,10 @@ def look_up(
     coverage = history.coverage(unit.key)
     if coverage is None or not partitions:
         return without_history(partitions)
-    if rule.once and not fully and _was_read(coverage, partitions):
+    is_ours = coverage.covered_from == partitions.starts[0] < coverage.covered_to
+    was_read = is_ours and len(partitions) == 1 and not coverage.open_count
+    # The row alone shows that a file was read: for many known files, this saves a look-up for each.
+    if rule.once and not fully and was_read:
         return UnitHistory({}, {}, None, (), ())
     lookup = _Lookup(history, unit, partitions)
     settled = _NONE if fully else _settled(coverage, partitions, rule)
@@ -160,15 +155,6 @@ def look_up(
         settled = _NONE
         records = lookup.planned(0, len(partitions))
     return weigh(records, partitions, rule, settled)
-
-
-def _was_read(coverage: Coverage, partitions: Partitions) -> bool:
-    """Return whether a unit's only partition succeeded, as far as the coverage row alone shows.
-
-    If many files are known, this saves one look-up for each.
-    """
-    is_ours = coverage.covered_from == partitions.starts[0] < coverage.covered_to
-    return is_ours and len(partitions) == 1 and not coverage.open_count
 
 
 def _settled(coverage: Coverage, partitions: Partitions, rule: CutoffRule) -> range:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 from dil.errors import ConfigError, PlanningError
 from dil.model.history import History, UnitRecord
@@ -143,16 +143,12 @@ def _units(
             "the job takes its units from its input or its source, which was not asked",
             "Pass the units.",
         )
-    for unknown in _unknown(only, texts):
+    unknown = sorted(frozenset(only).difference(texts))
+    if unknown:
         examples = ", ".join(texts[:_EXAMPLES]) or "none"
         more = f" and {len(texts) - _EXAMPLES:,} more" if len(texts) > _EXAMPLES else ""
         raise ConfigError.single(
-            UNIT, f"{unknown} is no unit of the job", f"Units of the job: {examples}{more}."
+            UNIT, f"{unknown[0]} is no unit of the job", f"Units of the job: {examples}{more}."
         )
     chosen = dict.fromkeys(text for text in texts if not only or text in only)
     return tuple(Unit.of(text, name, spec.datetime_name) for text in chosen)
-
-
-def _unknown(only: Collection[str], texts: Sequence[str]) -> Iterator[str]:
-    known = frozenset(texts)
-    return (text for text in sorted(only) if text not in known)

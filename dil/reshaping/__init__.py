@@ -5,7 +5,6 @@ from scratch (rule C26). This package does not use Spark: its callers decide whe
 run.
 """
 
-from dil.reshaping.reshape import reshape
-from dil.reshaping.reshaping import Reshaping, Stage
+from dil.reshaping.reshaping import Reshaping, Stage, reshape
 
 __all__ = ["Reshaping", "Stage", "reshape"]

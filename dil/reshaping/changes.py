@@ -81,7 +81,11 @@ def changes_of(
     bounds = keyed.schema.empty_table().select(keyed.keys)
     if total > rows:
         sample = pa.concat_tables(stage(_Sampled(dataset_files, keyed), files, size))
-        bounds = _bounds(sample, -(-total // rows), keyed)
+        order = [(name, "ascending") for name in keyed.keys]
+        ordered = sample.take(pc.sort_indices(sample, sort_keys=order))
+        ordered = ordered.filter(keyed.is_last(ordered))
+        step = max(1, ordered.num_rows // -(-total // rows))
+        bounds = ordered.take(pa.array(range(step, ordered.num_rows, step), pa.int64()))
     pieces: dict[int, list[str]] = defaultdict(list)
     errors: dict[int, ConversionError] = {}
     for file, found in zip(
@@ -95,8 +99,14 @@ def changes_of(
     if errors:
         return errors
     paths = [tuple(pieces[number]) for number in range(bounds.num_rows + 1)]
+    lanes = None
+    if len({file.lane for file in files}) != len({file.unit for file in files}):
+        lanes = pa.table(
+            {"unit": [file.unit for file in files], "lane": [file.lane for file in files]},
+            pa.schema([("unit", pa.int64()), ("lane", pa.int64())]),
+        )
     buckets = []
-    for settled in stage(_Settled(dataset_files, keyed, _lanes(files)), paths, size):
+    for settled in stage(_Settled(dataset_files, keyed, lanes), paths, size):
         if isinstance(settled, KeyRangeChanges):
             buckets.append(settled)
         else:
@@ -110,24 +120,6 @@ def write_drops(dataset_files: DatasetFiles, name: str, rows: pa.Table) -> Dropp
         return None
     path = write_table(dataset_files, name, [rows.select(DROPS.names).cast(DROPS)], DROPS)
     return DroppedRows(path, frozenset(pc.unique(rows["file"]).to_pylist()))
-
-
-def _bounds(sample: pa.Table, buckets: int, keyed: KeyReader) -> pa.Table:
-    order = [(name, "ascending") for name in keyed.keys]
-    ordered = sample.take(pc.sort_indices(sample, sort_keys=order))
-    ordered = ordered.filter(keyed.is_last(ordered))
-    step = max(1, ordered.num_rows // buckets)
-    return ordered.take(pa.array(range(step, ordered.num_rows, step), pa.int64()))
-
-
-def _lanes(files: Sequence[NumberedFile]) -> pa.Table | None:
-    """Return unit and lane of each file, None if no work unit has several lanes."""
-    if len({file.lane for file in files}) == len({file.unit for file in files}):
-        return None
-    return pa.table(
-        {"unit": [file.unit for file in files], "lane": [file.lane for file in files]},
-        pa.schema([("unit", pa.int64()), ("lane", pa.int64())]),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +202,8 @@ class _Settled:
     """Finds the newest change of each key of a bucket.
 
     Older changes, and rows that say that their key was deleted, are not published. If it is unknown
-    which row of a key is the newest, this returns errors by the numbers of the files.
+    which row of a key is the newest, this returns errors by the numbers of the files. ``lanes`` has
+    the unit and the lane of each file, None if no work unit has several lanes.
     """
 
     dataset_files: DatasetFiles
@@ -255,13 +248,10 @@ class _Settled:
         tied = tied.filter(
             pc.and_(pc.greater(tied["lane_count_distinct"], 1), pc.invert(tied["is_delete_all"]))
         )
-        return dict.fromkeys(tied["file_min"].to_pylist(), _undecided_order(tied.num_rows))
-
-
-def _undecided_order(keys: int) -> ConversionError:
-    return ConversionError(
-        f"of {counted(keys, 'key')} there are rows with equal extract.delta.fields in several"
-        " folders, and the row that was read last is known only within one folder",
-        "Name delta fields that distinguish the changes of a key in extract.delta.fields, or keep"
-        " the rows together: without ms.table.partition.fields, ms.timelabel.column.",
-    )
+        error = ConversionError(
+            f"of {counted(tied.num_rows, 'key')} there are rows with equal extract.delta.fields in"
+            " several folders, and the row that was read last is known only within one folder",
+            "Name delta fields that distinguish the changes of a key in extract.delta.fields, or"
+            " keep the rows together: without ms.table.partition.fields, ms.timelabel.column.",
+        )
+        return dict.fromkeys(tied["file_min"].to_pylist(), error)

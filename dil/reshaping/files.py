@@ -94,7 +94,11 @@ class RowFile:
         kind = format_of(self.path)
         if kind in {OutputFormat.PARQUET, OutputFormat.ORC}:
             with opened(dataset_files.filesystem, self.path) as stream:
-                return _counted(stream, kind)
+                if kind is OutputFormat.PARQUET:
+                    return int(pq.read_metadata(stream).num_rows)
+                from pyarrow import orc
+
+                return int(orc.ORCFile(stream).nrows)
         return sum(batch.num_rows for batch in self.batches(dataset_files))
 
     def numbered(
@@ -109,7 +113,17 @@ class RowFile:
         """
         with opened(dataset_files.filesystem, self.path) as stream:
             if format_of(self.path) is OutputFormat.PARQUET:
-                yield from _of_groups(stream, dataset_files.writing.row_group_rows, columns, groups)
+                file = pq.ParquetFile(stream)
+                size = dataset_files.writing.row_group_rows
+                wanted = None if groups is None else frozenset(groups)
+                start = 0
+                for group in range(file.num_row_groups):
+                    first, start = start, start + file.metadata.row_group(group).num_rows
+                    if wanted is not None and group not in wanted:
+                        continue
+                    for batch in file.iter_batches(size, row_groups=[group], columns=columns):
+                        yield first, batch
+                        first += batch.num_rows
                 return
             read = reader_for(writer_for(format_of(self.path)))
             if read is None:  # pragma: no cover - each of our formats has one
@@ -118,29 +132,6 @@ class RowFile:
             for batch in read(stream, self.schema, dataset_files.writing):
                 yield start, batch if columns is None else batch.select(list(columns))
                 start += batch.num_rows
-
-
-def _counted(stream: BinaryIO, kind: OutputFormat) -> int:
-    if kind is OutputFormat.PARQUET:
-        return int(pq.read_metadata(stream).num_rows)
-    from pyarrow import orc
-
-    return int(orc.ORCFile(stream).nrows)
-
-
-def _of_groups(
-    stream: BinaryIO, size: int, columns: Sequence[str] | None, groups: Sequence[int] | None
-) -> Iterator[tuple[int, pa.RecordBatch]]:
-    file = pq.ParquetFile(stream)
-    wanted = None if groups is None else frozenset(groups)
-    start = 0
-    for group in range(file.num_row_groups):
-        first, start = start, start + file.metadata.row_group(group).num_rows
-        if wanted is not None and group not in wanted:
-            continue
-        for batch in file.iter_batches(size, row_groups=[group], columns=columns):
-            yield first, batch
-            first += batch.num_rows
 
 
 @contextmanager

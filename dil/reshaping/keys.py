@@ -95,7 +95,13 @@ class KeyReader:
         fields = [*self.spec.keys, *self.spec.delta_fields]
         wanted = pa.schema([self.target.field(name) for name in dict.fromkeys(fields)])
         here = [name for name in wanted.names if name in batch.schema.names]
-        rows = conform(_selected(batch, here), wanted)
+        if here:
+            part = batch.select(here)
+        else:
+            # A batch without columns does not keep its number of rows.
+            filler = pa.schema([pa.field("", pa.null())])
+            part = pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows)], schema=filler)
+        rows = conform(part, wanted)
         arrays = {
             **{k: rows.column(n) for k, n in zip(self.keys, self.spec.keys, strict=True)},
             **{
@@ -248,14 +254,6 @@ def _before(numbers: pa.Array, limit: int) -> int:
 @lru_cache(maxsize=4)
 def _counting(size: int) -> pa.Array:
     return pa.array(range(size), pa.int64())
-
-
-def _selected(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-    if names:
-        return batch.select(list(names))
-    # A batch without columns does not keep its number of rows.
-    filler = pa.field("", pa.null())
-    return pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows)], schema=pa.schema([filler]))
 
 
 def _comparable(column: pa.Array) -> pa.Array:

@@ -18,7 +18,7 @@ from dil.model.dataset import PublishedFile
 from dil.model.destination import DELETED_AT
 from dil.model.job import OutputFormat
 from dil.model.task import StagedFile
-from dil.reshaping.changes import DROPS, Changes, DroppedRows, KeyRangeChanges, write_drops
+from dil.reshaping.changes import DROPS, Changes, DroppedRows, write_drops
 from dil.reshaping.files import (
     DatasetFiles,
     RowFile,
@@ -180,6 +180,12 @@ class Matching:
             made = self.dataset_files.write(f"live-{item.number}", self._rows(item, found), model)
         except ConversionError as error:
             return ConversionError(f"{item.file.uri}: {error.message}", error.fix)
+        changed = None
+        if found.changed:
+            table = pa.concat_tables(found.changed)
+            path = write_table(self.dataset_files, f"changed-{item.number}", [table], CHANGED)
+            files = frozenset(pc.unique(table["file"].drop_null()).to_pylist())
+            changed = ChangedRows(path, files)
         return FileMatch(
             is_changed=True,
             rewritten=made,
@@ -187,15 +193,8 @@ class Matching:
             updated=found.updated,
             deleted=found.deleted,
             met=met,
-            changed=self._changed(item, found),
+            changed=changed,
         )
-
-    def _changed(self, item: Candidate, found: _Found) -> ChangedRows | None:
-        if not found.changed:
-            return None
-        table = pa.concat_tables(found.changed)
-        path = write_table(self.dataset_files, f"changed-{item.number}", [table], CHANGED)
-        return ChangedRows(path, frozenset(pc.unique(table["file"].drop_null()).to_pylist()))
 
     def _rows(self, item: Candidate, found: _Found) -> Iterator[pa.RecordBatch]:
         gone, marked = merged_row_numbers(found.gone), merged_row_numbers(found.marked)
@@ -215,7 +214,19 @@ class Matching:
             return found
         table = pa.concat_tables(self._key_tables(item))
         found.rows = table.num_rows - pc.sum(table["is_marked"], min_count=0).as_py()
-        for live, newest in self._by_bucket(table, item.buckets):
+        is_one = not self.changes.bounds.num_rows
+        numbers = None if is_one else bucket_of(table, self.keyed.keys, self.changes.bounds)
+        for number in item.buckets:
+            live = table if numbers is None else table.filter(pc.equal(numbers, number))
+            path = self.changes.buckets[number].path
+            if not live.num_rows or not (path or self.detects_missing):
+                continue
+            if path:
+                newest = read_table(self.dataset_files, path)
+            else:
+                more = [("is_delete", pa.bool_()), *zip(DROPS.names, DROPS.types, strict=True)]
+                columns = [*self.keyed.schema, *(pa.field(*each) for each in more)]
+                newest = pa.schema(columns).empty_table()
             self._match(live, newest, found)
         return found
 
@@ -241,25 +252,6 @@ class Matching:
                 .append_column("position", row_numbers(start, batch.num_rows))
                 .append_column("is_marked", marks)
             )
-
-    def _by_bucket(
-        self, table: pa.Table, buckets: Sequence[int]
-    ) -> Iterator[tuple[pa.Table, pa.Table]]:
-        """Yield the live rows of each bucket together with its changes."""
-        is_one = not self.changes.bounds.num_rows
-        numbers = None if is_one else bucket_of(table, self.keyed.keys, self.changes.bounds)
-        for number in buckets:
-            live = table if numbers is None else table.filter(pc.equal(numbers, number))
-            bucket = self.changes.buckets[number]
-            if not live.num_rows or not (bucket.path or self.detects_missing):
-                continue
-            yield live, self._newest(bucket)
-
-    def _newest(self, bucket: KeyRangeChanges) -> pa.Table:
-        if bucket.path:
-            return read_table(self.dataset_files, bucket.path)
-        more = [("is_delete", pa.bool_()), *zip(DROPS.names, DROPS.types, strict=True)]
-        return pa.schema([*self.keyed.schema, *(pa.field(*each) for each in more)]).empty_table()
 
     def _match(self, live: pa.Table, newest: pa.Table, found: _Found) -> None:
         """Add the effects of one bucket's changes on live rows to ``found``."""

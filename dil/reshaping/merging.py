@@ -18,12 +18,12 @@ from dil.model.report import MergedRows
 from dil.model.task import StagedFile
 from dil.publishing import Finished, PublishableResults
 from dil.reshaping.changelog import ChangedFile, ChangelogWriter, StagedSource
-from dil.reshaping.changes import Changes, DroppedRows, NumberedFile, changes_of
+from dil.reshaping.changes import DroppedRows, NumberedFile, changes_of
 from dil.reshaping.files import DatasetFiles, read_table, target_of
 from dil.reshaping.keys import KeyReader, is_among, merged_row_numbers
-from dil.reshaping.matching import BoundsReader, Candidate, FileMatch, KeySearch, Matching
+from dil.reshaping.matching import BoundsReader, Candidate, KeySearch, Matching
 from dil.reshaping.merged_lateness import MergedFile, lateness_of, with_lateness
-from dil.reshaping.reshaping import Reshaping, Stage, rows_of
+from dil.reshaping.reshaping import Reshaping, rows_of
 from dil.reshaping.unifying import SchemaConflictError, has_other_types, parts_of
 
 log = logging.getLogger(__name__)
@@ -59,9 +59,16 @@ def merge(
         return PublishableResults(finished)
     keyed = KeyReader(work.merge, schemas.target)
     keyed.check()
-    writer = _changelog_writer(work, schemas, dataset_files)
+    writer = None
+    if work.keeps_changelog:
+        writer = ChangelogWriter(dataset_files, schemas.target, work.now)
+        writer.refuse_own_column()
     staged = _staged(finished, dataset_files)
-    changes = _changes(work, staged, keyed, dataset_files)
+    rows = [each.rows for each in staged]
+    changes = changes_of(rows, work.bucket_rows, dataset_files, keyed, work.stage)
+    if isinstance(changes, dict):
+        misfits = ((staged[number].work, error) for number, error in changes.items())
+        raise SchemaConflictError(misfits)
     measured = _measured_files(work, staged)
     matching = Matching(
         dataset_files,
@@ -74,7 +81,11 @@ def merge(
     )
     live, bounds = _live(work, schemas, keyed, dataset_files)
     files = _candidates(work, matching, live, bounds)
-    outcomes = _outcomes(work, matching, files)
+    outcomes = []
+    for outcome in work.stage(matching.merge, files, _bytes(files)):
+        if isinstance(outcome, ConversionError):
+            raise outcome
+        outcomes.append(outcome)
     changed = [
         (item, outcome) for item, outcome in zip(files, outcomes, strict=True) if outcome.is_changed
     ]
@@ -83,8 +94,11 @@ def merge(
     gone = [each for each in drops if each is not None]
     changelog = None
     if writer is not None:
+        # The first changelog begins with all rows that the dataset already has.
         before = live if work.target.begins_changelog else []
-        changelog = _changelog(writer, staged, gone, changed, before, work.stage)
+        sources = [StagedSource(each.rows, each.file.folder) for each in staged]
+        touched = [ChangedFile(item, each.changed) for item, each in changed if each.changed]
+        changelog = writer.changelog(sources, gone, touched, before, work.stage)
     thinned = _thinned(staged, gone, work, dataset_files)
     results = tuple(_with_files(each, thinned) for each in finished)
     if measured and work.event_times is not None:
@@ -92,53 +106,16 @@ def merge(
         results = with_lateness(
             results, measured, known, work.event_times, dataset_files, work.stage
         )
+    # There may be several rows of one key if other modes published before.
+    count = sum(each.report.rows for each in rows_of(results))
+    updated = min(sum(each.updated for each in outcomes), count)
     return PublishableResults(
         results,
         rewritten=tuple(file for _, outcome in changed for file in outcome.rewritten),
         replaced=tuple(item.file for item, _ in changed),
-        merged=_counted(results, outcomes),
+        merged=MergedRows(count - updated, updated, sum(each.deleted for each in outcomes)),
         changelog=changelog,
     )
-
-
-def _changelog_writer(
-    work: Reshaping, schemas: Schemas, dataset_files: DatasetFiles
-) -> ChangelogWriter | None:
-    """Return the writer of the rows that change, None if they are not recorded."""
-    if not work.keeps_changelog:
-        return None
-    writer = ChangelogWriter(dataset_files, schemas.target, work.now)
-    writer.refuse_own_column()
-    return writer
-
-
-def _changelog(
-    writer: ChangelogWriter,
-    staged: Sequence[_Staged],
-    gone: Sequence[DroppedRows],
-    changed: Sequence[tuple[Candidate, FileMatch]],
-    before: Sequence[Candidate],
-    stage: Stage,
-) -> tuple[StagedFile, ...]:
-    """Return the staged files with the rows that change; all rows of ``before`` come first."""
-    sources = [StagedSource(each.rows, each.file.folder) for each in staged]
-    touched = [ChangedFile(item, outcome.changed) for item, outcome in changed if outcome.changed]
-    return writer.changelog(sources, gone, touched, before, stage)
-
-
-def _changes(
-    work: Reshaping, staged: Sequence[_Staged], keyed: KeyReader, dataset_files: DatasetFiles
-) -> Changes:
-    """Return the changes that the staged rows make, by key.
-
-    Raises:
-        SchemaConflictError: a key is null, or it is unknown which row of a key is the newest.
-    """
-    rows = [each.rows for each in staged]
-    found = changes_of(rows, work.bucket_rows, dataset_files, keyed, work.stage)
-    if isinstance(found, dict):
-        raise SchemaConflictError((staged[number].work, error) for number, error in found.items())
-    return found
 
 
 def _candidates(
@@ -147,21 +124,28 @@ def _candidates(
     live: Sequence[Candidate],
     bounds: Sequence[pa.Table | None],
 ) -> Sequence[Candidate]:
-    """Return the live files that may lose rows, each with the changed keys that it may have."""
+    """Return the live files that may lose rows, each with the changed keys that it may have.
+
+    Raises:
+        SourceContractError: more rows are missing at the source than may be deleted.
+    """
     if not work.detects_missing:
         search = KeySearch(matching.dataset_files, matching.keyed, matching.changes)
         return search.narrowed(live, bounds)
     every = tuple(range(len(matching.changes.buckets)))
     files = [replace(item, buckets=every) for item in live]
-    _refuse_many_deletes(work, matching, files)
+    limit = matching.keyed.spec.max_deleted_percent
+    counts = work.stage(matching.count, files, _bytes(files))
+    rows = sum(count.rows for count in counts)
+    missing = sum(count.missing for count in counts)
+    if missing * 100 > rows * limit:
+        raise SourceContractError(
+            f"{missing:,} of {rows:,} rows of the dataset are missing at the source, which is more"
+            f" than ms.merge.delete.limit.percent={limit} allows to delete. Nothing was published",
+            "Check whether the source gave all rows. If these rows are to go, run once with a"
+            " higher limit: -D ms.merge.delete.limit.percent=100",
+        )
     return files
-
-
-def _counted(finished: Sequence[Finished], outcomes: Sequence[FileMatch]) -> MergedRows:
-    rows = sum(each.report.rows for each in rows_of(finished))
-    # There may be several rows of one key if other modes published before.
-    updated = min(sum(each.updated for each in outcomes), rows)
-    return MergedRows(rows - updated, updated, sum(each.deleted for each in outcomes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,43 +191,15 @@ def _live(
     paths = [dataset_files.filesystem.path_of(file.uri) for file in live]
     look = BoundsReader(dataset_files, keyed, schemas.known)
     looked = work.stage(look, paths, len(paths) * _BYTES_OF_A_LOOK)
-    found = []
+    found, output_dir = [], work.target.output_dir
     for number, (file, (source, _)) in enumerate(zip(live, looked, strict=True)):
-        folder = _folder(source.path, work.target.output_dir)
+        folder = source.path.rpartition("/")[0]
+        is_below = folder.startswith(f"{output_dir}/")
+        folder = folder[len(output_dir) :].strip("/") if is_below else ""
         target = target_of(source, schemas.target, folder)
         must = schemas.is_widened and has_other_types(source.schema, target)
         found.append(Candidate(number, file, source, target, folder, buckets=(), must=must))
     return found, [bounds for _, bounds in looked]
-
-
-def _folder(path: str, output_dir: str) -> str:
-    folder = path.rpartition("/")[0]
-    return folder[len(output_dir) :].strip("/") if folder.startswith(f"{output_dir}/") else ""
-
-
-def _refuse_many_deletes(work: Reshaping, matching: Matching, files: Sequence[Candidate]) -> None:
-    spec = matching.keyed.spec
-    counts = work.stage(matching.count, files, _bytes(files))
-    rows = sum(count.rows for count in counts)
-    missing = sum(count.missing for count in counts)
-    if missing * 100 <= rows * spec.max_deleted_percent:
-        return
-    raise SourceContractError(
-        f"{missing:,} of {rows:,} rows of the dataset are missing at the source, which is more "
-        f"than ms.merge.delete.limit.percent={spec.max_deleted_percent} allows to delete. Nothing "
-        "was published",
-        "Check whether the source gave all rows. If these rows are to go, run once with a higher "
-        "limit: -D ms.merge.delete.limit.percent=100",
-    )
-
-
-def _outcomes(work: Reshaping, matching: Matching, files: Sequence[Candidate]) -> list[FileMatch]:
-    outcomes = []
-    for outcome in work.stage(matching.merge, files, _bytes(files)):
-        if isinstance(outcome, ConversionError):
-            raise outcome
-        outcomes.append(outcome)
-    return outcomes
 
 
 def _bytes(files: Sequence[Candidate]) -> int:

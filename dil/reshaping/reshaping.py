@@ -1,4 +1,7 @@
-"""A run's results before they are published, and the check whether files must change."""
+"""A run's results on their way to the dataset: whether files must change, and the steps then.
+
+Arrow is loaded only if files have to change.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,8 @@ from dil.errors import ConversionError
 from dil.model.dataset import PublishedFile
 from dil.model.destination import MergeSpec
 from dil.model.job import Job, OutputFormat, PublishMode
-from dil.publishing import Finished, PublishTarget, run_staging_dir
+from dil.publishing import Finished, PublishableResults, PublishTarget, run_staging_dir
+from dil.storage import Filesystem
 from dil.types.schema_lines import column_types, regardless_of_nulls
 
 log = logging.getLogger(__name__)
@@ -110,6 +114,38 @@ class Reshaping:
         return self.merge is not None and self.merge.deletes_missing and self.is_whole
 
 
+def reshape(
+    work: Reshaping, finished: Sequence[Finished], filesystem: Filesystem
+) -> PublishableResults:
+    """Return results whose files have one schema, merged or shared if the job says so.
+
+    Raises:
+        ConversionError: columns have unlike kinds, values do not fit their type, keys are null, or
+            no column marks deletes. The staged files of the work unit are not used again: the next
+            run reads the work unit again. If ``keeps_others`` is true, this error is not raised:
+            the results then have the failure of the work unit.
+        SourceContractError: more rows are missing at the source than may be deleted.
+        WriteError: files cannot be written.
+    """
+    shaped = PublishableResults(finished)
+    if not fits_as_it_is(work, finished):
+        own = work.job.writing.own
+        if own is not None:
+            raise ConversionError(
+                "work units of this job have unlike columns, and files of"
+                f" {own.ref.qualname} cannot be rewritten with one schema",
+                "Give the columns of this job with ms.output.schema.",
+            )
+        from dil.reshaping.steps import apply_steps
+
+        shaped = apply_steps(work, finished, filesystem)
+    if are_files_shared(work, shaped.finished):
+        from dil.reshaping.sharing import share
+
+        shaped = share(work, shaped, filesystem)
+    return shaped
+
+
 def fits_as_it_is(work: Reshaping, finished: Sequence[Finished]) -> bool:
     """Return whether all staged files have the dataset's schema, and nothing is merged.
 
@@ -117,7 +153,9 @@ def fits_as_it_is(work: Reshaping, finished: Sequence[Finished]) -> bool:
         ConversionError: no column marks deletes.
     """
     _refuse_unknown_op(work, finished)
-    return not (_has_unlike_schemas(work, finished) or _is_merged(work, finished))
+    if _has_unlike_schemas(work, finished):
+        return False
+    return work.merge is None or not (work.detects_missing or rows_of(finished))
 
 
 def rows_of(finished: Sequence[Finished]) -> list[Finished]:
@@ -181,19 +219,11 @@ def _has_unlike_schemas(work: Reshaping, finished: Sequence[Finished]) -> bool:
     texts = {each.report.schema for each in rows_of(finished)}
     if len(texts) > 1:
         return True
-    # All formats but CSV allow a missing column, or another order of columns.
-    differs = bool(work.known) and bool(texts) and texts != {work.known}
-    is_csv = work.job.writing.format is OutputFormat.CSV
-    return differs and (is_csv or not _fits(work.known, texts.pop()))
-
-
-def _fits(known: str, text: str) -> bool:
-    """Return whether all known columns have their known type; nullability does not count."""
-    types, found = column_types(regardless_of_nulls(known)), column_types(regardless_of_nulls(text))
-    return all(types.get(name, kind) == kind for name, kind in found.items())
-
-
-def _is_merged(work: Reshaping, finished: Sequence[Finished]) -> bool:
-    if work.merge is None:
+    if not work.known or not texts or texts == {work.known}:
         return False
-    return work.detects_missing or bool(rows_of(finished))
+    # All formats but CSV allow a missing column, or another order of columns.
+    if work.job.writing.format is OutputFormat.CSV:
+        return True
+    types = column_types(regardless_of_nulls(work.known))
+    found = column_types(regardless_of_nulls(texts.pop()))
+    return any(types.get(name, kind) != kind for name, kind in found.items())

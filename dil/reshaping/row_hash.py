@@ -40,7 +40,12 @@ def logical_hash(dataset_files: DatasetFiles, paths: Sequence[str], schema: pa.S
 def hash_of_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> str:
     """Return the hash of rows, which does not depend on their batches."""
     sink = _Hash()
-    plain = pa.schema([pa.field(each.name, _decoded(each.type)) for each in schema])
+    plain = pa.schema(
+        [
+            (each.name, each.type.value_type if pa.types.is_dictionary(each.type) else each.type)
+            for each in schema
+        ]
+    )
     with pa.ipc.new_stream(pa.PythonFile(sink, mode="w"), plain) as stream:
         for batch in _evenly(batches, plain):
             stream.write_batch(batch)
@@ -65,10 +70,6 @@ def _evenly(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa
 
 def _joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches(batches).cast(schema).combine_chunks()
-
-
-def _decoded(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 class _Hash(io.RawIOBase):

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dil.model.dataset import PublishedFile, UnitRows
+from dil.model.dataset import UnitRows
 from dil.model.task import StagedFile
 from dil.publishing import Finished, PublishableResults, folder_of
 from dil.publishing.shared_files import is_small, packed
@@ -64,9 +64,16 @@ def share(
         sum(sizes[path] for path in taken),
     )
     touched = replaced_in_part(work, shaped.finished)
+    # Live files that lose replaced rows are written again with their other rows, if they have any.
+    write_rest = SharedFileWriter(dataset_files, parse_schema(work.known))
+    leaving = replaced_units(shaped.finished)
+    plans = [
+        rest_of(file, filesystem.path_of(file.uri), leaving, f"rest-{number}")
+        for number, file in enumerate(touched)
+    ]
     rests = work.stage(
-        SharedFileWriter(dataset_files, parse_schema(work.known)),
-        _rests(touched, replaced_units(shaped.finished), filesystem),
+        write_rest,
+        [plan for plan in plans if plan is not None],
         sum(file.bytes for file in touched),
     )
     return replace(
@@ -97,17 +104,6 @@ def _together(work: Reshaping, finished: Sequence[Finished]) -> list[SharedFileP
         SharedFilePlan(f"shared-{number}", tuple(small.piece for small in group), folder, label)
         for number, ((folder, label), group) in enumerate(groups)
     ]
-
-
-def _rests(
-    touched: Sequence[PublishedFile], leaving: frozenset[str], filesystem: Filesystem
-) -> list[SharedFilePlan]:
-    """Return plans for the live files that lose replaced rows: each plan has the other rows."""
-    found = (
-        rest_of(file, filesystem.path_of(file.uri), leaving, f"rest-{number}")
-        for number, file in enumerate(touched)
-    )
-    return [plan for plan in found if plan is not None]
 
 
 def _without(each: Finished, gone: frozenset[str]) -> Finished:

@@ -66,14 +66,11 @@ def parts_of(finished: Sequence[Finished], dataset_files: DatasetFiles) -> list[
         files = tuple(
             row_file(dataset_files.filesystem, file.path, declared) for file in each.report.files
         )
-        parts.append(UnitRowFiles(each, files, _described(declared, files[0].schema)))
+        # The report's schema has no type words, but the files have them.
+        words = {field.name: field.metadata for field in files[0].schema}
+        fields = [field.with_metadata(words.get(field.name)) for field in declared]
+        parts.append(UnitRowFiles(each, files, pa.schema(fields)))
     return parts
-
-
-def _described(declared: pa.Schema, found: pa.Schema) -> pa.Schema:
-    """Return the declared schema, with each column's type words from the file's own schema."""
-    words = {field.name: field.metadata for field in found}
-    return pa.schema([field.with_metadata(words.get(field.name)) for field in declared])
 
 
 def target_schema(

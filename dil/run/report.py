@@ -14,7 +14,6 @@ from dil.model.report import ReportedFailure, RunReport, RunStatus, SchemaDrift,
 from dil.model.task import TaskReport
 from dil.model.work_unit import Plan
 from dil.observe import run_report
-from dil.observe.answers import answer_notes
 from dil.observe.drift import drift, rows_aside
 from dil.observe.property_places import with_places
 from dil.run.active_run import ActiveRun
@@ -66,7 +65,7 @@ def report(
         *run_report.failed_and_missing(planned.gone),
         *(() if visible is None else visible.notes),
         *run_report.task_notes(tasks),
-        *answer_notes(good, publishing.refused_dir(spec)),
+        *run_report.answer_notes(good, publishing.refused_dir(spec)),
         *planned.secondary.notes,
     )
     counted = summary(run, status, plan, tasks)

@@ -2,8 +2,12 @@
 
 from dil.secrets.forms import is_encrypted, is_reference
 from dil.secrets.learning import learn, learned
-from dil.secrets.master_key import master_password_files, read_master_passwords
-from dil.secrets.resolver import SecretError, SecretResolver
+from dil.secrets.resolver import (
+    SecretError,
+    SecretResolver,
+    master_password_files,
+    read_master_passwords,
+)
 
 __all__ = [
     "SecretError",

@@ -38,7 +38,14 @@ def decrypt(cipher_text: str, password: str, *, strong: bool) -> str:
     if not blocks or len(blocks) % _BLOCK_BYTES:
         raise ValueError("the text inside ENC(...) is too short or cut off")
     key, vector = (_strong_key if strong else _default_key)(salt, password.encode())
-    return _decrypt_blocks(blocks, key, vector)
+    decryptor = Cipher(TripleDES(key), modes.CBC(vector)).decryptor()
+    padding = PKCS7(_BLOCK_BYTES * 8).unpadder()
+    try:
+        padded = decryptor.update(blocks) + decryptor.finalize()
+        return (padding.update(padded) + padding.finalize()).decode()
+    except ValueError as error:
+        # The error itself may quote bytes of the plain text, so it is not passed on.
+        raise ValueError("no master password fits") from error.__cause__
 
 
 def _default_key(salt: bytes, password: bytes) -> tuple[bytes, bytes]:
@@ -60,14 +67,3 @@ def _strong_key(salt: bytes, password: bytes) -> tuple[bytes, bytes]:
             digest = hashlib.md5(digest + password, usedforsecurity=False).digest()
         material += digest
     return material[:24], material[24:]
-
-
-def _decrypt_blocks(blocks: bytes, key: bytes, vector: bytes) -> str:
-    decryptor = Cipher(TripleDES(key), modes.CBC(vector)).decryptor()
-    padding = PKCS7(_BLOCK_BYTES * 8).unpadder()
-    try:
-        padded = decryptor.update(blocks) + decryptor.finalize()
-        return (padding.update(padded) + padding.finalize()).decode()
-    except ValueError as error:
-        # The error itself may quote bytes of the plain text, so it is not passed on.
-        raise ValueError("no master password fits") from error.__cause__

@@ -1,11 +1,14 @@
-"""Resolves a secret as a job file writes it: plain, ENC(...), env:NAME, file:PATH, a plug-in's."""
+"""Resolves a secret as a job file writes it: plain, ENC(...), env:NAME, file:PATH, a plug-in's.
+
+The files of master passwords are read here, too (rule S3).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 from dil.model.secret import Secret
 from dil.model.suggestions import nearest_word
@@ -107,7 +110,15 @@ class SecretResolver:
 
     def _check_encrypted(self, cipher_text: str) -> None:
         if not self.passwords:
-            raise self._without_password()
+            what = "is ENC(...) and there is no master password"
+            if not self.missing:
+                raise SecretError(what, "Name the file that holds it in encrypt.key.loc.")
+            verb = "does" if len(self.missing) == 1 else "do"
+            raise SecretError(
+                f"{what}: {' and '.join(self.missing)} {verb} not exist",
+                "Correct encrypt.key.loc, or write the master password into the first line of that "
+                "file. A relative path starts at the folder of the job file.",
+            )
         version = version_of(cipher_text)
         if version not in VERSIONS:
             raise SecretError(
@@ -115,50 +126,34 @@ class SecretResolver:
                 "Update dil, or encrypt the secret again: dil secrets encrypt.",
             )
 
-    def _without_password(self) -> SecretError:
-        what = "is ENC(...) and there is no master password"
-        if not self.missing:
-            return SecretError(what, "Name the file that holds it in encrypt.key.loc.")
-        verb = "does" if len(self.missing) == 1 else "do"
-        return SecretError(
-            f"{what}: {' and '.join(self.missing)} {verb} not exist",
-            "Correct encrypt.key.loc, or write the master password into the first line of that "
-            "file. A relative path starts at the folder of the job file.",
-        )
-
     def _decrypted(self, cipher_text: str, purpose: str) -> Secret:
         self._check_encrypted(cipher_text)
-        reason = ""
-        for password in self.passwords:
-            try:
-                return Secret(self._plain(cipher_text, password, purpose))
-            except SecretError:
-                raise
-            except ValueError as error:
-                reason = str(error)
-        raise SecretError(f"cannot be decrypted: {reason}", self._what_to_check(cipher_text))
-
-    def _plain(self, cipher_text: str, password: str, purpose: str) -> str:
         # Loading cryptography takes longer than planning; few jobs need it.
         from dil.secrets import authenticated, legacy
 
-        if version_of(cipher_text):
+        reason = ""
+        for password in self.passwords:
             try:
-                return authenticated.decrypt(cipher_text, password, purpose)
+                if version_of(cipher_text):
+                    plain = authenticated.decrypt(cipher_text, password, purpose)
+                else:
+                    plain = legacy.decrypt(cipher_text, password, strong=self.strong)
             except authenticated.PurposeError as error:
                 raise SecretError(
                     f"is ENC(...) that was encrypted for {error.purpose} and opens only there",
                     f"Encrypt the secret again: dil secrets encrypt --for {purpose or 'PROPERTY'}.",
                 ) from None
-        return legacy.decrypt(cipher_text, password, strong=self.strong)
-
-    def _what_to_check(self, cipher_text: str) -> str:
-        if version_of(cipher_text):
-            return "Check encrypt.key.loc, or encrypt the secret again: dil secrets encrypt."
-        return (
-            "Check encrypt.key.loc, and encrypt.use.strong.encryptor "
-            f"(now {str(self.strong).lower()})."
-        )
+            except ValueError as error:
+                reason = str(error)
+            else:
+                return Secret(plain)
+        fix = "Check encrypt.key.loc, or encrypt the secret again: dil secrets encrypt."
+        if not version_of(cipher_text):
+            fix = (
+                "Check encrypt.key.loc, and encrypt.use.strong.encryptor "
+                f"(now {str(self.strong).lower()})."
+            )
+        raise SecretError(f"cannot be decrypted: {reason}", fix)
 
     def _from_environment(self, name: str) -> Secret:
         value = self.environ.get(name)
@@ -184,3 +179,36 @@ class SecretResolver:
                 f"names the file {name}, which is not UTF-8 text", "Save the file in UTF-8."
             ) from error
         return Secret(text.rstrip("\r\n"))
+
+
+def master_password_files(path: str, count: int) -> tuple[str, ...]:
+    """Return the ``count`` files that may hold master passwords: ``path``, ``path.1``, ..."""
+    return (path, *(f"{path}.{index}" for index in range(1, count)))
+
+
+def read_master_passwords(
+    path: str, count: int, opened: Callable[[str], BinaryIO]
+) -> tuple[str, ...]:
+    """Return the first line of each existing file of ``count`` files: ``path``, ``path.1``, ...
+
+    ``opened`` opens a file for reading, as ``Filesystem.open_input`` does.
+
+    Raises:
+        OSError: a file exists and cannot be read.
+        ValueError: a file is not UTF-8 text, or its first line is empty.
+    """
+    found = []
+    for name in master_password_files(path, count):
+        try:
+            with opened(name) as stream:
+                data = stream.read()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        try:
+            line = data.decode("utf-8").split("\n", 1)[0].removesuffix("\r")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{name} is not UTF-8 text") from error
+        if not line:
+            raise ValueError(f"the first line of {name} is empty")
+        found.append(line)
+    return tuple(found)

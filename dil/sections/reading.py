@@ -141,7 +141,11 @@ def build(model: type[M], members: Mapping[str, object], where: str = "") -> M:
     findings: list[Finding] = []
     found = read_model(model, members, where, findings)
     if found is None:
-        raise ShapeError(*_without_echoes(findings))
+        # A missing member that is only misspelled is no finding of its own.
+        meant = {fix.removeprefix("Did you mean ").removesuffix("?") for _, fix in findings}
+        raise ShapeError(
+            *((what, fix) for what, fix in findings if fix.removeprefix("Add ")[:-1] not in meant)
+        )
     return found
 
 
@@ -161,12 +165,6 @@ def each(items: Iterable[JsonValue], read: Callable[[JsonValue, str], M]) -> tup
     if findings:
         raise ShapeError(*findings)
     return tuple(found)
-
-
-def _without_echoes(found: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the findings, without missing members that are only misspelled."""
-    meant = {fix.removeprefix("Did you mean ").removesuffix("?") for _, fix in found}
-    return [(what, fix) for what, fix in found if fix.removeprefix("Add ")[:-1] not in meant]
 
 
 def read_model(
@@ -201,16 +199,19 @@ def _adapter(model: Any) -> TypeAdapter[Any]:  # mypy takes no model for hashabl
 
 
 def _finding(model: type[Setting], error: ErrorDetails, where: str) -> Finding:
-    place = _place(where, error["loc"])
+    # Names have dots between them, positions are in brackets.
+    steps = error["loc"]
+    inside = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    place = f"{where}{inside}".lstrip(".")
     wrong = error.get("ctx", {}).get("error")
     if isinstance(wrong, MemberError):
         return f"{place} {wrong.what}", wrong.fix
     match error["type"]:
         case "missing":
-            return f'lacks the member "{place}"', f'Add "{error["loc"][-1]}".'
+            return f'lacks the member "{place}"', f'Add "{steps[-1]}".'
         case "unexpected_keyword_argument":
-            known = _known_members(model, error["loc"][:-1])
-            fix = nearest(str(error["loc"][-1]), known, f"Known members: {', '.join(known)}.")
+            known = _known_members(model, steps[:-1])
+            fix = nearest(str(steps[-1]), known, f"Known members: {', '.join(known)}.")
             return f'has an unknown member "{place}"', fix
         case "literal_error":
             words = _WORD.findall(error["ctx"]["expected"])
@@ -219,12 +220,6 @@ def _finding(model: type[Setting], error: ErrorDetails, where: str) -> Finding:
         case plain:
             what, fix = _PLAIN[plain]
             return f"{place} {what}", fix
-
-
-def _place(where: str, steps: Sequence[int | str]) -> str:
-    """Return the place of a member: names with dots between them, positions in brackets."""
-    inside = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
-    return f"{where}{inside}".lstrip(".")
 
 
 def _known_members(model: type[Setting], steps: Sequence[int | str]) -> list[str]:

@@ -361,25 +361,23 @@ def _union(
     if not others:
         raise ShapeError((f"{where} is only ever null", 'For example ["string","null"].'))
     if len(others) > 1:
-        return _widest([_flat(branch, where) for branch in others]), len(others) < len(branches)
+        words = []
+        for other in others:
+            word = other.get("type") if isinstance(other, Mapping) else other
+            if not isinstance(word, str) or word.lower() in _NESTED:
+                raise ShapeError(
+                    (
+                        f"{where} is a union of an array, map or record with another type, and a "
+                        "column has one type",
+                        "Declare the column as json if the source is JSON, else leave it out.",
+                    )
+                )
+            words.append(primitive(word, where).word)
+        return _widest(words), len(others) < len(branches)
     only = others[0]
     branch: JsonValue = {**members, "type": only} if isinstance(only, str) else only
     data_type, _ = _data_type(branch, where, findings)
     return data_type, len(others) < len(branches)
-
-
-def _flat(branch: JsonValue, where: str) -> str:
-    """Return the type word of one branch of a union with several."""
-    word = branch.get("type") if isinstance(branch, Mapping) else branch
-    if not isinstance(word, str) or word.lower() in _NESTED:
-        raise ShapeError(
-            (
-                f"{where} is a union of an array, map or record with another type, and a column "
-                "has one type",
-                "Declare the column as json if the source is JSON, else leave it out.",
-            )
-        )
-    return primitive(word, where).word
 
 
 def _widest(words: Sequence[str]) -> Primitive:

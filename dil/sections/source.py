@@ -6,7 +6,6 @@ also decide how work units are made, and which files or rows are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
@@ -59,7 +58,30 @@ def _tls(value: JsonValue, around: ReadContext) -> TlsSettings:
         if isinstance(text, str):
             members[name] = around.secret(text, name) if text else None
     settings = build(TlsSettings, members)
-    findings = [*_tls_findings(settings)]
+    findings: list[tuple[str, str]] = []
+    kind = settings.key_store_type.lower()
+    if kind in _JAVA_STORES:
+        findings.append(
+            (
+                f'keyStoreType is "{settings.key_store_type}", which only Java reads',
+                "Convert it: keytool -importkeystore -srckeystore FILE -destkeystore FILE.p12"
+                ' -deststoretype PKCS12; then write "keyStoreType":"pkcs12".',
+            )
+        )
+    elif kind not in _STORES:
+        findings.append(
+            (
+                f'keyStoreType is "{settings.key_store_type}"',
+                nearest(kind, _STORES, "Write pkcs12 or pem."),
+            )
+        )
+    if settings.version.lower() not in _TLS_VERSIONS:
+        findings.append(
+            (
+                f'version is "{settings.version}", which is no safe version of TLS',
+                "Write TLSv1.2 or TLSv1.3.",
+            )
+        )
     located = replace(
         settings,
         key_store_path=_located("keyStorePath", settings.key_store_path, around, findings),
@@ -87,27 +109,6 @@ def _located(member: str, text: str, around: ReadContext, findings: list[tuple[s
         return text
     note_missing(path, around.notice, f"{member} ")
     return path
-
-
-def _tls_findings(settings: TlsSettings) -> Iterator[tuple[str, str]]:
-    """Yield the problems of the kind of key store and the version of TLS."""
-    kind = settings.key_store_type.lower()
-    if kind in _JAVA_STORES:
-        yield (
-            f'keyStoreType is "{settings.key_store_type}", which only Java reads',
-            "Convert it: keytool -importkeystore -srckeystore FILE -destkeystore FILE.p12"
-            ' -deststoretype PKCS12; then write "keyStoreType":"pkcs12".',
-        )
-    elif kind not in _STORES:
-        yield (
-            f'keyStoreType is "{settings.key_store_type}"',
-            nearest(kind, _STORES, "Write pkcs12 or pem."),
-        )
-    if settings.version.lower() not in _TLS_VERSIONS:
-        yield (
-            f'version is "{settings.version}", which is no safe version of TLS',
-            "Write TLSv1.2 or TLSv1.3.",
-        )
 
 
 _Factory = Annotated[str, Written(ValueType.ENUM, words=_FACTORIES)]
@@ -160,7 +161,8 @@ class SourceSection(Section):
     )
     proxy_host: Text = prop(
         PROXY,
-        "Host of the proxy; used if the port is given as well.",
+        "Host of the proxy, or `user:${env:NAME}@host` if the proxy asks for a password; used if "
+        "the port is given as well.",
         default="",
         identity=False,
     )
@@ -187,7 +189,7 @@ class SourceSection(Section):
         if not self.proxy_host or self.proxy_port <= 0:
             return ""
         scheme = "" if "://" in self.proxy_host else "http://"
-        return f"{scheme}{self.proxy_host}:{self.proxy_port}"
+        return f"{scheme}{self.proxy_host.rstrip('/')}:{self.proxy_port}"
 
 
 @dataclass(frozen=True, slots=True)

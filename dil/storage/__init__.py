@@ -1,8 +1,7 @@
 """Filesystems behind one interface."""
 
 from dil.model.job import Blocks
-from dil.storage.filesystem import FileInfo, Filesystem
-from dil.storage.folder import Folder
+from dil.storage.filesystem import FileInfo, Filesystem, Folder
 from dil.storage.local import LocalFilesystem
 
 __all__ = ["FileInfo", "Filesystem", "Folder", "LocalFilesystem", "filesystem_for"]
@@ -14,23 +13,19 @@ def filesystem_for(place: str, blocks: Blocks | None = None) -> Filesystem:
     The filesystem sends no request, and makes no client, before the first file is accessed.
     ``blocks`` says how HDFS stores new files.
     """
-    if place.startswith(("s3://", "gs://", "abfss://")):
-        return _objects(place)
+    # Imported here: most jobs stay on this machine.
+    if place.startswith("s3://"):
+        from dil.storage.objects.filesystem import ObjectFilesystem
+        from dil.storage.s3.service import S3
+
+        return ObjectFilesystem(S3())
+    if place.startswith(("gs://", "abfss://")):
+        from dil.storage.objects.filesystem import ObjectFilesystem
+        from dil.storage.objects.services import GoogleAndAzure
+
+        return ObjectFilesystem(GoogleAndAzure())
     if place.startswith(("hdfs://", "webhdfs://", "swebhdfs://")):
         from dil.storage.hdfs.filesystem import HdfsFilesystem
 
         return HdfsFilesystem(blocks=blocks)
     return LocalFilesystem()
-
-
-def _objects(place: str) -> Filesystem:
-    # Imported here: most jobs stay on this machine.
-    from dil.storage.objects.filesystem import ObjectFilesystem
-
-    if place.startswith("s3://"):
-        from dil.storage.s3.service import S3
-
-        return ObjectFilesystem(S3())
-    from dil.storage.objects.services import GoogleAndAzure
-
-    return ObjectFilesystem(GoogleAndAzure())

@@ -229,7 +229,10 @@ class LocalFilesystem(Filesystem):
 
     def files(self, path: str) -> Iterator[FileInfo]:
         """Yield every file below a folder, sorted by path."""
-        for entry in self._listed(path):
+        entries: list[Path] = []
+        with _as_write_error(path), suppress(FileNotFoundError):
+            entries = sorted(Path(path).iterdir())
+        for entry in entries:
             if entry.is_dir():
                 yield from self.files(str(entry))
             elif (status := self._status(entry)) is not None:
@@ -280,12 +283,6 @@ class LocalFilesystem(Filesystem):
                 "Choose a shorter name, another data.publisher.final.dir, or fewer columns for"
                 " ms.table.partition.fields.",
             )
-
-    @staticmethod
-    def _listed(path: str) -> list[Path]:
-        with _as_write_error(path), suppress(FileNotFoundError):
-            return sorted(Path(path).iterdir())
-        return []
 
     @staticmethod
     def _status(entry: Path) -> os.stat_result | None:

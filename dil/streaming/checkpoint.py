@@ -42,7 +42,10 @@ class CheckpointFolder:
             CheckpointAheadError: the checkpoint is ahead of the chain.
             WriteError: the folder cannot be written.
         """
-        written = self._read(EPOCH).strip()
+        written, path = "", f"{self._folder}/{EPOCH}"
+        if self._files.exists(path):
+            with self._files.open_input(path) as content:
+                written = content.read().decode().strip()
         last = max(self._numbers(COMMITS), default=-1)
         if written and not forces_new:
             if known is not None and known.batch.epoch == written:
@@ -54,7 +57,7 @@ class CheckpointFolder:
                 raise _ahead(self._folder, f"epoch {written}", chain)
         epoch = secrets.token_hex(4)
         self.delete()
-        self._files.put(f"{self._folder}/{EPOCH}", f"{epoch}\n".encode())
+        self._files.put(path, f"{epoch}\n".encode())
         if known is not None:
             log.info(
                 "the checkpoint %s is gone or of another chain: epoch %s begins, after the last "
@@ -102,13 +105,6 @@ class CheckpointFolder:
 
     def _put(self, kind: str, number: int, text: str) -> None:
         self._files.put(f"{self._folder}/{kind}/{number}", f"{text}\n".encode())
-
-    def _read(self, name: str) -> str:
-        path = f"{self._folder}/{name}"
-        if not self._files.exists(path):
-            return ""
-        with self._files.open_input(path) as content:
-            return content.read().decode()
 
     def _numbers(self, kind: str) -> list[int]:
         names = [

@@ -18,10 +18,9 @@ from dil.model.report import RunReport, RunStatus
 from dil.model.stream import Look, MicroBatch, StreamSpec, StreamState
 from dil.model.work_unit import Plan
 from dil.observe.progress import counted, human_seconds
-from dil.streaming.admission import Admission
 from dil.streaming.checkpoint import CheckpointAheadError, CheckpointFolder
 from dil.streaming.patience import SAME_BATCH, Patience, backoff_s
-from dil.streaming.rounds import Due, micro_batches
+from dil.streaming.rounds import Admission, Due, micro_batches
 from dil.streaming.totals import Totals
 
 log = logging.getLogger(__name__)
@@ -113,7 +112,7 @@ class StreamLoop:
             if last is not None and last.is_interrupted:
                 self._delete_stop_file()
                 done = totals.report(run_id, self.around.monotonic() - started, failed=True)
-                return _with_exit_code(done, last)
+                return replace(done, forced_exit_code=last.forced_exit_code)
             if self._has_more:
                 continue
             if self._left or self.spec.is_service:
@@ -139,7 +138,10 @@ class StreamLoop:
             if look.recovered:
                 log.info("first finished what earlier runs began: %s", ", ".join(look.recovered))
             due, self._takes = look.plan, look.takes
-            self._begin()
+            # The epoch is found once, after the unfinished work of earlier processes is complete.
+            if not self._epoch:
+                forces = self.around.forces_new_epoch
+                self._epoch = self.checkpoint.begin(self.batches.state(), forces_new=forces)
             now_s = self.around.monotonic()
             for each in micro_batches(due, admission, self.patience, now_s):
                 if last is None:
@@ -170,12 +172,6 @@ class StreamLoop:
         if look.takes or self.spec.is_service or taken < due:
             log.info("%s due", look.takes or counted(due, "work unit"))
 
-    def _begin(self) -> None:
-        """Find the epoch once, after the unfinished work of earlier processes is complete."""
-        if not self._epoch:
-            forces = self.around.forces_new_epoch
-            self._epoch = self.checkpoint.begin(self.batches.state(), forces_new=forces)
-
     def _micro_batch(self, due: Due) -> RunReport:
         known = self.batches.state()
         is_ours = known is not None and known.batch.epoch == self._epoch
@@ -187,10 +183,23 @@ class StreamLoop:
         after = self.batches.state()
         if after is not None and after.batch == batch:
             self.checkpoint.commit(batch, after.end)
-        level = logging.WARNING if report.failures else logging.INFO
-        seen = after if self.is_dated else None
-        line = _line(batch, report, due, seen, self.around.now_ms(), self._takes)
-        log.log(level, "%s", line)
+        # One line says the outcome, the work left, and how far the stream is behind.
+        units, now_ms = report.units, self.around.now_ms()
+        parts = [f"micro-batch {batch.number} ({batch.epoch}): {report.status.value}"]
+        parts += [self._takes or counted(units.succeeded + units.adopted, "work unit")]
+        parts += [f"{units.failed} failed"] if units.failed and not self._takes else []
+        parts += [counted(report.rows, "row"), human_seconds(report.seconds)]
+        parts += [f"{due.plan.left:,} left"] if due.plan.left else []
+        done = after.end.get("done") if after is not None and self.is_dated else None
+        if isinstance(done, int) and done <= now_ms:
+            parts += [f"{human_seconds((now_ms - done) / 1000)} behind"]
+        line = ", ".join(parts)
+        if report.failures:
+            first = report.failures[0]
+            line += f"; {first.place}: {first.error}  [{first.code}]"
+            more = len(report.failures) - 1
+            line += f"; and {counted(more, 'more failure')}" if more else ""
+        log.log(logging.WARNING if report.failures else logging.INFO, "%s", line)
         return report
 
     def _goes_on(self, due: Due, report: RunReport) -> bool:
@@ -248,9 +257,6 @@ class StreamLoop:
                 return ""
             self.around.sleep(min(wait_s, _PAUSE_S))
             wait_s -= _PAUSE_S
-        return self._stopped()
-
-    def _stopped(self) -> str:
         if self.around.stops():
             return "stopped by a signal, between two micro-batches"
         return f"stopped by the file {self.spec.stop_file}, between two micro-batches"
@@ -262,34 +268,3 @@ class StreamLoop:
             return False
         Path(stop_file).unlink(missing_ok=True)
         return True
-
-
-def _with_exit_code(done: RunReport, last: RunReport) -> RunReport:
-    return replace(done, forced_exit_code=last.forced_exit_code)
-
-
-def _line(
-    batch: MicroBatch,
-    report: RunReport,
-    due: Due,
-    after: StreamState | None,
-    now_ms: int,
-    takes: str,
-) -> str:
-    """Return a line on a micro-batch: its outcome, the work left, how far the stream is behind."""
-    units = report.units
-    parts = [f"micro-batch {batch.number} ({batch.epoch}): {report.status.value}"]
-    parts += [takes or counted(units.succeeded + units.adopted, "work unit")]
-    parts += [f"{units.failed} failed"] if units.failed and not takes else []
-    parts += [counted(report.rows, "row"), human_seconds(report.seconds)]
-    parts += [f"{due.plan.left:,} left"] if due.plan.left else []
-    done = None if after is None else after.end.get("done")
-    if isinstance(done, int) and done <= now_ms:
-        parts += [f"{human_seconds((now_ms - done) / 1000)} behind"]
-    text = ", ".join(parts)
-    if report.failures:
-        first = report.failures[0]
-        text += f"; {first.place}: {first.error}  [{first.code}]"
-        more = len(report.failures) - 1
-        text += f"; and {counted(more, 'more failure')}" if more else ""
-    return text

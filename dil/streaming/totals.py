@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import fields, replace
 
 from dil.errors import DilError
-from dil.model.event_report import EventSummary
 from dil.model.report import ReportedFailure, RunReport, RunStatus, UnitCounts
 from dil.model.stream import Look
 from dil.observe.progress import counted
@@ -34,6 +33,10 @@ class Totals:
         files = (*before.files, *batch.files)
         self._left_out += max(0, len(files) - _FILES)
         self._note(batch.notes)
+        events = batch.events or before.events
+        if before.events is not None and batch.events is not None:
+            # The event time after this micro-batch, with the counts of all of them so far.
+            events = replace(batch.events, counts=before.events.counts.plus(batch.events.counts))
         self._sum = replace(
             before,
             units=UnitCounts(
@@ -52,7 +55,7 @@ class Totals:
             rows_beside=before.rows_beside + batch.rows_beside,
             retries=before.retries + batch.retries,
             peak_rss_bytes=max(before.peak_rss_bytes, batch.peak_rss_bytes),
-            events=_both(before.events, batch.events),
+            events=events,
             batch=batch.batch or before.batch,
         )
 
@@ -96,13 +99,6 @@ class Totals:
             seconds=round(seconds, 3),
             notes=(*([first] if first else ()), *notes, *more, *self._notes),
         )
-
-
-def _both(before: EventSummary | None, after: EventSummary | None) -> EventSummary | None:
-    """Return the event time after a micro-batch, with the counts of all micro-batches so far."""
-    if before is None or after is None:
-        return after or before
-    return replace(after, counts=before.counts.plus(after.counts))
 
 
 def _kept(failures: tuple[ReportedFailure, ...]) -> tuple[ReportedFailure, ...]:

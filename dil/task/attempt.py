@@ -70,7 +70,16 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
     checkpoints: Checkpoints | None = None
     blank = TaskReport(unit.signature, unit.low, unit.high, attempt.id.number)
     try:
-        chain, events = _conversion_chain(attempt, outputs), _event_rows(attempt, outputs)
+        chain = build_chain(
+            ConverterContext(
+                job,
+                run.run_now,
+                validation_rows=validation_reader(job),
+                rejects=outputs.quarantine,
+                known_schema=run.known_schema,
+            )
+        )
+        events = _event_rows(attempt, outputs)
         checkpoints = Checkpoints(attempt, outputs.staged, chain, counters, delivery.refused)
         start = checkpoints.resume(resume_from)
         walk = Walk(
@@ -140,19 +149,6 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
             notes=_notes(counters),
         )
     return report
-
-
-def _conversion_chain(attempt: AttemptContext, outputs: Outputs) -> ConversionChain:
-    run, job = attempt.run, attempt.job
-    return build_chain(
-        ConverterContext(
-            job,
-            run.run_now,
-            validation_rows=validation_reader(job),
-            rejects=outputs.quarantine,
-            known_schema=run.known_schema,
-        )
-    )
 
 
 def _event_rows(attempt: AttemptContext, outputs: Outputs) -> EventRows | None:

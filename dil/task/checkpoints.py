@@ -17,7 +17,6 @@ from dil.errors import RefusedAnswer, WriteError
 from dil.extraction.paging.position import PagingPosition
 from dil.extraction.paging.walk import WalkCounters
 from dil.extraction.parameters import differs_by_load
-from dil.model.job import Job
 from dil.model.settings import flat_parameters
 from dil.model.task import StagedFile
 from dil.publishing.page_log import (
@@ -123,7 +122,28 @@ class Checkpoints:
 
     @cached_property
     def _owner(self) -> LogOwner:
-        return _log_owner(self._attempt)
+        """Return the values that a later attempt must share with this one to resume it.
+
+        The window is one of them if requests may depend on it: if a parameter is a watermark, or if
+        the connector reads the window by itself.
+        """
+        run, unit, job = self._attempt.run, self._attempt.unit, self._attempt.job
+        has_window = False
+        if not job.has_input("payload"):
+            # A subclass may read more than its parent, so the parent's declaration does not count.
+            declared = vars(load(job.source.connector))
+            has_window = declared.get("reads_window", True) or any(
+                parameter.type == "watermark"
+                for parameter in flat_parameters(job.extraction.parameters)
+            )
+        return LogOwner(
+            unit.signature,
+            unit.low if has_window else 0,
+            unit.high if has_window else 0,
+            job.digest,
+            full_extract=run.full_extract and differs_by_load(job.extraction.parameters),
+            last_high=unit.last_high,
+        )
 
     def resume(self, resume_from: ResumeFrom) -> PagingPosition | None:
         """Take over an earlier attempt's pages; return the position after them, None if none exist.
@@ -198,7 +218,12 @@ class Checkpoints:
             return
         files = self._writer.checkpoint()
         mark = self._writer.mark()
-        refused = refused_before or self._refused_since_last(page.position.number)
+        refused = refused_before
+        if not refused and self._refused is not None:
+            answers = self._refused.answers[self._saved_refusals :]
+            refused = tuple(
+                RefusedRequest(*each) for each in answers if each[0] <= page.position.number
+            )
         checkpoint = LoggedCheckpoint(
             owner=self._owner,
             position=encoded,
@@ -217,13 +242,6 @@ class Checkpoints:
         self._saved_refusals += len(refused)
         self._saved_at = attempt.clocks.monotonic()
         self._last_page = None
-
-    def _refused_since_last(self, number: int) -> tuple[RefusedRequest, ...]:
-        """Return the rows refused since the last checkpoint, up to request ``number``."""
-        if self._refused is None:
-            return ()
-        answers = self._refused.answers[self._saved_refusals :]
-        return tuple(RefusedRequest(*each) for each in answers if each[0] <= number)
 
     def _find_log(self, resume_from: ResumeFrom) -> PageLog | None:
         """Return the log of the earlier attempt that read most; add notes about unusable logs."""
@@ -284,32 +302,6 @@ class Checkpoints:
         ]
         writer.resume(files, schema, seen)
         return position
-
-
-def _log_owner(attempt: AttemptContext) -> LogOwner:
-    """Return the values that a later attempt must share with this one to resume it."""
-    run, unit, job = attempt.run, attempt.unit, attempt.job
-    has_window = not job.has_input("payload") and _asks_for_window(job)
-    return LogOwner(
-        unit.signature,
-        unit.low if has_window else 0,
-        unit.high if has_window else 0,
-        job.digest,
-        full_extract=run.full_extract and differs_by_load(job.extraction.parameters),
-        last_high=unit.last_high,
-    )
-
-
-def _asks_for_window(job: Job) -> bool:
-    """Return whether a work unit's requests may depend on its window.
-
-    They do if a parameter is a watermark, or if the connector reads the window by itself.
-    """
-    # A subclass may read more than its parent, so the parent's declaration does not count.
-    declared = vars(load(job.source.connector))
-    return declared.get("reads_window", True) or any(
-        parameter.type == "watermark" for parameter in flat_parameters(job.extraction.parameters)
-    )
 
 
 def _logged(written: WrittenFile) -> LoggedFile:

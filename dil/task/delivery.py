@@ -95,7 +95,17 @@ class Delivery:
         self._attempt = attempt
         self._marker = _start_marker(attempt.run, attempt.unit)
         self._tracker = None if self._marker is None else DeliveryTracker(self._count_kept)
-        self._audit = _audit_writer(attempt)
+        self._audit: AuditWriter | None = None
+        audit, clocks = attempt.job.audit, attempt.clocks
+        if audit.enabled:
+            place = AuditPlace(
+                audit.directory or audit_dir(attempt.job.publishing),
+                audit.is_required,
+                clocks.now_ms,
+                clocks.monotonic,
+                attempt.clean,
+            )
+            self._audit = AuditWriter(place, attempt.id)
         self._sends_rows = False
         self._has_begun = False
         self.refused: RefusedRows | None = None
@@ -222,12 +232,3 @@ def _start_marker(run: RunContext, unit: WorkUnit) -> StartMarker | None:
     if not must_not_repeat(run.job):
         return None
     return StartMarker(filesystem_for(run.staging_dir), run, unit)
-
-
-def _audit_writer(attempt: AttemptContext) -> AuditWriter | None:
-    audit, clocks = attempt.job.audit, attempt.clocks
-    if not audit.enabled:
-        return None
-    folder = audit.directory or audit_dir(attempt.job.publishing)
-    place = AuditPlace(folder, audit.is_required, clocks.now_ms, clocks.monotonic, attempt.clean)
-    return AuditWriter(place, attempt.id)

@@ -37,7 +37,15 @@ class EarlyStop:
         """
         for report in reports[self._seen :]:
             self._seen += 1
-            self._add(report.failure)
+            failure = report.failure
+            if failure is None:
+                self._has_hope = True
+                continue
+            if failure.code == QuotaError.code:
+                self._quota = self._quota or failure
+            self._first = self._first or failure
+            if failure.code not in _REFUSALS or failure.code != self._first.code:
+                self._has_hope = True
         if self._quota is not None:
             return quota_spent(self._quota.error, self._quota.fix)
         first = self._first
@@ -46,13 +54,3 @@ class EarlyStop:
         return Failure(
             first.code, f"the source refused every work unit so far; last: {first.error}"
         )
-
-    def _add(self, failure: Failure | None) -> None:
-        if failure is None:
-            self._has_hope = True
-            return
-        if failure.code == QuotaError.code:
-            self._quota = self._quota or failure
-        self._first = self._first or failure
-        if failure.code not in _REFUSALS or failure.code != self._first.code:
-            self._has_hope = True

@@ -116,7 +116,14 @@ class EventRows:
             if self._new is not None:
                 self._new.close()
         if self._spec.late_action == "fail" and self._late:
-            raise self._too_late()
+            raise ConversionError(
+                f"{counted(self._late, 'row')} came late, up to "
+                f"{human_seconds(self._most_late / 1000)} behind the watermark "
+                f"{iso(self._effective)}; ms.late.action is fail",
+                "The watermark never goes back, so another run would fail, too. Set"
+                " ms.late.action=flag, which publishes and marks such rows, or drop, which leaves"
+                " them out.",
+            )
 
     def tally(self) -> EventTally:
         """Return the tally of the rows so far.
@@ -191,7 +198,17 @@ class EventRows:
         spec = self._spec
         if not spec.strategy.keeps_streams:
             return
-        names = self._names(batch) if spec.stream_column else None
+        names: pa.DictionaryArray | None = None
+        if spec.stream_column:
+            column = _column(batch, _PARTITIONS, spec.stream_column)
+            try:
+                names = coded(column)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise ConversionError(
+                    f'{_PARTITIONS} is "{spec.stream_column}", which holds {column.type}, not'
+                    " names of partitions",
+                    "Name a column of texts or of whole numbers.",
+                ) from error
         if times.null_count or (names is not None and names.null_count):
             taken = times.is_valid()
             if names is not None:
@@ -204,30 +221,20 @@ class EventRows:
             self._tally_waiting()
 
     def _tally_waiting(self) -> None:
-        """Tally the waiting rows of all batches."""
+        """Tally the waiting rows of all batches.
+
+        Raises:
+            ConversionError: the watermark could not take these event times; this is found before
+                anything is published.
+        """
         waiting, self._waiting, self._waiting_rows = self._waiting, [], 0
         if not waiting:
             return
         times = pa.concat_arrays([each for each, _ in waiting])
         named = [names for _, names in waiting if names is not None]
-        found = tallies_of(times, pa.concat_arrays(named) if named else None, self._spec)
-        merge(self._streams, found, self._spec.adaptive.window)
-        self._refuse_streams()
-
-    def _names(self, batch: pa.RecordBatch) -> pa.DictionaryArray:
-        column = _column(batch, _PARTITIONS, self._spec.stream_column)
-        try:
-            return coded(column)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise ConversionError(
-                f'{_PARTITIONS} is "{self._spec.stream_column}", which holds {column.type}, not'
-                " names of partitions",
-                "Name a column of texts or of whole numbers.",
-            ) from error
-
-    def _refuse_streams(self) -> None:
-        """Refuse event times that the watermark could not take, before anything is published."""
         spec = self._spec
+        found = tallies_of(times, pa.concat_arrays(named) if named else None, spec)
+        merge(self._streams, found, spec.adaptive.window)
         delays = spec.delays_ms
         unknown = next((name for name in self._streams if delays and name not in delays), None)
         if unknown is not None:
@@ -285,19 +292,6 @@ class EventRows:
             columns = [late, behind]
         schema = pa.schema([*batch.schema, *_FIELDS])
         return pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=schema)
-
-    def _too_late(self) -> ConversionError:
-        at = iso(self._effective)
-        fix = (
-            "The watermark never goes back, so another run would fail, too. Set"
-            " ms.late.action=flag,"
-            " which publishes and marks such rows, or drop, which leaves them out."
-        )
-        return ConversionError(
-            f"{counted(self._late, 'row')} came late, up to {human_seconds(self._most_late / 1000)}"
-            f" behind the watermark {at}; ms.late.action is fail",
-            fix,
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,15 @@ def run_group(
     """
     has_log = len(units) > 1 and _may_share_a_folder(run.job)
     with closing(TaskContext(run, clocks, has_log=has_log)) as task:
-        done = _completed(task, units) if is_repeated and has_log else {}
+        done: dict[str, TaskReport] = {}
+        if is_repeated and has_log:
+            wanted = {unit.signature for unit in units}
+            results = read_results(task.filesystem, task.run.staging_dir)
+            done = {
+                each.report.signature: each.report
+                for each in results
+                if each.report.signature in wanted
+            }
         has_lanes = lanes > 1 and len(units) > 1
         left = [unit for unit in units if unit.signature not in done]
         group = _Group(task, left, has_lanes=has_lanes)
@@ -67,25 +75,14 @@ def run_group(
     if group.broken is not None:
         raise group.broken
     reports = [*done.values(), *group.reports]
-    if task.results is None or not task.results.lost:
-        return reports
-    return [_unless_lost(report, task.results.lost.get(report.signature)) for report in reports]
-
-
-def _completed(task: TaskContext, units: Sequence[WorkUnit]) -> dict[str, TaskReport]:
-    """Return the reports of work units with durable results, by signature."""
-    wanted = {unit.signature for unit in units}
-    results = read_results(task.filesystem, task.run.staging_dir)
-    return {
-        each.report.signature: each.report for each in results if each.report.signature in wanted
-    }
-
-
-def _unless_lost(report: TaskReport, failure: Failure | None) -> TaskReport:
-    """Return the report, as a failure if its result could not be written."""
-    if failure is None:
-        return report
-    return replace(report, files=(), quarantined=(), refused=(), schema="", failure=failure)
+    # A work unit whose result could not be written has failed.
+    lost = {} if task.results is None else task.results.lost
+    return [
+        report
+        if (failure := lost.get(report.signature)) is None
+        else replace(report, files=(), quarantined=(), refused=(), schema="", failure=failure)
+        for report in reports
+    ]
 
 
 def _may_share_a_folder(job: Job) -> bool:

@@ -134,7 +134,9 @@ class _PublishedComparison:
         try:
             if self._identity is None:
                 self._identity = self._open(batch.schema)
-            rows = conform(_present(batch, self._identity.columns), self._identity.columns)
+            columns = self._identity.columns
+            present = [each for each in columns.names if each in batch.schema.names]
+            rows = conform(batch.select(present), columns)
             self._fresh.add(self._identity.of(rows).append_column(AT, times))
         except _MEASURING as error:
             return counted + self._give_up(error)
@@ -230,10 +232,6 @@ def _is_of_the_run(formula: Formula) -> bool:
     source = formula.source.strip().upper()
     is_date = source == "CURRENTDATE" or (source.startswith("P") and source[1:-1].isdecimal())
     return (is_date and formula.type.lower() == "epoc") or "{{" in source + formula.value
-
-
-def _present(batch: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
-    return batch.select([each for each in columns.names if each in batch.schema.names])
 
 
 class _SpillingTables:

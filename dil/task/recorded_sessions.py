@@ -119,11 +119,18 @@ class Recorder:
         call = _Call()
         if self.tracker is not None:
             self.tracker.begin()
-        number = 0 if self.trail is None else self.trail.sent(self._request(values))
+        number = 0
+        if self.trail is not None:
+            source = self.job.source
+            uri = values.next_uri or source.uri
+            number = self.trail.sent(
+                AuditedRequest(source.connector.qualname, uri, values.parameters, values.payload)
+            )
         try:
             yield call
         except Exception as error:
-            self._answered(number, 0, _describe(error))
+            what = error.message if isinstance(error, DilError) else type(error).__name__
+            self._answered(number, 0, what)
             if self.tracker is not None and not call.has_answer and _is_refusal(error):
                 self.tracker.refuse()
             raise
@@ -134,11 +141,6 @@ class Recorder:
     def _answered(self, number: int, status: int, error: str = "") -> None:
         if self.trail is not None:
             self.trail.answered(number, status, error)
-
-    def _request(self, values: RequestValues) -> AuditedRequest:
-        source = self.job.source
-        uri = values.next_uri or source.uri
-        return AuditedRequest(source.connector.qualname, uri, values.parameters, values.payload)
 
 
 class RecordedByteSession(ByteSession):
@@ -192,7 +194,3 @@ def _is_refusal(error: Exception) -> bool:
     """
     in_doubt = (UnknownOutcomeError, SourceContractError)
     return isinstance(error, SourceError | ConfigError) and not isinstance(error, in_doubt)
-
-
-def _describe(error: Exception) -> str:
-    return error.message if isinstance(error, DilError) else type(error).__name__

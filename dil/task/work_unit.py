@@ -83,7 +83,11 @@ def repeat_attempts(
     Returns:
         The report of the last attempt, with the counters of all attempts.
     """
-    spent = Counters(seconds_waited=_wait_for_start(unit, clocks))
+    # The plan spreads the starts of work units (rule P38).
+    wait_s = max(0.0, (unit.not_before - clocks.now_ms()) / 1000)
+    if wait_s:
+        clocks.sleep(wait_s)
+    spent = Counters(seconds_waited=wait_s)
     report = TaskReport(unit.signature, unit.low, unit.high, 0)
     before: Failure | None = None
     for number in range(1, run.job.running.max_retries + 2):
@@ -98,8 +102,13 @@ def repeat_attempts(
             log.log(level, "attempt %d failed: %s", number, report.failure.error)
             # After too few rows, a retry is worth the wait: more may come.
             is_short = report.counters.rows_read < run.job.extraction.min_records
-            is_lasting = not is_short and _is_lasting(report.failure, before)
-            if not report.failure.retryable or is_lasting:
+            # If an attempt failed like the attempt before, waiting does not help.
+            is_alike = (
+                before is not None
+                and report.failure.code in _REPEATED_ALIKE
+                and (report.failure.code, report.failure.error) == (before.code, before.error)
+            )
+            if not report.failure.retryable or (is_alike and not is_short):
                 return report
             before = report.failure
         if number <= run.job.running.max_retries:
@@ -114,22 +123,6 @@ def _logged(run: RunContext, unit: WorkUnit, attempt: int) -> AbstractContextMan
     return bind(
         job=run.job.name, run_id=run.run_id, unit=unit.signature, begins=begins, attempt=attempt
     )
-
-
-def _is_lasting(failure: Failure, before: Failure | None) -> bool:
-    """Return whether an attempt failed like the attempt before, so that waiting does not help."""
-    if before is None or failure.code not in _REPEATED_ALIKE:
-        return False
-    return (failure.code, failure.error) == (before.code, before.error)
-
-
-def _wait_for_start(unit: WorkUnit, clocks: Clocks) -> float:
-    """Hold the task back until its start time; return the seconds waited (rule P38)."""
-    seconds = (unit.not_before - clocks.now_ms()) / 1000
-    if seconds <= 0:
-        return 0.0
-    clocks.sleep(seconds)
-    return seconds
 
 
 def _wait_for_retry(run: RunContext, retry: int, clocks: Clocks) -> float:

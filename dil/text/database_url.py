@@ -69,22 +69,20 @@ def read_database_url(text: str) -> ReadUrl:
     options, ignored = _options(server, match["query"] or "", is_jdbc=bool(match["jdbc"]))
     user = unquote(user) or options.pop("user", "")
     password = unquote(password) or options.pop("password", "")
+    hosts = _hosts(server, place, has_socket=bool(_SOCKETS & options.keys()))
+    database = match["database"] or ""
+    if not database or "/" in database:
+        raise DatabaseUrlError("names no database", f"Write it behind the host: {_FORMS}.")
     address = DatabaseAddress(
         server=server,
-        hosts=_hosts(server, place, has_socket=bool(_SOCKETS & options.keys())),
-        database=_database(match["database"] or ""),
+        hosts=hosts,
+        database=unquote(database),
         user=user,
         password=Secret(password) if password else None,
         schema=options.pop("schema", ""),
         options=tuple(sorted(options.items())),
     )
     return ReadUrl(address, ignored)
-
-
-def _database(text: str) -> str:
-    if not text or "/" in text:
-        raise DatabaseUrlError("names no database", f"Write it behind the host: {_FORMS}.")
-    return unquote(text)
 
 
 def _hosts(server: Server, place: str, *, has_socket: bool) -> tuple[tuple[str, int], ...]:
@@ -132,12 +130,9 @@ def _checked_mysql(given: dict[str, str]) -> dict[str, str]:
     if not options.get("connect-timeout", "1").isdecimal():
         raise OptionError("has a connect-timeout that is no number", "Write whole seconds.")
     if "ssl-mode" in options:
-        options["ssl-mode"] = _tls_mode(options["ssl-mode"].lower())
+        word = options["ssl-mode"].lower()
+        modes = [mode for mode, others in _TLS_MODES.items() if word in {mode, *others}]
+        if not modes:
+            raise OptionError("has an unknown ssl-mode", f"Known words: {', '.join(_TLS_MODES)}.")
+        options["ssl-mode"] = modes[0]
     return options
-
-
-def _tls_mode(word: str) -> str:
-    for mode, others in _TLS_MODES.items():
-        if word in {mode, *others}:
-            return mode
-    raise OptionError("has an unknown ssl-mode", f"Known words: {', '.join(_TLS_MODES)}.")

@@ -24,7 +24,17 @@ def hive_folder(columns: Sequence[str], texts: Sequence[str | None]) -> str:
     Raises:
         ConversionError: a value is too long for a folder's name.
     """
-    return "/".join(_part(column, text) for column, text in zip(columns, texts, strict=True))
+    parts = []
+    for column, text in zip(columns, texts, strict=True):
+        part = f"{_quoted(column)}={_quoted(text) if text else NULL}"
+        if len(part.encode()) > _MOST_BYTES:
+            raise ConversionError(
+                f'column "{column}" holds a value that is too long for the name of a folder',
+                f"ms.table.partition.fields needs short values: {column}=value has at most"
+                f" {_MOST_BYTES} bytes. Leave the column out of it.",
+            )
+        parts.append(part)
+    return "/".join(parts)
 
 
 def hive_values(folder: str) -> dict[str, str | None]:
@@ -35,17 +45,6 @@ def hive_values(folder: str) -> dict[str, str | None]:
     """
     named = (part.partition("=") for part in folder.split("/") if "=" in part)
     return {unquote(column): None if text == NULL else unquote(text) for column, _, text in named}
-
-
-def _part(column: str, text: str | None) -> str:
-    part = f"{_quoted(column)}={_quoted(text) if text else NULL}"
-    if len(part.encode()) > _MOST_BYTES:
-        raise ConversionError(
-            f'column "{column}" holds a value that is too long for the name of a folder',
-            f"ms.table.partition.fields needs short values: {column}=value has at most"
-            f" {_MOST_BYTES} bytes. Leave the column out of it.",
-        )
-    return part
 
 
 def _quoted(text: str) -> str:

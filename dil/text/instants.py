@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
+from datetime import datetime, timedelta
 
 from dil.model.job import DEFAULT_ZONE
 from dil.text.zones import (
@@ -101,33 +101,6 @@ def _zone_named(text: str, name: str) -> str:
 
 
 def _before_now(text: str, now_ms: int, default_zone: str) -> Instant:
-    days, hours, minutes, zone_text = _duration_parts(text)
-    try:
-        zone = default_zone if zone_text is None else _zone_named(text, zone_text)
-        return Instant(_counted_back(now_ms, find_zone(zone), days, hours, minutes), zone)
-    except OverflowError as error:
-        raise InstantError(f'"{text}" reaches back before the year 1') from error
-    except ValueError as error:
-        raise InstantError(f'"{text}": {error}') from error
-
-
-def _counted_back(
-    now_ms: int, zone: tzinfo, days: int, hours: int | None, minutes: int | None
-) -> int:
-    """Return now in epoch ms, cut to the unit that the period's form gives, minus the period."""
-    now = to_local(now_ms, zone)
-    if hours is None and minutes is None:
-        cut = now.replace(tzinfo=None, hour=0, minute=0, second=0, microsecond=0)
-        return to_ms(cut - timedelta(days=days), zone)
-    unit_ms = HOUR_MS if minutes is None else MINUTE_MS
-    offset = offset_ms(now)
-    ms = (now_ms + offset) // unit_ms * unit_ms - offset
-    if days:
-        ms = to_ms(to_local(ms, zone).replace(tzinfo=None) - timedelta(days=days), zone)
-    return ms - (hours or 0) * HOUR_MS - (minutes or 0) * MINUTE_MS
-
-
-def _duration_parts(text: str) -> tuple[int, int | None, int | None, str | None]:
     match = _DURATION.fullmatch(text)
     if match is None:
         raise InstantError(
@@ -138,9 +111,22 @@ def _duration_parts(text: str) -> tuple[int, int | None, int | None, str | None]
     for value, limit, name in ((hours, 23, "hours"), (minutes, 59, "minutes")):
         if value is not None and int(value) > limit:
             raise InstantError(f'"{text}" has {value} {name}; 0 to {limit} are allowed')
-    return (
-        int(days),
-        None if hours is None else int(hours),
-        None if minutes is None else int(minutes),
-        zone_text,
-    )
+    elapsed_ms = int(hours or 0) * HOUR_MS + int(minutes or 0) * MINUTE_MS
+    try:
+        zone = default_zone if zone_text is None else _zone_named(text, zone_text)
+        found = find_zone(zone)
+        now = to_local(now_ms, found)
+        if hours is None and minutes is None:
+            cut = now.replace(tzinfo=None, hour=0, minute=0, second=0, microsecond=0)
+            return Instant(to_ms(cut - timedelta(days=int(days)), found), zone)
+        unit_ms = HOUR_MS if minutes is None else MINUTE_MS
+        offset = offset_ms(now)
+        ms = (now_ms + offset) // unit_ms * unit_ms - offset
+        if int(days):
+            local = to_local(ms, found).replace(tzinfo=None) - timedelta(days=int(days))
+            ms = to_ms(local, found)
+        return Instant(ms - elapsed_ms, zone)
+    except OverflowError as error:
+        raise InstantError(f'"{text}" reaches back before the year 1') from error
+    except ValueError as error:
+        raise InstantError(f'"{text}": {error}') from error

@@ -9,8 +9,9 @@ import re
 import sys
 import unicodedata
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import groupby
+from operator import and_, or_
 
 _CLASS_LETTERS = {
     "d": r"\d",
@@ -185,10 +186,7 @@ class ClassReader:
             raise ValueError("[^...] with a class or && inside differs between Java releases")
         if is_nested and any(len(operand) > 1 for operand in operands[1:]):
             raise ValueError('after "&&" only one class or only plain characters are supported')
-        sets = [_union(operand) for operand in operands]
-        result = sets[0]
-        for other in sets[1:]:
-            result &= other
+        result = reduce(and_, (reduce(or_, operand) for operand in operands))
         return result.negated() if negated else result
 
     def _item(self) -> CharSet:
@@ -218,10 +216,3 @@ class ClassReader:
         found = self._peek(text)
         self.at += len(text) if found else 0
         return found
-
-
-def _union(sets: list[CharSet]) -> CharSet:
-    result = sets[0]
-    for other in sets[1:]:
-        result |= other
-    return result

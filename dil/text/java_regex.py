@@ -119,7 +119,10 @@ class _Translator:
             part, may_repeat = self._element()
             parts.append(part)
             if may_repeat:
-                parts.append(self._quantifier())
+                quantifier = _QUANTIFIER.match(self.pattern, self._skip_comments())
+                if quantifier is not None:
+                    self.at = quantifier.end()
+                    parts.append(quantifier[0])
         if self.outer:
             raise ValueError("a group is not closed")
         return "".join(parts)
@@ -229,13 +232,6 @@ class _Translator:
             return ""
         self.outer.append(before)
         return "(?:"
-
-    def _quantifier(self) -> str:
-        match = _QUANTIFIER.match(self.pattern, self._skip_comments())
-        if match is None:
-            return ""
-        self.at = match.end()
-        return match[0]
 
     def _skip_comments(self) -> int:
         """Skip blanks and comments if (?x) is on; return the position."""

@@ -6,11 +6,10 @@ Source: Joda-Time 2, DateTimeFormat; names are English.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import lru_cache
 
 from dil.text.joda_reading import ParsedFields, readable, why_unreadable
-from dil.text.joda_tokens import Token, tokenize
+from dil.text.joda_tokens import tokenize
 from dil.text.joda_writing import write_field
 from dil.text.zones import find_zone, to_local
 
@@ -42,7 +41,14 @@ class JodaPattern:
         self._tokens = tuple(tokenize(pattern))
         self.reads_zone = any(token.letter in ("z", "Z") for token in self._tokens)
         self.unreadable = next(filter(None, map(why_unreadable, self._tokens)), "")
-        self.strptime = _strptime(self._tokens)
+        fields = [token.text for token in self._tokens if token.letter]
+        is_known = len(set(fields)) == len(fields) and set(fields) <= _STRPTIME.keys()
+        self.strptime: str | None = None
+        if is_known and {"yyyy", "MM", "dd"} <= set(fields):
+            self.strptime = "".join(
+                _STRPTIME[token.text] if token.letter else token.text.replace("%", "%%")
+                for token in self._tokens
+            )
         self._reader = None if self.unreadable else readable(self._tokens)
 
     def __repr__(self) -> str:
@@ -120,13 +126,3 @@ def compile_pattern(pattern: str) -> JodaPattern:
     if not pattern:
         raise ValueError("a date pattern must not be empty")
     return JodaPattern(pattern)
-
-
-def _strptime(tokens: Sequence[Token]) -> str | None:
-    fields = [token.text for token in tokens if token.letter]
-    is_known = len(set(fields)) == len(fields) and set(fields) <= _STRPTIME.keys()
-    if not is_known or not {"yyyy", "MM", "dd"} <= set(fields):
-        return None
-    return "".join(
-        _STRPTIME[token.text] if token.letter else token.text.replace("%", "%%") for token in tokens
-    )

@@ -26,21 +26,24 @@ def find_mistake(pattern: str) -> tuple[str, str] | None:
     Joda's letters keep their meaning: YYYY-MM-dd is a sound pattern. A pattern that cannot be read
     is a mistake here only if it is a pattern of ``strptime``.
     """
-    if any(_PERCENT.search(part) for part in _unquoted(pattern)):
+    if any(_PERCENT.search(part) for part in _QUOTED.split(pattern)[::2]):
         return '"%" before a letter is of strptime, and Joda copies it', _likely(pattern)
     try:
         fields = list(tokenize(pattern))
     except ValueError:
         return None
-    if _lacks_hour([each.letter for each in fields]):
+    letters = [each.letter for each in fields]
+    others = _HOURS.union(_DATES, "M").intersection(letters)
+    if "m" in letters and {"s", "S"}.intersection(letters) and not others:
         return '"m" is the minute, and there is no hour', f"HH:{pattern}"
     reasons: list[str] = []
     for rule in (_month, _day, _half_day, _minute, _second, _week_year):
         found = rule([each.letter for each in fields])
         if found:
-            reason, letters = found
+            reason, right = found
             reasons.append(reason)
-            fields = [_renamed(each, letters.get(at, "")) for at, each in enumerate(fields)]
+            for at, letter in right.items():
+                fields[at] = Token(letter, letter * fields[at].width)
     return (" and ".join(reasons), "".join(map(_written, fields))) if reasons else None
 
 
@@ -64,10 +67,6 @@ def _pattern_fix(pattern: str) -> str:
     return f"Write {mistake[1] if mistake else likely}." if likely else DATE_PATTERN_FIX
 
 
-def _unquoted(pattern: str) -> list[str]:
-    return _QUOTED.split(pattern)[::2]
-
-
 def _likely(pattern: str) -> str:
     """Return a pattern with Joda's letters in place of strptime's, and with each T in quotes."""
     parts = _QUOTED.split(pattern)
@@ -75,10 +74,6 @@ def _likely(pattern: str) -> str:
         quoted = re.sub(r"(?<!%)T", "'T'", parts[at])
         parts[at] = _PERCENT.sub(lambda found: _STRPTIME.get(found[1], found[0]), quoted)
     return "".join(parts)
-
-
-def _renamed(field: Token, letter: str) -> Token:
-    return Token(letter, letter * field.width) if letter else field
 
 
 def _written(field: Token) -> str:
@@ -95,12 +90,6 @@ _Found = tuple[str, dict[int, str]] | None
 
 def _places(letters: Sequence[str], wanted: str) -> list[int]:
     return [at for at, letter in enumerate(letters) if letter and letter in wanted]
-
-
-def _lacks_hour(letters: Sequence[str]) -> bool:
-    """Return whether there are only minutes and seconds."""
-    others = _HOURS.union(_DATES, "M").intersection(letters)
-    return "m" in letters and bool({"s", "S"}.intersection(letters)) and not others
 
 
 def _day(letters: Sequence[str]) -> _Found:

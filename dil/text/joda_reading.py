@@ -83,7 +83,8 @@ def _field(token: Token, after: Token) -> str:
         sign = "[+-]?+" if token.letter == "y" else ""
         return f"{sign}[0-9]{{1,{digits}}}+"
     if token.letter in _NAMES:
-        return _longest_first(_NAMES[token.letter])
+        longest_first = sorted(_NAMES[token.letter], key=len, reverse=True)
+        return f"(?>{'|'.join(longest_first)})"
     if token.is_zone_id:
         return "(?>[A-Za-z][A-Za-z0-9_+/-]*)"
     return _OFFSET_TEXT
@@ -97,10 +98,6 @@ def _digits(token: Token, after: Token) -> int:
             return token.width
         case letter:
             return max(_MAX_DIGITS.get(letter, 2), token.width)
-
-
-def _longest_first(spellings: Iterable[str]) -> str:
-    return f"(?>{'|'.join(sorted(spellings, key=len, reverse=True))})"
 
 
 class ParsedFields:
@@ -135,7 +132,13 @@ class ParsedFields:
             case "M" if not token.is_number:
                 self._numbers["M"] = _MONTHS[text] + 1
             case letter:
-                self._numbers[letter] = _bounded(letter, int(text))
+                value = int(text)
+                low, high = _BOUNDS[letter]
+                if not low <= value <= high:
+                    raise ValueError(
+                        f'{value} is out of range for pattern letter "{letter}" ({low} to {high})'
+                    )
+                self._numbers[letter] = value
 
     def instant(self, default_zone: str) -> int:
         """Return the epoch ms by the text's offset, else by its zone, else by ``default_zone``.
@@ -206,10 +209,3 @@ def _offset(text: str) -> timedelta:
     hours, minutes, seconds = (int(part or 0) for part in parts)
     size = timedelta(hours=hours, minutes=minutes, seconds=seconds)
     return -size if sign == "-" else size
-
-
-def _bounded(letter: str, value: int) -> int:
-    low, high = _BOUNDS[letter]
-    if not low <= value <= high:
-        raise ValueError(f'{value} is out of range for pattern letter "{letter}" ({low} to {high})')
-    return value

@@ -69,7 +69,14 @@ def tokenize(pattern: str) -> Iterator[Token]:
             yield Token("", "".join(text for _, text in group))
             continue
         for letter, run in groupby(text for _, text in group):
-            yield _field(pattern, letter, len(list(run)))
+            token = Token(letter, "".join(run))
+            if letter not in _LETTERS:
+                raise ValueError(f'letter "{letter}" in date pattern "{pattern}" has no meaning')
+            if letter == "z" and token.is_long:
+                raise ValueError(
+                    f'"zzzz" (long zone names) in date pattern "{pattern}" is not supported'
+                )
+            yield token
 
 
 def _marks(pattern: str) -> Iterator[tuple[bool, str]]:
@@ -84,12 +91,3 @@ def _marks(pattern: str) -> Iterator[tuple[bool, str]]:
             yield False, ""  # keeps the two fields of y'' and y'a' apart
         else:
             yield mark.isascii() and mark.isalpha() and not quoted, mark
-
-
-def _field(pattern: str, letter: str, width: int) -> Token:
-    token = Token(letter, letter * width)
-    if letter not in _LETTERS:
-        raise ValueError(f'letter "{letter}" in date pattern "{pattern}" has no meaning')
-    if letter == "z" and token.is_long:
-        raise ValueError(f'"zzzz" (long zone names) in date pattern "{pattern}" is not supported')
-    return token

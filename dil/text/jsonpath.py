@@ -69,7 +69,17 @@ def _parsed(text: str) -> JSONPath:
             expression = parse(text)
     except (exceptions.JSONPathError, DefintionInvalid) as error:
         raise _unreadable(text, str(error)) from None
-    _check(expression)
+    # Filters may calculate values to compare, but the expression itself may only select.
+    nodes = [expression]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, Filter):
+            _check_patterns(node)
+        elif isinstance(node, Child | Descendants):
+            nodes += [node.left, node.right]
+        elif not isinstance(node, _SELECTORS):
+            name = type(node).__name__.strip("_").lower()
+            raise JsonPathError(f"it asks for {name}, and a path only selects places of a document")
     return expression
 
 
@@ -88,24 +98,6 @@ def _unreadable(text: str, message: str) -> JsonPathError:
     return JsonPathError(what, sum(len(line) + 1 for line in lines) + int(place[3]) + 1)
 
 
-def _check(expression: JSONPath) -> None:
-    """Refuse expressions that do more than select; filters may calculate values to compare.
-
-    Raises:
-        JsonPathError: the expression does more; the message names the part.
-    """
-    nodes = [expression]
-    while nodes:
-        node = nodes.pop()
-        if isinstance(node, Filter):
-            _check_patterns(node)
-        elif isinstance(node, Child | Descendants):
-            nodes += [node.left, node.right]
-        elif not isinstance(node, _SELECTORS):
-            name = type(node).__name__.strip("_").lower()
-            raise JsonPathError(f"it asks for {name}, and a path only selects places of a document")
-
-
 def _check_patterns(node: object) -> None:
     """Refuse a bad regular expression behind ``=~`` anywhere in a filter."""
     if isinstance(node, Expression) and node.op == "=~":
@@ -114,13 +106,9 @@ def _check_patterns(node: object) -> None:
         except re.error as error:
             raise JsonPathError(f"{node.value} is no regular expression: {error}") from None
     if isinstance(node, JSONPath):
-        inside = [each for value in vars(node).values() for each in _listed(value)]
-        for each in inside:
-            _check_patterns(each)
-
-
-def _listed(value: object) -> list[object]:
-    return value if isinstance(value, list) else [value]
+        for value in vars(node).values():
+            for each in value if isinstance(value, list) else [value]:
+                _check_patterns(each)
 
 
 def _chain(expression: JSONPath) -> Iterator[JSONPath]:

@@ -70,7 +70,9 @@ def parse(text: str) -> tuple[JsonValue, str]:
             pass
     if isinstance(first, _DuplicateError):
         raise JsonError(str(first), 0) from first
-    reason, line = _reason(first)
+    reason, line = str(first), 0
+    if isinstance(first, json.JSONDecodeError):
+        reason, line = f"{first.msg[:1].lower()}{first.msg[1:]}", first.lineno - 1
     try:
         return _lenient(kept), f"is no strict JSON ({reason}); it was read leniently"
     except JsonError as error:
@@ -121,33 +123,21 @@ def _strict(text: str) -> JsonValue:
     return value
 
 
-def _reason(error: ValueError) -> tuple[str, int]:
-    if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg[:1].lower()}{error.msg[1:]}", error.lineno - 1
-    return str(error), 0
-
-
 def _lenient(text: str) -> JsonValue:
     import yaml
 
     flow = flow_text(text)
     try:
-        if any(_is_yaml_only(event) for event in yaml.parse(flow, Loader=yaml.SafeLoader)):
-            raise JsonError("", 0)
+        for event in yaml.parse(flow, Loader=yaml.SafeLoader):
+            has_name = getattr(event, "anchor", None) or getattr(event, "tag", None)
+            if isinstance(event, yaml.AliasEvent) or has_name:
+                raise JsonError("", 0)  # aliases, anchors and tags are YAML only
         node = yaml.compose(flow, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
         raise JsonError("", 0) from error
     if isinstance(node, yaml.CollectionNode) and not node.flow_style:
         raise JsonError("", 0)  # a mapping without brackets is YAML only
     return from_node(node)
-
-
-def _is_yaml_only(event: yaml.Event) -> bool:
-    import yaml
-
-    if isinstance(event, yaml.AliasEvent):
-        return True
-    return bool(getattr(event, "anchor", None) or getattr(event, "tag", None))
 
 
 def from_node(node: yaml.Node | None) -> JsonValue:
@@ -251,7 +241,8 @@ def flow_text(text: str) -> str:
         if token.lastgroup not in {"double", "single", "comment"}:
             continue
         parts.append(text[position : token.start()].replace("\t", " "))
-        parts.append(_blanks(token[0]) if token.lastgroup == "comment" else token[0])
+        is_comment = token.lastgroup == "comment"
+        parts.append(re.sub(r"[^\n]", " ", token[0]) if is_comment else token[0])
         position = token.end()
     parts.append(text[position:].replace("\t", " "))
     # Strings are inserted last, so that no text inside them is taken for a name.
@@ -262,7 +253,3 @@ def flow_text(text: str) -> str:
         _NAME_WITHOUT_BLANK.sub(r"\1: ", part) if index % 2 == 0 else part
         for index, part in enumerate(parts)
     )
-
-
-def _blanks(comment: str) -> str:
-    return re.sub(r"[^\n]", " ", comment)

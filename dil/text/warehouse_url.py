@@ -84,7 +84,11 @@ def read_warehouse_url(text: str) -> WarehouseAddress:
             f"begins with {match['jdbc'] or ''}{match['name']}:, which is no known database",
             f"Write {FORMS}.",
         )
-    found = read_database_url(f"{match['jdbc'] or ''}{name}:{_without_charset(match['rest'])}")
+    # SQLAlchemy's charset=utf8mb4 for MySQL is left out, because it is always used.
+    head, mark, query = match["rest"].partition("?")
+    kept = [each for each in query.split("&") if not each.lower().startswith("charset=")]
+    rest = f"{head}{mark}{'&'.join(kept)}" if any(kept) else head
+    found = read_database_url(f"{match['jdbc'] or ''}{name}:{rest}")
     kind = Engine.POSTGRESQL if found.address.server is Server.POSTGRESQL else Engine.MYSQL
     return WarehouseAddress(kind, found.address)
 
@@ -102,10 +106,3 @@ def _path(rest: str) -> str:
             "names a database in memory, which ends with the run", "Name a file: sqlite:///path."
         )
     return path
-
-
-def _without_charset(rest: str) -> str:
-    """Return a URL without SQLAlchemy's ``charset=utf8mb4`` for MySQL, which is always used."""
-    head, mark, query = rest.partition("?")
-    kept = [each for each in query.split("&") if not each.lower().startswith("charset=")]
-    return f"{head}{mark}{'&'.join(kept)}" if any(kept) else head

@@ -63,7 +63,13 @@ def zone_fix(name: str) -> str:
     """
     offset = _NAMED_OFFSET.fullmatch(name.strip())
     if offset:
-        return f"{_written_offset(*offset.groups())} {ZONE_FIX}"
+        sign, hours, minutes = offset.groups()
+        text = f"Write {sign}{int(hours):02}:{minutes or '00'}"
+        # Only whole hours have a region id.
+        if int(minutes or 0) or not 0 < int(hours) <= _MOST_HOURS:
+            return f"{text}. {ZONE_FIX}"
+        turned = "-" if sign == "+" else "+"
+        return f"{text}, or Etc/GMT{turned}{int(hours)}, whose sign is turned. {ZONE_FIX}"
     if meant := nearest_word(name.strip(), ("UTC", "GMT"), cutoff=0.6):
         return f'Did you mean "{meant}"? {ZONE_FIX}'
     regions = available_timezones()
@@ -73,15 +79,6 @@ def zone_fix(name: str) -> str:
         near = cities.get(nearest_word(name.strip().replace(" ", "_"), cities), "")
     hint = f'Did you mean "{near}"? ' if near else ""
     return f"{hint}{ZONE_FIX}"
-
-
-def _written_offset(sign: str, hours: str, minutes: str | None) -> str:
-    """Return the advice for an offset behind a name; only whole hours have a region id."""
-    text = f"Write {sign}{int(hours):02}:{minutes or '00'}"
-    if int(minutes or 0) or not 0 < int(hours) <= _MOST_HOURS:
-        return f"{text}."
-    turned = "-" if sign == "+" else "+"
-    return f"{text}, or Etc/GMT{turned}{int(hours)}, whose sign is turned."
 
 
 def zone_of_text(name: str) -> str:

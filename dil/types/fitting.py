@@ -37,7 +37,11 @@ def exact_cast(array: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_integer(array.type):
         array = array.cast(_INTEGERS)
     if pa.types.is_decimal(array.type):
-        return _cast_decimals(array, target)
+        limits = pc.min_max(array)
+        most = Decimal(10) ** (target.precision - target.scale)
+        low, high = limits["min"].as_py(), limits["max"].as_py()
+        if low is not None and (low <= -most or high >= most):
+            raise pa.ArrowInvalid(f"Decimal value does not fit in {target}")
     return array.cast(target)
 
 
@@ -123,15 +127,6 @@ def _same_time(a: pa.DataType, b: pa.DataType) -> bool:
     )
 
 
-def _cast_decimals(array: pa.Array, target: pa.DataType) -> pa.Array:
-    limits = pc.min_max(array)
-    most = Decimal(10) ** (target.precision - target.scale)
-    low, high = limits["min"].as_py(), limits["max"].as_py()
-    if low is not None and (low <= -most or high >= most):
-        raise pa.ArrowInvalid(f"Decimal value does not fit in {target}")
-    return array.cast(target)
-
-
 def cast_texts(texts: pa.Array, target: pa.DataType) -> pa.Array:
     """Return texts of numbers as decimals of a type.
 
@@ -140,15 +135,13 @@ def cast_texts(texts: pa.Array, target: pa.DataType) -> pa.Array:
     """
     decimals = texts.cast(target)
     longest = pc.max(pc.binary_length(texts)).as_py() or 0
-    if longest <= target.precision - target.scale and not _has_exponent(texts):
-        return decimals
+    if longest <= target.precision - target.scale:
+        has_exponent = pc.any(pc.match_substring(texts, "e", ignore_case=True)).as_py()
+        if not has_exponent:
+            return decimals
     wanted, found = texts.cast(pa.float64()), decimals.cast(pa.float64())
     distance = pc.abs(pc.subtract(wanted, found))
     is_near = pc.less_equal(distance, pc.multiply(pc.abs(wanted), _NEARLY))
     if pc.all(is_near).as_py() is False:
         raise pa.ArrowInvalid(f"Decimal value does not fit in {target}")
     return decimals
-
-
-def _has_exponent(texts: pa.Array) -> bool:
-    return bool(pc.any(pc.match_substring(texts, "e", ignore_case=True)).as_py())

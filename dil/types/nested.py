@@ -101,11 +101,24 @@ def _by_shape(array: pa.Array, target: pa.DataType, inner: Leaf, leaf: Leaf) -> 
     """Return children rebuilt with ``inner`` if both types have one shape, else call ``leaf``."""
     source = array.type
     if pa.types.is_struct(source) and pa.types.is_struct(target):
-        return _struct(array, target, inner)
+        names = [field.name for field in source]
+        children = dict(zip(names, array.flatten(), strict=True))
+        columns = [
+            inner(children[field.name], field.type)
+            if field.name in children
+            else pa.nulls(len(array), field.type)
+            for field in target
+        ]
+        return pa.StructArray.from_arrays(columns, fields=list(target), mask=array.is_null())
     if pa.types.is_map(source) and pa.types.is_map(target):
-        return _map(array, target, inner)
+        keys = inner(keys_of(array), target.key_type)
+        items = inner(items_of(array), target.item_type)
+        offsets, mask = offsets_of(array), array.is_null()
+        return pa.MapArray.from_arrays(offsets, keys, items, type=target, mask=mask)
     if pa.types.is_list(source) and pa.types.is_list(target):
-        return _list(array, target, inner)
+        items = inner(items_of(array), target.value_type)
+        offsets, mask = offsets_of(array), array.is_null()
+        return pa.ListArray.from_arrays(offsets, items, type=target, mask=mask)
     return leaf(array, target)
 
 
@@ -115,27 +128,3 @@ def _holds_map(data_type: pa.DataType) -> bool:
     if not pa.types.is_nested(data_type):
         return False
     return any(_holds_map(data_type.field(i).type) for i in range(data_type.num_fields))
-
-
-def _struct(array: pa.StructArray, target: pa.StructType, inner: Leaf) -> pa.Array:
-    names = [field.name for field in array.type]
-    children = dict(zip(names, array.flatten(), strict=True))
-    columns = [
-        inner(children[field.name], field.type)
-        if field.name in children
-        else pa.nulls(len(array), field.type)
-        for field in target
-    ]
-    return pa.StructArray.from_arrays(columns, fields=list(target), mask=array.is_null())
-
-
-def _list(array: pa.ListArray, target: pa.ListType, inner: Leaf) -> pa.Array:
-    values = inner(items_of(array), target.value_type)
-    return pa.ListArray.from_arrays(offsets_of(array), values, type=target, mask=array.is_null())
-
-
-def _map(array: pa.MapArray, target: pa.MapType, inner: Leaf) -> pa.Array:
-    keys = inner(keys_of(array), target.key_type)
-    items = inner(items_of(array), target.item_type)
-    mask = array.is_null()
-    return pa.MapArray.from_arrays(offsets_of(array), keys, items, type=target, mask=mask)

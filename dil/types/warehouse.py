@@ -59,10 +59,6 @@ def column_type(staged: pa.DataType) -> pa.DataType | None:
         return decimal_type(whole + scale, scale)
     if pt.is_timestamp(staged):
         return INSTANT if staged.tz else pa.timestamp("us")
-    return _simple(staged)
-
-
-def _simple(staged: pa.DataType) -> pa.DataType | None:
     kinds = (
         (pt.is_nested, JSON),
         (pt.is_null, TEXT),

@@ -83,15 +83,12 @@ def observed(array: pa.Array) -> pa.DataType:
 
 def _widen_values(array: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_map(array.type) and pa.types.is_struct(target):
-        return _members(array, target)
+        # Rows with only {} are read as maps until a member appears.
+        columns = [
+            pc.map_lookup(array, pa.scalar(field.name), "first").cast(field.type)
+            for field in target
+        ]
+        return pa.StructArray.from_arrays(columns, fields=list(target), mask=array.is_null())
     if pa.types.is_string(target) and is_number(array.type):
         return texts_of_numbers(array)
     return exact_cast(array, target)
-
-
-def _members(array: pa.MapArray, target: pa.StructType) -> pa.Array:
-    """Return maps as records: rows with only ``{}`` are read as maps until a member appears."""
-    columns = [
-        pc.map_lookup(array, pa.scalar(field.name), "first").cast(field.type) for field in target
-    ]
-    return pa.StructArray.from_arrays(columns, fields=list(target), mask=array.is_null())

@@ -129,17 +129,16 @@ class AuditWriter:
         data = f"{compact(line)}\n".encode("utf-8", "backslashreplace")
         try:
             if self._lines is None:
-                self._lines = self._opened()
+                attempt, folder = self._attempt, self._place.directory
+                name = f"audit-{attempt.run_id}-{attempt.unit_hash}-{attempt.number}"
+                name = f"{name}-{uuid.uuid4().hex}"
+                if is_local(folder):
+                    self._lines = _LocalLines(Path(folder), f"{name}.json")
+                else:
+                    self._lines = _RemoteLines(filesystem_for(folder), folder, name)
             self._lines.write(data, is_durable=is_durable)
         except (OSError, WriteError) as error:
             self._failed(error)
-
-    def _opened(self) -> _LocalLines | _RemoteLines:
-        attempt, folder = self._attempt, self._place.directory
-        name = f"audit-{attempt.run_id}-{attempt.unit_hash}-{attempt.number}-{uuid.uuid4().hex}"
-        if is_local(folder):
-            return _LocalLines(Path(folder), f"{name}.json")
-        return _RemoteLines(filesystem_for(folder), folder, name)
 
     def _failed(self, error: OSError | WriteError) -> None:
         reason = error.message if isinstance(error, WriteError) else error.strerror or error

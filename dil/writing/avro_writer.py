@@ -41,7 +41,12 @@ class AvroFileWriter(FileWriter):
         super().__init__(sink, schema, spec)
         self._unit_us = _US_PER_S if spec.epoch_seconds else _US_PER_MS
         self._physical = map_schema(schema, _physical_type)
-        codec = _codec(spec)
+        codec = _CODECS[spec.codec.upper()]
+        if codec == "snappy" and find_spec("cramjam") is None:
+            raise ConversionError(
+                "writer.codec.type=SNAPPY needs the package cramjam for Avro files",
+                "Install the package with: pip install 'fastavro[snappy]'. Or use DEFLATE.",
+            )
         self._writer = Writer(
             sink,
             parse_schema(avro_schema(schema, spec)),
@@ -71,16 +76,6 @@ def read_avro(source: BinaryIO, schema: pa.Schema, spec: WritingSpec) -> Iterato
         rows: Any = list(block)
         batch = pa.RecordBatch.from_pylist(rows, schema=physical)
         yield rebuild_batch(batch, schema, partial(_from_epoch, unit_us=unit_us))
-
-
-def _codec(spec: WritingSpec) -> str:
-    codec = _CODECS[spec.codec.upper()]
-    if codec == "snappy" and find_spec("cramjam") is None:
-        raise ConversionError(
-            "writer.codec.type=SNAPPY needs the package cramjam for Avro files",
-            "Install the package with: pip install 'fastavro[snappy]'. Or use DEFLATE.",
-        )
-    return codec
 
 
 def _physical_type(data_type: pa.DataType) -> pa.DataType:

@@ -62,11 +62,19 @@ class LateRows:
     def write(self, batch: pa.RecordBatch, times: pa.Int64Array, watermark: int) -> None:
         """Append late rows with their event times and the watermark, both in epoch ms UTC.
 
+        Their timelabels are those of the times or, without a schedule, that of the work unit.
+
         Raises:
             WriteError: the file system refused to write.
             ConversionError: rows do not fit each other, or have a column whose name DIL adds.
         """
-        self.write_labelled(batch, self._labels_of(times), watermark)
+        labels = None
+        if self._labels is not None:
+            instants = times.cast(pa.timestamp("ms"))
+            labels = self._labels.of(pa.RecordBatch.from_arrays([instants], names=[_TIME]))
+        if labels is None:
+            labels = pa.repeat(pa.scalar(self._unit.timelabel or "", pa.string()), len(times))
+        self.write_labelled(batch, labels, watermark)
 
     def write_labelled(
         self, batch: pa.RecordBatch, labels: pa.StringArray, watermark: int | None
@@ -110,15 +118,6 @@ class LateRows:
     def abort(self) -> None:
         """Delete the written files of an attempt that has no folder of its own."""
         self._writer.abort()
-
-    def _labels_of(self, times: pa.Int64Array) -> pa.StringArray:
-        """Return the timelabels of event times; if there is no schedule, the work unit's label."""
-        label = self._unit.timelabel or ""
-        found = None
-        if self._labels is not None:
-            instants = times.cast(pa.timestamp("ms"))
-            found = self._labels.of(pa.RecordBatch.from_arrays([instants], names=[_TIME]))
-        return pa.repeat(pa.scalar(label, pa.string()), len(times)) if found is None else found
 
     def _instants(self, ms: int | None, rows: int) -> pa.Array:
         if ms is None:

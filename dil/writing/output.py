@@ -156,15 +156,12 @@ def _row_labels(job: Job, unit: WorkUnit, label_at: Callable[[int], str]) -> Row
         return None
     if spec.column:
         return RowLabels(spec.column, label, label_at, is_needed=True)
-    if not spec.is_dated or job.running.page_commit_s is not None or not _publishes_by_label(job):
+    warehouse = job.publishing.warehouse
+    is_cut = warehouse is not None and warehouse.kind is TableKind.TIMESERIES
+    is_by_label = is_cut or job.publishing.layout is Layout.TIMELABEL
+    if not spec.is_dated or job.running.page_commit_s is not None or not is_by_label:
         return None
     part = unit.partition
     if label_at(part.low) == label_at(part.high - 1):
         return None
     return RowLabels(job.planning.datetime_name, label, label_at, is_needed=False)
-
-
-def _publishes_by_label(job: Job) -> bool:
-    warehouse = job.publishing.warehouse
-    is_cut = warehouse is not None and warehouse.kind is TableKind.TIMESERIES
-    return is_cut or job.publishing.layout is Layout.TIMELABEL

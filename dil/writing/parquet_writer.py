@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dil.model.job import WritingSpec
 from dil.spi.writer import FileWriter
 from dil.types.nested import rebuild_batch
-from dil.writing.dictionaries import dictionary_columns
 
 _CODECS = {"": "snappy", "SNAPPY": "snappy", "DEFLATE": "gzip", "NOCOMPRESSION": "none"}
 _BUFFER_BYTES = 64 * 1024 * 1024
@@ -20,6 +20,9 @@ _FEW_ROWS = 1024
 _FEW_BATCHES = 128
 # With fewer rows, the search for repeated values would take longer than writing the rows.
 _LEAST_WITH_DICTIONARIES = 64
+_SAMPLE = 16_384
+# Columns whose values repeat this often on average get a dictionary.
+_REPEATS = 2
 
 
 class ParquetFileWriter(FileWriter):
@@ -48,7 +51,14 @@ class ParquetFileWriter(FileWriter):
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Collect the batch; write a row group when it is full."""
-        self._hold(rebuild_batch(batch, self._physical, _same))
+        rows = rebuild_batch(batch, self._physical, _same)
+        if rows.num_rows < _FEW_ROWS:
+            self._few.append(rows)
+            if len(self._few) >= _FEW_BATCHES:
+                self._put_together()
+        else:
+            self._put_together()
+            self._held.append(rows)
         self._held_rows += batch.num_rows
         self._held_bytes += batch.nbytes
         if self._held_rows >= self.spec.row_group_rows or self._held_bytes >= _BUFFER_BYTES:
@@ -57,15 +67,6 @@ class ParquetFileWriter(FileWriter):
     def close(self) -> None:
         """Write the last row group and the footer."""
         self._write_row_group().close()
-
-    def _hold(self, batch: pa.RecordBatch) -> None:
-        if batch.num_rows < _FEW_ROWS:
-            self._few.append(batch)
-            if len(self._few) < _FEW_BATCHES:
-                return
-        self._put_together()
-        if batch.num_rows >= _FEW_ROWS:
-            self._held.append(batch)
 
     def _put_together(self) -> None:
         if self._few:
@@ -118,3 +119,54 @@ def _relaxed(field: pa.Field, *, below_null: bool) -> pa.Field:
 
 def _same(array: pa.Array, target: pa.DataType) -> pa.Array:
     return array.cast(target)
+
+
+def dictionary_columns(table: pa.Table, row_group_rows: int) -> list[str]:
+    """Return the paths of the flat columns, as Parquet names them, whose values repeat.
+
+    A dictionary of values that hardly repeat costs more time than the rest of a column's writing,
+    and makes the file larger.
+
+    Args:
+        table: The first rows of the file.
+        row_group_rows: The largest number of rows that share a dictionary.
+    """
+    sample = table.slice(0, _SAMPLE).combine_chunks()
+    found: list[str] = []
+    for name in sample.column_names:
+        column = sample.column(name)
+        whole = column.chunk(0) if column.num_chunks else pa.array([], column.type)
+        found += [path for path, each in _leaves(name, whole) if _repeats(each, row_group_rows)]
+    return found
+
+
+def _leaves(path: str, values: pa.Array) -> Iterator[tuple[str, pa.Array]]:
+    kind = values.type
+    if pa.types.is_struct(kind):
+        for place in range(kind.num_fields):
+            yield from _leaves(f"{path}.{kind.field(place).name}", pc.struct_field(values, [place]))
+    elif pa.types.is_map(kind):
+        # In a slice, ``keys`` and ``items`` also hold values of rows outside of the slice; these
+        # values serve the sample as well.
+        yield from _leaves(f"{path}.key_value.key", values.keys[:_SAMPLE])
+        yield from _leaves(f"{path}.key_value.value", values.items[:_SAMPLE])
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        yield from _leaves(f"{path}.list.element", pc.list_flatten(values))
+    else:
+        yield path, values
+
+
+def _repeats(values: pa.Array, row_group_rows: int) -> bool:
+    """Return whether a row group holds each value several times, judged by the sample.
+
+    ``again`` of ``size`` drawn values had occurred before. With ``n`` equally frequent values, this
+    number would be about ``size * size / (2 * n)``.
+    """
+    size = len(values) - values.null_count
+    try:
+        again = size - pc.count_distinct(values, mode="only_valid").as_py()
+    except pa.ArrowNotImplementedError:
+        return False  # Arrow counts neither nulls nor values of some types that no source has.
+    if len(values) < _SAMPLE:
+        return bool(again * _REPEATS >= size)
+    return bool(again and size * size / (2 * again) * _REPEATS <= row_group_rows)

@@ -26,6 +26,14 @@ _SPLIT_BYTES = 32 * 1024 * 1024
 # The approximate bytes that a batch takes in memory besides its values.
 _BATCH_BYTES = 4096
 _KEY = "ms.table.partition.fields"
+# The types whose values can name folders.
+_NAMING_FOLDERS = (
+    pa.types.is_string,
+    pa.types.is_integer,
+    pa.types.is_decimal,
+    pa.types.is_boolean,
+    pa.types.is_date,
+)
 
 Key: TypeAlias = "tuple[str | None, ...]"
 
@@ -138,9 +146,7 @@ class PartitionedWriter:
             self._waiting.setdefault(key, _Waiting()).add(rows)
             if key in self._open or len(self._open) < self._partitioning.most_open:
                 self._write_open(key)
-        self._let_go()
-
-    def _let_go(self) -> None:
+        # Memory is bounded: first by the rows that wait, then by the rows that open files hold.
         waiting = sum(each.bytes for each in self._waiting.values())
         while waiting > HELD_BYTES:
             key = max(self._waiting, key=lambda each: self._waiting[each].bytes)
@@ -191,21 +197,18 @@ class PartitionedWriter:
         self, batch: pa.RecordBatch, labels: pa.Array
     ) -> Iterator[tuple[Key, pa.RecordBatch]]:
         """Yield the rows of each key as copies, so that no key's rows keep the batch in memory."""
-        rows = (
-            batch if self._partitioning.keeps_columns else batch.drop_columns(self._present(batch))
-        )
+        rows, fields = batch, self._partitioning.fields
+        if not self._partitioning.keeps_columns:
+            rows = batch.drop_columns([name for name in fields if name in batch.schema.names])
         if rows.num_columns == 0:
             raise ConversionError(
                 f"{_KEY} names every column of the rows, so no column remains to be written",
                 "Remove a column from the property.",
             )
         columns = [_Column.of_labels(labels)]
-        columns += [_Column.of_field(batch, name) for name in self._partitioning.fields]
+        columns += [_Column.of_field(batch, name) for name in fields]
         for key, picked in _by_key(columns):
             yield key, rows if picked is None else rows.take(picked)
-
-    def _present(self, batch: pa.RecordBatch) -> list[str]:
-        return [name for name in self._partitioning.fields if name in batch.schema.names]
 
     def _inside(self, schema: pa.Schema) -> pa.Schema:
         """Return the schema of the files."""
@@ -275,7 +278,7 @@ class _Column:
         if place < 0 or pa.types.is_null(batch.schema.field(place).type):
             return cls((None,), pa.repeat(pa.scalar(0, pa.int64()), batch.num_rows))
         values = batch.column(place)
-        if not _can_name_folders(values.type):
+        if not any(names_folders(values.type) for names_folders in _NAMING_FOLDERS):
             raise ConversionError(
                 f'{_KEY} names "{name}", which holds {values.type}',
                 "Name columns of text, whole numbers, decimals, booleans or dates.",
@@ -308,19 +311,6 @@ def _key(columns: Sequence[_Column], code: int) -> Key:
         code, place = divmod(code, len(column.texts))
         texts.append(column.texts[place])
     return tuple(reversed(texts))
-
-
-def _can_name_folders(kind: pa.DataType) -> bool:
-    return any(
-        is_kind(kind)
-        for is_kind in (
-            pa.types.is_string,
-            pa.types.is_integer,
-            pa.types.is_decimal,
-            pa.types.is_boolean,
-            pa.types.is_date,
-        )
-    )
 
 
 def _text(value: object) -> str | None:

@@ -64,7 +64,13 @@ class RefusedRows:
         """
         rows = list(self._rows(row))
         self._counts[answer.status] += len(rows)
-        self._refuse_too_many(number, answer)
+        most = self._spec.max_refused
+        if most is not None and self.rows > most:
+            raise SourceContractError(
+                f"request {number}: HTTP status {answer.status} {answer.reason}".rstrip()
+                + f"; at most {most} rows of the work unit may be refused, and {self.rows} were",
+                "Check the rows and the receiver's answers, or raise ms.egress.failed.max.rows.",
+            )
         text = self._clean(answer.text)[:_SHOWN]
         self.answers.append((number, RefusedAnswer(answer.status, answer.reason, text)))
         why: dict[str, JsonValue] = {
@@ -77,9 +83,22 @@ class RefusedRows:
             "run_id": self._attempt.run_id,
             "attempt": self._attempt.number,
         }
-        lines = "".join(f"{compact({**_written(each), _free_name(each): why})}\n" for each in rows)
+        lines = []
+        for each in rows:
+            # Encrypted texts are ENC(...) again, as in the payload.
+            written = {
+                name: value.written if isinstance(value, OpenedText) else value
+                for name, value in each.items()
+            }
+            member = MEMBER
+            while member in each:
+                member = f"_{member}"
+            lines.append(f"{compact({**written, member: why})}\n")
         with _write_errors(self._folder.path):
-            self._open().write(lines.encode("utf-8", "backslashreplace"))
+            if self._sink is None:
+                self._stream = self._folder.filesystem.open_output(self._path)
+                self._sink = MeasuredSink(self._stream)
+            self._sink.write("".join(lines).encode("utf-8", "backslashreplace"))
 
     @property
     def rows(self) -> int:
@@ -114,12 +133,6 @@ class RefusedRows:
     def _path(self) -> str:
         return self._folder.file(f"{REFUSED_NAME}0.json")
 
-    def _open(self) -> MeasuredSink:
-        if self._sink is None:
-            self._stream = self._folder.filesystem.open_output(self._path)
-            self._sink = MeasuredSink(self._stream)
-        return self._sink
-
     def _rows(self, payload: JsonObject) -> Iterator[JsonObject]:
         batch = payload.get(self._spec.batch_field) if self._spec.batch_field else None
         if not isinstance(batch, list):
@@ -128,31 +141,6 @@ class RefusedRows:
         for row in batch:
             assert isinstance(row, dict)  # noqa: S101 - batches are made of rows
             yield row
-
-    def _refuse_too_many(self, number: int, answer: RefusedAnswer) -> None:
-        most = self._spec.max_refused
-        if most is not None and self.rows > most:
-            raise SourceContractError(
-                f"request {number}: HTTP status {answer.status} {answer.reason}".rstrip()
-                + f"; at most {most} rows of the work unit may be refused, and {self.rows} were",
-                "Check the rows and the receiver's answers, or raise ms.egress.failed.max.rows.",
-            )
-
-
-def _written(row: JsonObject) -> JsonObject:
-    """Return a row in which encrypted texts are ENC(...) again, as in the payload."""
-    return {
-        name: value.written if isinstance(value, OpenedText) else value
-        for name, value in row.items()
-    }
-
-
-def _free_name(row: JsonObject) -> str:
-    """Return a name for the member with the reason; the row has no member of this name."""
-    name = MEMBER
-    while name in row:
-        name = f"_{name}"
-    return name
 
 
 @contextmanager

@@ -45,40 +45,34 @@ class RowLabels:
         place = batch.schema.get_field_index(self._column)
         times = None if place < 0 else _instants(batch.column(place))
         if times is None:
-            if self._is_needed:
-                raise ConversionError(self._trouble(batch.schema, place), self._fix())
-            return None
+            if not self._is_needed:
+                return None
+            what = "but the rows have no such column"
+            if place >= 0:
+                what = f"which holds {batch.schema.field(place).type} and no times"
+            raise ConversionError(
+                f'ms.timelabel.column is "{self._column}", {what}',
+                "Name a column of timestamps, of dates or of epoch milliseconds. Texts become"
+                " timestamps if ms.output.schema declares the column as such.",
+            )
         # Periods begin at whole minutes, and a batch has few distinct minutes.
         minutes = pc.floor_temporal(times, unit="minute").cast(_INSTANT_MS).cast(pa.int64())
         known = minutes.dictionary_encode()
         starts: list[int] = known.dictionary.to_pylist()
         # The minutes are sorted, because a schedule finds neighbouring minutes quickly.
-        labels = {at: self._label(at) for at in sorted(starts)}
+        labels = {}
+        for at in sorted(starts):
+            try:
+                labels[at] = self._label_at(at)
+            except PlanningError as error:
+                raise ConversionError(
+                    f'ms.timelabel.column is "{self._column}", and a row has a time of which '
+                    f"{error.message}",
+                    "Correct the time at its source, or make it null: a row without a time has the "
+                    "label of its work unit.",
+                ) from error
         by_row = pa.array([labels[at] for at in starts], pa.string()).take(known.indices)
         return by_row.fill_null(self._unit_label)
-
-    def _label(self, at: int) -> str:
-        try:
-            return self._label_at(at)
-        except PlanningError as error:
-            raise ConversionError(
-                f'ms.timelabel.column is "{self._column}", and a row has a time of which '
-                f"{error.message}",
-                "Correct the time at its source, or make it null: a row without a time has the "
-                "label of its work unit.",
-            ) from error
-
-    def _trouble(self, schema: pa.Schema, place: int) -> str:
-        head = f'ms.timelabel.column is "{self._column}"'
-        if place < 0:
-            return f"{head}, but the rows have no such column"
-        return f"{head}, which holds {schema.field(place).type} and no times"
-
-    def _fix(self) -> str:
-        return (
-            "Name a column of timestamps, of dates or of epoch milliseconds. Texts become"
-            " timestamps if ms.output.schema declares the column as such."
-        )
 
 
 def _instants(times: pa.Array) -> pa.Array | None:

@@ -125,7 +125,13 @@ class StagedWriter:
         if mark.rows and later[0].file.rows == mark.rows:
             kept.append(later.pop(0))
         elif mark.rows:
-            kept += self._beginning(later[0], mark.rows).written
+            # The open file went on after the mark, so its first rows become a file of their own.
+            beginning, left = RollingFiles(self._output, self._numbers), mark.rows
+            for batch in rows_again(self._output, later[0]):
+                beginning.write(batch.slice(0, left))
+                left -= min(left, batch.num_rows)
+            beginning.end_file()
+            kept += beginning.written
         for entry in later:
             self._output.filesystem.delete_file(entry.file.path)
         self._files = RollingFiles(self._output, self._numbers, kept)
@@ -148,12 +154,3 @@ class StagedWriter:
         """Delete the rows after the last checkpoint; unlike ``abort``, this allows a resume."""
         self._files.abandon_file()
         self._rewriting.delete()
-
-    def _beginning(self, entry: WrittenFile, rows: int) -> RollingFiles:
-        """Return files that begin with the first rows of a finished file."""
-        target = RollingFiles(self._output, self._numbers)
-        for batch in rows_again(self._output, entry):
-            target.write(batch.slice(0, rows))
-            rows -= min(rows, batch.num_rows)
-        target.end_file()
-        return target

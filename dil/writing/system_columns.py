@@ -43,19 +43,17 @@ class SystemColumns:
         batch = without_own(batch, self._names, "is one of ms.output.system.columns")
         arrays, fields = [], []
         for name in self._names:
-            values = self._values(name, batch.num_rows, labels)
-            word = b"timestamp" if name == EXTRACTED_AT else b"string"
+            word = b"string"
+            if name == EXTRACTED_AT:
+                values, word = pa.repeat(self._extracted, batch.num_rows), b"timestamp"
+            elif name == TIMELABEL and labels is not None:
+                values = labels
+            else:
+                values = pa.repeat(pa.scalar(self._texts[name], pa.string()), batch.num_rows)
             arrays.append(values)
             fields.append(pa.field(name, values.type, metadata={TYPE_KEY: word}))
         schema = pa.schema([*batch.schema, *fields])
         return pa.RecordBatch.from_arrays([*batch.columns, *arrays], schema=schema)
-
-    def _values(self, name: str, rows: int, labels: pa.Array | None) -> pa.Array:
-        if name == EXTRACTED_AT:
-            return pa.repeat(self._extracted, rows)
-        if name == TIMELABEL and labels is not None:
-            return labels
-        return pa.repeat(pa.scalar(self._texts[name], pa.string()), rows)
 
 
 def without_own(batch: pa.RecordBatch, names: Sequence[str], whose: str) -> pa.RecordBatch:

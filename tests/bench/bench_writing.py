@@ -28,9 +28,9 @@ import pyarrow.parquet as pq
 
 from dil.model.job import OutputFormat, WritingSpec
 from dil.storage import Folder, LocalFilesystem
-from dil.writing.dictionaries import dictionary_columns
 from dil.writing.formats import writer_for
 from dil.writing.output import OutputWriter
+from dil.writing.parquet_writer import dictionary_columns
 from dil.writing.partitioned import PartitionedWriter, RowPartitioning
 from dil.writing.rolling import OutputFolder
 from dil.writing.staging import StagedWriter

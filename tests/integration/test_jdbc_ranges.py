@@ -12,9 +12,9 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from connectors.jdbc.ranges import between, even_ranges
 from connectors.jdbc.session import JdbcSession, key_ranges
 from connectors.jdbc.settings import JdbcSettings
+from connectors.jdbc.splitting import between, even_ranges
 from dil.errors import SourceContractError
 from dil.model.secret import Secret
 from dil.spi.connector import RequestValues

@@ -501,6 +501,16 @@ def test_the_proxy_of_the_job_is_gone_through(in_one_packet, sshd, files, tmp_pa
         assert proxy.asked == [f"127.0.0.1:{sshd.port}"]
 
 
+def test_the_login_of_the_proxy_stands_in_its_url(sshd, files, tmp_path):
+    with ConnectProxy(sshd.port, login="lake:a b@c") as proxy:
+        port = {"source__conn__use__proxy__port": proxy.url.rpartition(":")[2]}
+        named = "http://lake:a%20b%40c@127.0.0.1/"
+        job = listing(tmp_path / "1", sshd, source__conn__use__proxy__url=named, **port)
+        assert error_free(job.run())
+        bare = listing(tmp_path / "2", sshd, source__conn__use__proxy__url="127.0.0.1", **port)
+        assert "the proxy: Tunnel connection failed: 407" in error_of(bare.run())
+
+
 def test_start_up_problems_are_told_together(tmp_path):
     job = FileJob(
         tmp_path, source__class="sftp", ms__source__uri="https://h/x", ms__extractor__class="avro",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import socket
 import socketserver
 import threading
+from base64 import b64decode
 from http import HTTPStatus
 
 from tests.servers.in_thread import InThread
@@ -15,13 +17,17 @@ class ConnectProxy(InThread):
     """Answers CONNECT with a tunnel to ``server_port``; ``asked`` are the requested targets.
 
     If ``status`` is not 200, the proxy refuses with that status. If ``in_one_packet`` is true, the
-    first bytes of the server go in one packet with the answer to CONNECT.
+    first bytes of the server go in one packet with the answer to CONNECT. With a ``login`` of the
+    form ``user:password``, the proxy refuses everybody else.
     """
 
-    def __init__(self, server_port: int, *, status: int = 200, in_one_packet: bool = False) -> None:
+    def __init__(
+        self, server_port: int, *, status: int = 200, in_one_packet: bool = False, login: str = ""
+    ) -> None:
         self.server_port = server_port
         self.status = status
         self.in_one_packet = in_one_packet
+        self.login = login
         self.asked: list[str] = []
         self._server = _Server(("127.0.0.1", 0), _Tunnel)
         self._server.proxy = self
@@ -44,12 +50,14 @@ class _Tunnel(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         """Read the request's head, then pass bytes on in both directions until both ends close."""
         method, target, _ = self.rfile.readline().decode("latin-1").split()
-        while self.rfile.readline().strip():
-            pass
+        head = http.client.parse_headers(self.rfile)
         proxy = self.server.proxy
         proxy.asked.append(target)
-        if proxy.status != HTTPStatus.OK or method != "CONNECT":
-            status = proxy.status if method == "CONNECT" else HTTPStatus.METHOD_NOT_ALLOWED
+        status = proxy.status if method == "CONNECT" else HTTPStatus.METHOD_NOT_ALLOWED
+        given = head.get("Proxy-Authorization", "Basic ").removeprefix("Basic ")
+        if proxy.login and b64decode(given).decode() != proxy.login:
+            status = HTTPStatus.PROXY_AUTHENTICATION_REQUIRED
+        if status != HTTPStatus.OK:
             self.wfile.write(f"HTTP/1.1 {status} Refused\r\nContent-Length: 0\r\n\r\n".encode())
             return
         with socket.create_connection(("127.0.0.1", proxy.server_port)) as there:

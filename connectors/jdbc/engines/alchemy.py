@@ -67,7 +67,7 @@ class AlchemyConnection(SourceConnection):
 
         def bind(value: JsonValue) -> str:
             name = f"dil_{len(values)}"
-            values[name] = _bindable(value)
+            values[name] = as_text(value) if isinstance(value, list | tuple | Mapping) else value
             return f":{name}"
 
         sql = statement.bound(variables, bind, lambda code: code.replace(":", "\\:"))
@@ -111,10 +111,6 @@ class AlchemyConnection(SourceConnection):
         finals = (kinds.ProgrammingError, kinds.DataError, kinds.NotSupportedError)
         is_final = isinstance(error, finals) or _ORACLE_REFUSED.search(lower)
         return (failures.refused if is_final else failures.failed)(address, reason)
-
-
-def _bindable(value: JsonValue) -> object:
-    return as_text(value) if isinstance(value, list | tuple | Mapping) else value
 
 
 def _url(library: Any, login: Login) -> Any:  # a URL of SQLAlchemy

@@ -14,7 +14,6 @@ from connectors.jdbc.syntax import Kind, SqlSyntax, syntax_of
 from dil.databases.duckdb import connect as open_database
 from dil.databases.duckdb import driver, fault_of
 from dil.databases.faults import Fault
-from dil.errors import DilError
 from dil.model.json import JsonValue, as_text
 
 if TYPE_CHECKING:
@@ -54,13 +53,19 @@ class DuckdbConnection(SourceConnection):
         sql = statement.bound(variables, bind)
         with self._translated():
             self._open(reads=statement.reads)
-            if not statement.is_query:
-                yield from self._other(sql, values, reads=statement.reads)
-                return
-            plan = _Plan(self._connection.execute(f"DESCRIBE {sql}", values).fetchall())
-            reader = self._connection.sql(plan.rewritten(sql), params=values or None)
-            for batch in reader.to_arrow_reader(FETCH_ROWS):
-                yield plan.read(batch)
+            if statement.is_query:
+                plan = _Plan(self._connection.execute(f"DESCRIBE {sql}", values).fetchall())
+                reader = self._connection.sql(plan.rewritten(sql), params=values or None)
+                for batch in reader.to_arrow_reader(FETCH_ROWS):
+                    yield plan.read(batch)
+            elif statement.reads:
+                relation = self._connection.sql(sql, params=values or None)
+                distinct(list(relation.columns))
+                yield from relation.to_arrow_reader(FETCH_ROWS)
+            else:
+                self._connection.execute(sql, values)
+                self._connection.commit()
+                self._connection.begin()
 
     def look_again(self) -> None:
         """End the transaction, so that the next query sees a newer state if the file changed."""
@@ -73,16 +78,6 @@ class DuckdbConnection(SourceConnection):
         if self._connection is not None:
             with suppress(Exception):
                 self._connection.close()
-
-    def _other(self, sql: str, values: list[object], *, reads: bool) -> Iterator[pa.RecordBatch]:
-        if not reads:
-            self._connection.execute(sql, values)
-            self._connection.commit()
-            self._connection.begin()
-            return
-        relation = self._connection.sql(sql, params=values or None)
-        distinct(list(relation.columns))
-        yield from relation.to_arrow_reader(FETCH_ROWS)
 
     def _open(self, *, reads: bool) -> None:
         if self._connection is not None:
@@ -108,12 +103,11 @@ class DuckdbConnection(SourceConnection):
         except self._driver.OutOfMemoryException as error:
             raise MemoryError(str(error)) from None
         except (self._driver.Error, OSError) as error:
-            raise self._failure(error) from None
-
-    def _failure(self, error: Exception) -> DilError:
-        reason = str(error).partition("\nLINE ")[0]
-        fixes = {Fault.IO: "Check the file that ms.source.uri names."}
-        return failures.failure_for(fault_of(error), self._login.address, reason, fixes)
+            reason = str(error).partition("\nLINE ")[0]
+            fixes = {Fault.IO: "Check the file that ms.source.uri names."}
+            raise failures.failure_for(
+                fault_of(error), self._login.address, reason, fixes
+            ) from None
 
 
 class _Plan:

@@ -20,7 +20,6 @@ from connectors.jdbc.statement import Statement
 from connectors.jdbc.syntax import SqlSyntax, syntax_of
 from dil.databases import mysql
 from dil.databases.faults import Fault
-from dil.errors import DilError
 from dil.model.json import JsonValue, as_text
 
 if TYPE_CHECKING:
@@ -80,15 +79,33 @@ class MysqlConnection(SourceConnection):
 
         sql = statement.bound(variables, bind, lambda code: code.replace("%", "%%"))
         with self._translated():
-            if statement.reads:
-                self._begin()
+            if statement.reads and not self._is_begun:
+                access = "READ ONLY" if self._login.is_read_only else "READ WRITE"
+                with self._connection.cursor() as cursor:
+                    cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+                    cursor.execute(f"START TRANSACTION WITH CONSISTENT SNAPSHOT, {access}")
+                self._is_begun = True
             cursor = self._connection.cursor(self._driver.cursors.SSCursor)
             try:
                 cursor.execute(sql, values)
                 if cursor.description:
-                    yield from self._batches(cursor)
+                    import pyarrow as pa
+
+                    names = distinct([fact[0] for fact in cursor.description])
+                    # The result's description lacks signs and character sets.
+                    fields = cursor._result.fields  # noqa: SLF001
+                    columns = [MysqlColumn(field, self._login) for field in fields]
+                    while rows := cursor.fetchmany(FETCH_ROWS):
+                        arrays = [
+                            column.read(cells)
+                            for column, cells in zip(columns, zip(*rows, strict=True), strict=True)
+                        ]
+                        yield pa.RecordBatch.from_arrays(arrays, names=names)
             except BaseException:
-                self._give_up(cursor)
+                # Close in the middle of the result, without reading the rest of it.
+                mysql.leave_rest(cursor)
+                cursor.connection = None
+                self.close()
                 raise
             cursor.close()
             if not statement.reads:
@@ -106,48 +123,16 @@ class MysqlConnection(SourceConnection):
         with suppress(Exception):
             self._connection._force_close()  # noqa: SLF001 - close() says farewell and may hang
 
-    def _give_up(self, cursor: Any) -> None:  # a cursor of PyMySQL
-        """Close a connection in the middle of a result, without reading the rest of it."""
-        mysql.leave_rest(cursor)
-        cursor.connection = None
-        self.close()
-
-    def _begin(self) -> None:
-        if self._is_begun:
-            return
-        access = "READ ONLY" if self._login.is_read_only else "READ WRITE"
-        with self._connection.cursor() as cursor:
-            cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            cursor.execute(f"START TRANSACTION WITH CONSISTENT SNAPSHOT, {access}")
-        self._is_begun = True
-
-    def _batches(self, cursor: Any) -> Iterator[pa.RecordBatch]:  # a cursor of PyMySQL
-        import pyarrow as pa
-
-        names = distinct([fact[0] for fact in cursor.description])
-        # The result's description lacks signs and character sets.
-        columns = [
-            MysqlColumn(field, self._login)
-            for field in cursor._result.fields  # noqa: SLF001
-        ]
-        while rows := cursor.fetchmany(FETCH_ROWS):
-            arrays = [
-                column.read(values)
-                for column, values in zip(columns, zip(*rows, strict=True), strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays(arrays, names=names)
-
     @contextmanager
     def _translated(self) -> Iterator[None]:
         try:
             yield
         except (self._driver.MySQLError, OSError, ssl.SSLError) as error:
-            raise self._failure(error) from None
-
-    def _failure(self, error: Exception) -> DilError:
-        code = mysql.code_of(error)
-        reason = f"{error.args[-1]} (error {code})" if code else str(error)
-        return failures.failure_for(mysql.fault_of(error), self._login.address, reason, _FIXES)
+            code = mysql.code_of(error)
+            reason = f"{error.args[-1]} (error {code})" if code else str(error)
+            raise failures.failure_for(
+                mysql.fault_of(error), self._login.address, reason, _FIXES
+            ) from None
 
 
 def _bindable(value: JsonValue) -> object:

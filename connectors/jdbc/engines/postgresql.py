@@ -36,6 +36,18 @@ _SESSION = (
     "SET LOCAL IntervalStyle = 'iso_8601'",
 )
 _CONNECT_S = 30
+_CHECK_URI = (
+    "Check the name of the database in ms.source.uri, and its options. A pooler such as PgBouncer"
+    " may refuse currentSchema and options."
+)
+_FIXES = {
+    Fault.NO_ENTRY: "pg_hba.conf of the server has no line for this user, database and address."
+    " Have one added; if its lines ask for TLS, write sslmode=require into ms.source.uri.",
+    Fault.NO_TLS: "Ask the server's owner to turn TLS on, or leave ssl and sslmode out of"
+    " ms.source.uri: then the rows cross the network unencrypted.",
+    Fault.NO_DATABASE: _CHECK_URI,
+    Fault.OPTIONS: _CHECK_URI,
+}
 
 
 class PostgresqlConnection(SourceConnection):
@@ -51,7 +63,10 @@ class PostgresqlConnection(SourceConnection):
         try:
             self._connection: Any = driver.connect(_conninfo(login))
         except driver.Error as error:
-            raise _refusal(login, str(error)) from None
+            # A refused connection has no code; only its text shows the fault.
+            fault = postgresql.fault_of_connecting(str(error))
+            reason = str(error).partition("failed: ")[2] or str(error)
+            raise failures.failure_for(fault, login.address, reason, _FIXES) from None
         self._cursor: Any = self._connection.cursor()
 
     @property
@@ -65,7 +80,13 @@ class PostgresqlConnection(SourceConnection):
         """Run a statement and yield its rows in batches; commit it if it is not a query."""
         sql = statement.bound(variables, literal)
         with self._translated():
-            self._begin(reads=statement.reads)
+            if not self._is_begun:
+                self._is_begun = True
+                if statement.reads:
+                    is_read_only = self._login.is_read_only
+                    self._cursor.execute(_READING + (" READ ONLY" if is_read_only else ""))
+                for setting in _SESSION:
+                    self._cursor.execute(setting)
             plan = ResultPlan(
                 self._cursor.adbc_execute_schema(sql), nulls_dates=self._login.nulls_dates
             )
@@ -99,16 +120,6 @@ class PostgresqlConnection(SourceConnection):
         with suppress(Exception):
             self._connection.close()
 
-    def _begin(self, *, reads: bool) -> None:
-        if self._is_begun:
-            return
-        self._is_begun = True
-        if reads:
-            is_read_only = self._login.is_read_only
-            self._cursor.execute(_READING + (" READ ONLY" if is_read_only else ""))
-        for setting in _SESSION:
-            self._cursor.execute(setting)
-
     @contextmanager
     def _translated(self) -> Iterator[None]:
         try:
@@ -116,7 +127,9 @@ class PostgresqlConnection(SourceConnection):
         except DilError:
             raise
         except Exception as error:  # noqa: BLE001 - ADBC's and pyarrow's have no common root
-            raise _failure(self._login, error) from None
+            reason = _reason(error)
+            fault = postgresql.fault_of_statement(getattr(error, "sqlstate", None), reason)
+            raise failures.failure_for(fault, self._login.address, reason, _FIXES) from None
 
 
 def literal(value: JsonValue) -> str:
@@ -146,33 +159,6 @@ def _conninfo(login: Login) -> str:
     if address.timeout_s:
         given["tcp_user_timeout"] = str(int(address.timeout_s * 1000))
     return postgresql.conninfo(given)
-
-
-_CHECK_URI = (
-    "Check the name of the database in ms.source.uri, and its options. A pooler such as PgBouncer"
-    " may refuse currentSchema and options."
-)
-_FIXES = {
-    Fault.NO_ENTRY: "pg_hba.conf of the server has no line for this user, database and address."
-    " Have one added; if its lines ask for TLS, write sslmode=require into ms.source.uri.",
-    Fault.NO_TLS: "Ask the server's owner to turn TLS on, or leave ssl and sslmode out of"
-    " ms.source.uri: then the rows cross the network unencrypted.",
-    Fault.NO_DATABASE: _CHECK_URI,
-    Fault.OPTIONS: _CHECK_URI,
-}
-
-
-def _refusal(login: Login, text: str) -> DilError:
-    """Return the error for a refused connection; it has no code, so ``text`` shows the fault."""
-    reason = text.partition("failed: ")[2] or text
-    fault = postgresql.fault_of_connecting(text)
-    return failures.failure_for(fault, login.address, reason, _FIXES)
-
-
-def _failure(login: Login, error: Exception) -> DilError:
-    reason = _reason(error)
-    fault = postgresql.fault_of_statement(getattr(error, "sqlstate", None), reason)
-    return failures.failure_for(fault, login.address, reason, _FIXES)
 
 
 def _reason(error: Exception) -> str:

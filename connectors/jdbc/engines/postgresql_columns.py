@@ -76,28 +76,26 @@ class ResultPlan:
         import pyarrow as pa
 
         if len(batch.schema) > len(self._columns):
-            self._refuse_dimensions(batch.column(_DIMENSIONS))
+            import pyarrow.compute as pc
+
+            if (pc.max(batch.column(_DIMENSIONS)).as_py() or 0) > 1:
+                raise unfit(
+                    ", ".join(column.name for column in self._columns if column.is_array),
+                    "an array has several dimensions, for which Arrow has no column type",
+                    "Write to_jsonb(column) AS column in ms.jdbc.statement.",
+                )
         columns = [
             column.read(array) if column.read else array
             for column, array in zip(self._columns, batch.columns, strict=False)
         ]
         return pa.RecordBatch.from_arrays(columns, names=self.names)
 
-    def _refuse_dimensions(self, dimensions: pa.Array) -> None:
-        import pyarrow.compute as pc
-
-        if (pc.max(dimensions).as_py() or 0) > 1:
-            names = ", ".join(column.name for column in self._columns if column.is_array)
-            raise unfit(
-                names,
-                "an array has several dimensions, for which Arrow has no column type",
-                "Write to_jsonb(column) AS column in ms.jdbc.statement.",
-            )
-
     def _column(self, field: pa.Field) -> _Column:
+        import pyarrow as pa
+
         facts = field.metadata or {}
         word = facts.get(b"POSTGRESQL:type", b"").decode()
-        is_array = word.startswith("_") and _is_list(field.type)
+        is_array = word.startswith("_") and bool(pa.types.is_list(field.type))
         element = word[1:] if is_array else word
         ending = "[]" if is_array else ""
         if element == "numeric":
@@ -170,9 +168,3 @@ def _storage(array: pa.Array) -> pa.Array:
     import pyarrow as pa
 
     return array.storage if isinstance(array, pa.ExtensionArray) else array
-
-
-def _is_list(data_type: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_list(data_type))

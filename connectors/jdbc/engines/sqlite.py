@@ -20,7 +20,6 @@ from connectors.jdbc.statement import Statement
 from connectors.jdbc.syntax import Kind, SqlSyntax, syntax_of
 from dil.databases.faults import Fault
 from dil.databases.sqlite import connect, fault_of
-from dil.errors import DilError
 from dil.model.json import JsonValue, as_text
 
 if TYPE_CHECKING:
@@ -61,7 +60,15 @@ class SqliteConnection(SourceConnection):
 
         sql = statement.bound(variables, bind)
         with self._translated():
-            connection = self._opened(reads=statement.reads and self._login.is_read_only)
+            if self._connection is None:
+                path = self._login.path if self._login.address.path else None
+                is_read_only = statement.reads and self._login.is_read_only
+                # Neither mode makes a missing file; another thread may close the connection after
+                # the task has ended.
+                self._connection = connect(
+                    path, mode="ro" if is_read_only else "rw", busy_s=_BUSY_S, is_shared=True
+                )
+            connection = self._connection
             if not connection.in_transaction:
                 connection.execute("BEGIN")
             cursor = connection.execute(sql, values)
@@ -84,28 +91,16 @@ class SqliteConnection(SourceConnection):
             with suppress(sqlite3.Error):
                 self._connection.close()
 
-    def _opened(self, *, reads: bool) -> sqlite3.Connection:
-        """Return the open file; a missing file is an error and not an empty database."""
-        if self._connection is None:
-            path = self._login.path if self._login.address.path else None
-            # Another thread may close the connection after the task has ended.
-            self._connection = connect(
-                path, mode="ro" if reads else "rw", busy_s=_BUSY_S, is_shared=True
-            )
-        return self._connection
-
     @contextmanager
     def _translated(self) -> Iterator[None]:
         try:
             yield
         except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
-            raise self._failure(error) from None
-
-    def _failure(self, error: Exception) -> DilError:
-        fault, address, reason = fault_of(error), self._login.address, str(error)
-        if fault is Fault.DISK_FULL:  # The full disk belongs to this machine, not to a server.
-            return failures.failed(address, reason, "Make room on the disk that holds the file.")
-        return failures.failure_for(fault, address, reason, _FIXES)
+            fault, address, reason = fault_of(error), self._login.address, str(error)
+            if fault is Fault.DISK_FULL:  # The full disk belongs to this machine, not to a server.
+                fix = "Make room on the disk that holds the file."
+                raise failures.failed(address, reason, fix) from None
+            raise failures.failure_for(fault, address, reason, _FIXES) from None
 
 
 def _bindable(value: JsonValue) -> object:

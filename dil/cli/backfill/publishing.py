@@ -10,7 +10,7 @@ from dil.cli.state.amending import Request, act_command, conclude
 from dil.cli.state.opening import opened
 from dil.errors import ConfigError, StateError
 from dil.model.job import Job, PublishMode
-from dil.operator.amendments import OperatorSession, propose_undo
+from dil.operator.amendments import propose_undo
 from dil.operator.backfill import publication, publishing
 from dil.operator.backfill.definition import find_backfill
 from dil.operator.backfill.publication import Publication, RowDecision
@@ -51,7 +51,9 @@ def publish(
                 session, definition, decision, is_partial=partial
             )
             if found.status.phase is Phase.UNDONE:
-                return _publish_again(request, session, found)
+                # Undoing the undo publishes the backfill again.
+                _require_last_act(found.status)
+                return conclude(request, session, propose_undo(session))
             if found.status.phase is Phase.PUBLISHED:
                 showing.show_publication_end(call, found, act_id=found.status.act_id, is_done=False)
                 return 0
@@ -140,12 +142,6 @@ def _has_consent(request: Request, found: Publication) -> bool:
             f"--yes without {needed}", f"decides nothing: {refusal.message}", refusal.fix
         )
     raise refusal
-
-
-def _publish_again(request: Request, session: OperatorSession, found: Publication) -> int:
-    """Publish a backfill again, by undoing its undo."""
-    _require_last_act(found.status)
-    return conclude(request, session, propose_undo(session))
 
 
 def _require_last_act(status: BackfillStatus) -> None:

@@ -16,7 +16,7 @@ from dil.text.zones import find_zone, moment
 if TYPE_CHECKING:
     from dil.model.job import Job
     from dil.model.work_unit import Plan
-    from dil.operator.backfill.comparing import Difference, UnitDifference
+    from dil.operator.backfill.comparing import Difference
     from dil.operator.backfill.definition import BackfillDefinition
     from dil.operator.backfill.key_counts import KeyCounts
     from dil.operator.backfill.publication import Publication
@@ -97,21 +97,20 @@ def difference_json(job: Job, found: Difference) -> dict[str, object]:
         "status": found.publication.status.phase.value,
         "mode": found.publication.mode.value,
         "keys": list(found.keys),
-        "work_units": [_unit_json(each) for each in found.work_units],
+        "work_units": [
+            {
+                "signature": each.work_unit.signature,
+                "low": each.work_unit.low,
+                "high": each.work_unit.high,
+                "status": each.status,
+                "before": each.before,
+                "after": each.after,
+                "by_key": _counts_json(each.by_key),
+            }
+            for each in found.work_units
+        ],
         "total": _counts_json(found.total),
         "notes": list(found.notes),
-    }
-
-
-def _unit_json(each: UnitDifference) -> dict[str, object]:
-    return {
-        "signature": each.work_unit.signature,
-        "low": each.work_unit.low,
-        "high": each.work_unit.high,
-        "status": each.status,
-        "before": each.before,
-        "after": each.after,
-        "by_key": _counts_json(each.by_key),
     }
 
 

@@ -18,7 +18,7 @@ _COMMANDS = {
         "Show for each unit which time was read, and which was not.",
     ),
     "import": (
-        "dil.cli.state.importing:import_highs",
+        f"{_AMENDMENTS}:import_highs",
         "Record high watermarks that another store kept.",
     ),
     "log": ("dil.cli.state.showing:log", "Show the chain of blocks, newest first."),

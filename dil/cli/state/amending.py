@@ -101,8 +101,12 @@ def conclude(request: Request, session: OperatorSession, preview: Preview) -> in
     if not _has_consent(request, preview):
         if request.call.as_json:
             previewing.show_json(preview, act_id=None, block=None)
+        elif preview.files.needs:
+            emit(f"nothing was changed; --yes with {_needed(preview)} does it\n")
+        elif request.may_ask:
+            emit("nothing was changed\n")
         else:
-            emit(f"nothing was changed{_hint(request, preview)}\n")
+            emit("nothing was changed; --yes does it\n")
         return 0
     block = apply(session, preview, request.reason)
     _show_end(request, preview, session.act_id, block)
@@ -122,13 +126,6 @@ def _has_consent(request: Request, preview: Preview) -> bool:
     return False
 
 
-def _hint(request: Request, preview: Preview) -> str:
-    """Return how to apply the preview; an empty text if the operator was asked and said no."""
-    if preview.files.needs:
-        return f"; --yes with {_needed(preview)} does it"
-    return "" if request.may_ask else "; --yes does it"
-
-
 def _needed(preview: Preview) -> str:
     return " or ".join(preview.files.needs)
 
@@ -145,10 +142,6 @@ def _show_end(
             emit(f"  {note}\n")
     else:
         place = "" if block is None else f" in block {block['sequenceNumber']}"
-        emit(f"done{place}: {act_id}; {_way_back(preview)}\n")
-
-
-def _way_back(preview: Preview) -> str:
-    if preview.is_undoable:
-        return "`dil state undo` takes it back"
-    return "this cannot be undone"
+        undo = "`dil state undo` takes it back"
+        way_back = undo if preview.is_undoable else "this cannot be undone"
+        emit(f"done{place}: {act_id}; {way_back}\n")

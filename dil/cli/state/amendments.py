@@ -1,6 +1,8 @@
-"""``dil state forget``, ``rewind``, ``undo``, ``prune``, ``expire`` and ``relist``."""
+"""``dil state forget``, ``rewind``, ``undo``, ``prune``, ``expire``, ``relist`` and ``import``."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import click
 
@@ -13,6 +15,7 @@ from dil.operator.amendments import (
     Selection,
     propose_expiry,
     propose_forget,
+    propose_import,
     propose_prune,
     propose_relist,
     propose_rewind,
@@ -20,6 +23,7 @@ from dil.operator.amendments import (
 )
 from dil.state.work_units.signatures import encoded
 
+_JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
 _keep_option = click.option(
     "--keep-files", "keep", is_flag=True, help="Keep published files, although rows may double."
 )
@@ -126,6 +130,28 @@ def relist(request: Request) -> int:
     """
     with operator_session(request, "relist") as session:
         return conclude(request, session, propose_relist(session))
+
+
+@act_command("import")
+@click.argument("file", metavar="FILE")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["csv", "json"]),
+    help="CSV with the header job,signature,high, or one JSON object a line. By the file's name.",
+)
+@click.option(
+    "--replace", "replaces", is_flag=True, help="Allow lower high watermarks than the known ones."
+)
+def import_highs(request: Request, *, file: str, form: str | None, replaces: bool) -> int:
+    """Import high watermarks, so that a job of LinkedIn's DIL does not start again.
+
+    Rows of other jobs are left out. The whole file is imported, or nothing.
+    """
+    by_name = "json" if Path(file).suffix.lower() in _JSON_SUFFIXES else "csv"
+    with operator_session(request, "import") as session:
+        preview = propose_import(session, file, form or by_name, replaces=replaces)
+        return conclude(request, session, preview)
 
 
 def _decision(*, keep: bool, withdraw: bool) -> FileDecision:

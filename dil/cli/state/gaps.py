@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from dil.cli.stdout import emit
 from dil.observe.logs import one_line
 from dil.observe.progress import counted
 from dil.operator.gaps import JobGaps, find_gaps
-from dil.planning.gaps import GapStatus, UnitGaps
+from dil.planning.gaps import GapStatus
 from dil.text.zones import find_zone, iso, moment
 
 if TYPE_CHECKING:
@@ -61,21 +60,18 @@ def _show_json(job: Job, found: JobGaps) -> None:
     emit(f'{{{head}, "from_ms": {low}, "to_ms": {high}, "units": [')
     separator = "\n"
     for unit in found.units:
-        if not emit(f"{separator}{_unit_json(unit, written)}"):
+        # Each unit is a line that is made of texts, because there may be a million stretches.
+        intervals = ", ".join(
+            f'{{"from": {written(each.low)}, "to": {written(each.high)}, "from_ms": {each.low}, '
+            f'"to_ms": {each.high}, "status": "{each.status}"}}'
+            for each in unit.stretches
+        )
+        mark = "" if unit.in_job else '"in_job": false, '
+        line = f'{{"unit": {_members(unit.unit_key)}, {mark}"intervals": [{intervals}]}}'
+        if not emit(f"{separator}{line}"):
             return
         separator = ",\n"
     emit("]}\n")
-
-
-def _unit_json(unit: UnitGaps, written: Callable[[int], str]) -> str:
-    """Return one unit as a line of JSON, made of texts because there may be a million stretches."""
-    intervals = ", ".join(
-        f'{{"from": {written(each.low)}, "to": {written(each.high)}, "from_ms": {each.low}, '
-        f'"to_ms": {each.high}, "status": "{each.status}"}}'
-        for each in unit.stretches
-    )
-    mark = "" if unit.in_job else '"in_job": false, '
-    return f'{{"unit": {_members(unit.unit_key)}, {mark}"intervals": [{intervals}]}}'
 
 
 def _members(unit_key: str) -> str:
@@ -93,8 +89,20 @@ def _show_text(job: Job, found: JobGaps) -> None:
     written = cache(lambda ms: moment(ms, zone))
     low, high = found.window.low, found.window.high
     emit(f"{job.name}  {written(low)} .. {written(high)}, times in {job.planning.zone}\n")
-    for text in _summary(job, found):
-        emit(f"  {text}\n")
+    own = sum(unit.in_job for unit in found.units)
+    with_gaps = found.units_with(GapStatus.FAILED, GapStatus.NEVER)
+    times = found.time_by_status()
+    parts = [f"{status} {_length(times[status])}" for status in GapStatus if times[status]]
+    emit(f"  {counted(own, 'unit')}, {with_gaps:,} with gaps: {', '.join(parts) or 'no time'}\n")
+    if gone := len(found.units) - own:
+        emit(f"  {counted(gone, 'unit')} more only in the state\n")
+    if job.planning.units is None:
+        emit(
+            "  units come from an input or the source, which was not asked: only recorded units "
+            "are listed\n"
+        )
+    if not job.state.enabled:
+        emit("  the job keeps no state (state.store.enabled=false), so nothing is known\n")
     for unit in found.units:
         mark = "" if unit.in_job else "  (no unit of the job any more)"
         lines = "".join(
@@ -105,24 +113,6 @@ def _show_text(job: Job, found: JobGaps) -> None:
         )
         if not emit(f"\n{one_line(unit.unit_key)}{mark}\n{lines}"):
             break
-
-
-def _summary(job: Job, found: JobGaps) -> Iterator[str]:
-    """Yield how many units have gaps, and how much time has each status."""
-    own = sum(unit.in_job for unit in found.units)
-    with_gaps = found.units_with(GapStatus.FAILED, GapStatus.NEVER)
-    times = found.time_by_status()
-    parts = [f"{status} {_length(times[status])}" for status in GapStatus if times[status]]
-    yield f"{counted(own, 'unit')}, {with_gaps:,} with gaps: {', '.join(parts) or 'no time'}"
-    if gone := len(found.units) - own:
-        yield f"{counted(gone, 'unit')} more only in the state"
-    if job.planning.units is None:
-        yield (
-            "units come from an input or the source, which was not asked: only recorded units "
-            "are listed"
-        )
-    if not job.state.enabled:
-        yield "the job keeps no state (state.store.enabled=false), so nothing is known"
 
 
 def _length(ms: int) -> str:

@@ -67,20 +67,17 @@ def sequence(text: str, option: str, job: Job, store: StateStore) -> int:
     else:
         found = store.sequence_as_of(instant(text, option, job))
     if found is None:
+        seed = next(store.blocks_of_kind("Seed"), None)
+        extent = "the chain is empty"
+        if seed is not None:
+            begun = _moment(seed["systemTime"], job)
+            extent = f"the first block is of {begun}, the newest block is {last}"
         raise ConfigError.single(
             option,
-            f"{text}: the chain of {job.name} has no such block, {_extent(store, last, job)}",
+            f"{text}: the chain of {job.name} has no such block, {extent}",
             "`dil state log` lists the blocks with their numbers and times.",
         )
     return found
-
-
-def _extent(store: StateStore, last: int, job: Job) -> str:
-    """Return a text with the first instant and the last number of a chain."""
-    first = next(store.blocks_of_kind("Seed"), None)
-    if first is None:
-        return "the chain is empty"
-    return f"the first block is of {_moment(first['systemTime'], job)}, the newest block is {last}"
 
 
 def block_line(block: JsonObject, job: Job, *, newer: JsonObject | None = None) -> str:
@@ -99,32 +96,23 @@ def block_line(block: JsonObject, job: Job, *, newer: JsonObject | None = None) 
     if "timelabel" in event:
         parts.append(str(event["timelabel"]))
         parts += [f"reason: {event['reason']}"] if event.get("reason") else []
+    elif "actId" in event:
+        parts.append(f"{event.get('act')} {event.get('actId')}")
+        parts += _files(member(member(newer or {}, "event"), "newData"))
+        parts.append(f"reason: {one_line(str(event.get('reason')))}")
     else:
-        parts += _act(event, newer) if "actId" in event else _data(event)
+        new_data = member(event, "newData")
+        interval = member(new_data, "offsetInterval")
+        start, end = interval.get("start"), interval.get("end")
+        if isinstance(start, int) and isinstance(end, int):
+            parts.append(counted(end - start + 1, "row"))
+        parts += _files(new_data)
+        parts += (f"beside the dataset {text}" for text in _files(member(event, "lateData")))
+        parts += (f"changelog {text}" for text in _files(member(event, "changelogData")))
     if event.get("newWatermark"):
         parts.append(f"watermark {_moment(event['newWatermark'], job)}")
     parts.append(str(block.get("hash", ""))[:HASH_SHOWN])
     return "  ".join(parts)
-
-
-def _act(event: JsonObject, newer: JsonObject | None) -> Iterator[str]:
-    """Yield texts about an operator's act: verb and id, files, reason."""
-    yield f"{event.get('act')} {event.get('actId')}"
-    yield from _files(member(member(newer or {}, "event"), "newData"))
-    yield f"reason: {one_line(str(event.get('reason')))}"
-
-
-def _data(event: JsonObject) -> Iterator[str]:
-    new_data = member(event, "newData")
-    interval = member(new_data, "offsetInterval")
-    start, end = interval.get("start"), interval.get("end")
-    if isinstance(start, int) and isinstance(end, int):
-        yield counted(end - start + 1, "row")
-    yield from _files(new_data)
-    for text in _files(member(event, "lateData")):
-        yield f"beside the dataset {text}"
-    for text in _files(member(event, "changelogData")):
-        yield f"changelog {text}"
 
 
 def _files(new_data: JsonObject) -> Iterator[str]:

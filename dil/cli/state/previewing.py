@@ -91,17 +91,11 @@ def _watermark(proposal: Proposal) -> str:
     return "none" if proposal.watermark is None else watermark_text(proposal.watermark)
 
 
-def _labels(proposal: Proposal) -> dict[str, object]:
-    """Return the timelabels that an amendment closes and reopens; empty if there are none."""
-    found = {"closed": proposal.closes, "reopened": proposal.reopens}
-    if not any(found.values()):
-        return {}
-    return {"timelabels": {word: [each.label for each in labels] for word, labels in found.items()}}
-
-
 def show_json(preview: Preview, *, act_id: str | None, block: JsonObject | None) -> None:
     """Print a preview, or a finished act, as one JSON document."""
     proposal, plan = preview.proposal, preview.plan
+    labels = {"closed": proposal.closes, "reopened": proposal.reopens}
+    named = {word: [each.label for each in windows] for word, windows in labels.items()}
     emit_json(
         {
             "job": preview.job.name,
@@ -116,7 +110,7 @@ def show_json(preview: Preview, *, act_id: str | None, block: JsonObject | None)
                 }
                 for each in proposal.changes
             ],
-            **_labels(proposal),
+            **({"timelabels": named} if any(named.values()) else {}),
             "watermark": _watermark(proposal) if proposal.sets_watermark else "kept",
             "runs": proposal.runs,
             "files": _files(preview.files),

@@ -58,7 +58,7 @@ def show(call: JobCall, *, as_of: str | None, failed: bool, units: tuple[str, ..
     """
     with opened(call) as (job, store):
         at = None if as_of is None else sequence(as_of, "--as-of", job, store)
-        view = _View(store, at, is_open_only=failed, units=_parsed(units))
+        view = _View(store, at, is_open_only=failed, units=frozenset(map(parse_unit, units)))
         if call.as_json:
             _show_json(job, view)
         else:
@@ -81,19 +81,15 @@ def log(call: JobCall, *, as_of: str | None, limit: int | None) -> int:
             emit_json_array(blocks)
             emit("\n")
             return 0
-        _log_text(job, blocks)
+        emit(f"{job.name}  times in {job.planning.zone}, newest block first\n")
+        newer = None
+        for block in blocks:
+            if not emit(f"{block_line(block, job, newer=newer)}\n"):
+                return 0
+            newer = block
+        if newer is None:
+            emit("no run has committed yet: the chain is empty\n")
     return 0
-
-
-def _log_text(job: Job, blocks: Iterable[JsonObject]) -> None:
-    emit(f"{job.name}  times in {job.planning.zone}, newest block first\n")
-    newer = None
-    for block in blocks:
-        if not emit(f"{block_line(block, job, newer=newer)}\n"):
-            return
-        newer = block
-    if newer is None:
-        emit("no run has committed yet: the chain is empty\n")
 
 
 def blocks_until(blocks: Iterable[JsonObject], last: int | None) -> Iterator[JsonObject]:
@@ -142,10 +138,6 @@ class _View:
                 yield each
 
 
-def _parsed(units: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(parse_unit(text) for text in units)
-
-
 def _events(job: Job, view: _View) -> EventSummary | None:
     """Return the present event watermark; None for an earlier block, which does not name it."""
     if job.events is None or view.at is not None:
@@ -158,24 +150,6 @@ def _books(job: Job, view: _View) -> Books | None:
     if view.at is not None:
         return None
     return kept_books(job, view.store)
-
-
-def _books_json(books: Books) -> JsonObject:
-    return {
-        "closed": [{"from": each.low, "to": each.high} for each in books.closed],
-        "reopened": sorted(books.reopened),
-    }
-
-
-def _books_lines(books: Books) -> Iterator[str]:
-    """Yield lines that name closed and reopened periods."""
-    utc = find_zone("UTC")
-    if not books.closed:
-        yield "  no timelabel is closed"
-    for each in books.closed[-_STRETCHES_SHOWN:]:
-        yield f"  timelabels closed from {moment(each.low, utc)} to {moment(each.high, utc)}"
-    if books.reopened:
-        yield f"  timelabels open again: {' '.join(sorted(books.reopened)[:_UNITS_SHOWN])}"
 
 
 def _inputs(view: _View) -> Sequence[JsonObject]:
@@ -215,26 +189,28 @@ def _show_json(job: Job, view: _View) -> None:
         emit(f'  "events": {json.dumps(events_json(events))},\n')
     books = _books(job, view)
     if books is not None:
-        emit(f'  "timelabels": {json.dumps(_books_json(books))},\n')
+        closed = [{"from": each.low, "to": each.high} for each in books.closed]
+        labels = {"closed": closed, "reopened": sorted(books.reopened)}
+        emit(f'  "timelabels": {json.dumps(labels)},\n')
     if job.query is not None:
         emit(f'  "inputs": {json.dumps(_inputs(view))},\n')
     emit('  "work_units": ')
-    emit_json_array((_unit_json(one) for one in view.states()), indent="  ")
+    units = (
+        {
+            "signature": one.signature,
+            "low": one.low,
+            "high": one.high,
+            "low_iso": iso(one.low),
+            "high_iso": iso(one.high),
+            "status": one.status,
+            "attempts": one.attempts,
+        }
+        for one in view.states()
+    )
+    emit_json_array(units, indent="  ")
     emit(',\n  "failures": ')
     emit_json_array((asdict(each) for each in view.failures()), indent="  ")
     emit("\n}\n")
-
-
-def _unit_json(one: UnitState | UnitEntry) -> dict[str, object]:
-    return {
-        "signature": one.signature,
-        "low": one.low,
-        "high": one.high,
-        "low_iso": iso(one.low),
-        "high_iso": iso(one.high),
-        "status": one.status,
-        "attempts": one.attempts,
-    }
 
 
 def _show_text(job: Job, view: _View) -> None:
@@ -248,8 +224,16 @@ def _show_text(job: Job, view: _View) -> None:
         for text in kept_lines(events):
             emit(f"{text}\n")
     books = _books(job, view)
-    for text in () if books is None else _books_lines(books):
-        emit(f"{text}\n")
+    if books is not None:
+        utc = find_zone("UTC")
+        if not books.closed:
+            emit("  no timelabel is closed\n")
+        for each in books.closed[-_STRETCHES_SHOWN:]:
+            period = f"{moment(each.low, utc)} to {moment(each.high, utc)}"
+            emit(f"  timelabels closed from {period}\n")
+        if books.reopened:
+            names = " ".join(sorted(books.reopened)[:_UNITS_SHOWN])
+            emit(f"  timelabels open again: {names}\n")
     if job.query is not None:
         _show_inputs(_inputs(view))
     else:

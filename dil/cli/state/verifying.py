@@ -6,7 +6,7 @@ import contextlib
 import functools
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -85,10 +85,13 @@ def verify(call: JobCall, *, full: bool, is_replayed: bool, first: int | None) -
         wrong = (each.problem for each in replayed if each.problem)
         report = replace(report, problems=(*problems, *report.problems, *wrong))
     if call.as_json:
-        more = {"replayed": list(map(_replay_json, replayed))} if is_replayed else {}
+        blocks = [
+            {"block": each.sequence, "outcome": each.outcome.name.lower(), "why": each.why}
+            for each in replayed
+        ]
         emit_json(
             {
-                **more,
+                **({"replayed": blocks} if is_replayed else {}),
                 "job": job.name,
                 "sound": report.is_sound,
                 "blocks": report.blocks,
@@ -98,7 +101,10 @@ def verify(call: JobCall, *, full: bool, is_replayed: bool, first: int | None) -
         )
     else:
         _verify_text(job, report)
-        _replay_text(replayed)
+        for each in replayed:
+            why = f": {each.why}" if each.why else ""
+            if not emit(f"  block {each.sequence}  {each.outcome.value}{why}\n"):
+                break
     return 0 if report.is_sound else FAILED
 
 
@@ -127,17 +133,6 @@ def _replayed(
         cache=cache_dir(environ),
     )
     return tuple(replay(job, job.query, store, options, first=first or 0))
-
-
-def _replay_json(found: ReplayedBlock) -> dict[str, object]:
-    return {"block": found.sequence, "outcome": found.outcome.name.lower(), "why": found.why}
-
-
-def _replay_text(replayed: Sequence[ReplayedBlock]) -> None:
-    for each in replayed:
-        why = f": {each.why}" if each.why else ""
-        if not emit(f"  block {each.sequence}  {each.outcome.value}{why}\n"):
-            return
 
 
 @contextlib.contextmanager

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from dil.cli.state.amending import Request, act_command, operator_session
@@ -12,16 +10,12 @@ from dil.cli.stdout import emit, emit_json
 from dil.errors import ConfigError
 from dil.observe.event_view import events_json, kept_lines, time_text
 from dil.operator.event_watermark import (
-    WatermarkChange,
     apply_watermark,
     event_spec,
     propose_undo,
     propose_watermark,
 )
 from dil.run import event_time
-
-if TYPE_CHECKING:
-    from dil.operator.session import OperatorSession
 
 
 @act_command("watermark")
@@ -44,7 +38,25 @@ def watermark(request: Request, *, to: str | None, undo: bool) -> int:
         else:
             at = instant(to, "--set", session.job, session.now_ms)
             change = propose_watermark(session, at, request.reason)
-        return _conclude(request, session, change)
+        job = session.job
+        if not request.call.as_json:
+            emit(f"{job.name}  watermark of event time, times in UTC\n")
+            emit(f"  now    {time_text(change.before)}\n  then   {time_text(change.after)}\n")
+            emit("  rows with earlier times are late from the next run on\n")
+        is_agreed = request.is_agreed or (request.may_ask and click.confirm("Do it?", err=True))
+        if is_agreed:
+            apply_watermark(session, change)
+        if request.call.as_json:
+            members = {"before": change.before, "after": change.after}
+            emit_json({"job": job.name, "applied": is_agreed, **members})
+        elif is_agreed:
+            emit(
+                "done; `dil state watermark JOB.conf --undo` takes it back until a run has "
+                "published\n"
+            )
+        else:
+            emit("nothing was changed; --yes does it\n")
+    return 0
 
 
 def _show(request: Request) -> int:
@@ -59,24 +71,4 @@ def _show(request: Request) -> int:
         emit(f"{job.name}  times in UTC\n")
         for text in kept_lines(found):
             emit(f"{text}\n")
-    return 0
-
-
-def _conclude(request: Request, session: OperatorSession, change: WatermarkChange) -> int:
-    if not request.call.as_json:
-        emit(f"{session.job.name}  watermark of event time, times in UTC\n")
-        emit(f"  now    {time_text(change.before)}\n  then   {time_text(change.after)}\n")
-        emit("  rows with earlier times are late from the next run on\n")
-    is_agreed = request.is_agreed or (request.may_ask and click.confirm("Do it?", err=True))
-    if is_agreed:
-        apply_watermark(session, change)
-    if request.call.as_json:
-        members = {"before": change.before, "after": change.after}
-        emit_json({"job": session.job.name, "applied": is_agreed, **members})
-    elif is_agreed:
-        emit(
-            "done; `dil state watermark JOB.conf --undo` takes it back until a run has published\n"
-        )
-    else:
-        emit("nothing was changed; --yes does it\n")
     return 0

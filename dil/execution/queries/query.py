@@ -59,7 +59,12 @@ class View:
         reading = DatasetReading(self.dataset_files, self.known, target, self.may_match)
         for each in self.tasks[task]:
             for batch in reading.rows(each):
-                yield _with_op(batch) if self.has_op else batch
+                if not self.has_op:
+                    yield batch
+                    continue
+                at = batch.schema.get_field_index(OP)
+                op = pc.fill_null(batch.column(at), 0)
+                yield batch.set_column(at, batch.schema.field(at), op)
 
 
 def view_of(name: str, rows: InputRows, writing: WritingSpec) -> View:
@@ -71,12 +76,6 @@ def view_of(name: str, rows: InputRows, writing: WritingSpec) -> View:
     tasks = tuple(rows_of_tasks(rows.parts))
     dataset_files = DatasetFiles(place, "", writing)
     return View(name, parse_schema(rows.schema), tasks, dataset_files, rows.has_op)
-
-
-def _with_op(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows with a null ``op`` replaced by the operation of new rows."""
-    at = batch.schema.get_field_index(OP)
-    return batch.set_column(at, batch.schema.field(at), pc.fill_null(batch.column(at), 0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,11 +103,19 @@ def run_query(
         try:
             frame, span = _result(own_session(context), query, kept)
             body = _Body(run, query.unit, workers_at_once(context), tuple(frame.columns))
-            found = mapped_in_arrow(_with_plain_names(frame), body, _RESULT).collect()
+            # Plain names of columns need no quotes.
+            plain = frame.toDF(*(f"c{number}" for number in range(len(frame.columns))))
+            found = mapped_in_arrow(plain, body, _RESULT).collect()
         except DilError:
             raise
         except (AnalysisException, ParseException) as error:
-            raise _refused(query.spec, error) from error
+            views = ", ".join(each.view for each in query.spec.inputs)
+            is_one = len(query.spec.inputs) == 1
+            named = f"Its view is {views}" if is_one else f"Its views are {views}"
+            raise QueryError(
+                f"Spark refuses the query{_at(query.spec, error)}: {_said(error)}",
+                f"Correct {_place(query.spec)}. {named}.",
+            ) from error
         except (PySparkException, Py4JError) as error:
             stopped = stopping_error(error)
             said = _failure(error)
@@ -161,7 +169,11 @@ def _result(
     result = _selected(session, spec) if spec.function is None else _called(spec, frames)
     if closing is not None:
         result = emitted(result, closing)
-    _refuse_unfit_columns(spec, result)
+    names = [name.lower() for name in result.columns]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice or not names:
+        what = f'gives the column "{twice[0]}" more than once' if twice else "gives no column"
+        raise QueryError(f"the query {what}", f"Name each column once, in {_place(spec)}.")
     if spec.mode is QueryMode.APPEND:
         _refuse_more_than_rows(result)
     if spec.dedupe is None:
@@ -213,14 +225,6 @@ def _called(spec: QuerySpec, frames: dict[str, Any]) -> Any:  # a DataFrame
     return found
 
 
-def _refuse_unfit_columns(spec: QuerySpec, frame: Any) -> None:  # a DataFrame
-    names = [name.lower() for name in frame.columns]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice or not names:
-        what = f'gives the column "{twice[0]}" more than once' if twice else "gives no column"
-        raise QueryError(f"the query {what}", f"Name each column once, in {_place(spec)}.")
-
-
 def _refuse_more_than_rows(frame: Any) -> None:  # a DataFrame
     """Refuse a query whose result over new rows is not the new part of its result over all rows."""
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - pyspark shows no plan
@@ -248,27 +252,14 @@ def _more_than_rows(node: Any) -> str:  # a node of a plan in the JVM
 
 def _nodes(plan: Any) -> Iterator[Any]:  # nodes of a plan in the JVM
     """Yield the nodes of a plan, without the nodes below the views of the inputs."""
-    if _is_input(plan):
+    # Spark keeps the name of our reader, which gives the rows of an input.
+    is_mapped = str(plan.getClass().getSimpleName()) == "MapInArrow"
+    if is_mapped and str(plan.functionExpr().name()) == _ReadBody.__name__:
         return
     yield plan
     children = plan.children()
     for number in range(children.size()):
         yield from _nodes(children.apply(number))
-
-
-def _is_input(node: Any) -> bool:  # a node of a plan in the JVM
-    """Return whether a node gives the rows of an input: Spark keeps the name of our reader."""
-    is_mapped = str(node.getClass().getSimpleName()) == "MapInArrow"
-    return is_mapped and str(node.functionExpr().name()) == _ReadBody.__name__
-
-
-def _refused(spec: QuerySpec, error: PySparkException) -> QueryError:
-    views = ", ".join(each.view for each in spec.inputs)
-    named = f"Its view is {views}" if len(spec.inputs) == 1 else f"Its views are {views}"
-    return QueryError(
-        f"Spark refuses the query{_at(spec, error)}: {_said(error)}",
-        f"Correct {_place(spec)}. {named}.",
-    )
 
 
 def _place(spec: QuerySpec) -> str:
@@ -306,11 +297,6 @@ def _failure(error: Exception) -> str:
         return ""
     named = error.getCondition() if hasattr(error, "getCondition") else None
     return _said(error) if named else ""
-
-
-def _with_plain_names(frame: Any) -> Any:  # a DataFrame
-    """Return the same rows with column names that need no quotes."""
-    return frame.toDF(*(f"c{number}" for number in range(len(frame.columns))))
 
 
 def _report(content: bytes) -> TaskReport:
@@ -353,14 +339,12 @@ class _Body:
         number = 0 if spark is None else spark.partitionId()
         attempt = 1 if spark is None else spark.attemptNumber() + 1
         with worker.prepared(self.run, self.workers) as run:
-            report = run_attempt_over(
-                self._named(batches), run, part_of(self.unit, number), attempt
+            rows = (
+                pa.RecordBatch.from_arrays(batch.columns, names=list(self.names))
+                for batch in batches
+                if batch.num_rows
             )
+            report = run_attempt_over(rows, run, part_of(self.unit, number), attempt)
         yield pa.RecordBatch.from_pydict(
             {"part": pa.array([number], pa.int32()), "report": [pickle.dumps(report)]}
         )
-
-    def _named(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            if batch.num_rows:
-                yield pa.RecordBatch.from_arrays(batch.columns, names=list(self.names))

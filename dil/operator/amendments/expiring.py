@@ -172,7 +172,13 @@ def propose_expiry(session: OperatorSession) -> Preview:
     )
     fate = _DELETED if spec.table.format is TableFormat.FILES else _TAKEN_OUT
     files = FileChange(old, fate, withdrawn=old, is_final=True) if old else NO_FILES
-    preview = preview_of(session, Proposal(EXPIRY, notes=notes, named=_named(session, old)), files)
+    # Names of shared files name no work unit, so the act names the work units of the files.
+    signatures = {signature for file in old for signature in file.signatures}
+    named: tuple[UnitEntry, ...] = ()
+    if signatures:
+        entries = session.store.unit_entries()
+        named = tuple(entry for entry in entries if entry.signature in signatures)
+    preview = preview_of(session, Proposal(EXPIRY, notes=notes, named=named), files)
     require_applicable(session, preview)
     return preview
 
@@ -220,11 +226,3 @@ def _is_below(uri: str, folder: str, filesystem: Filesystem) -> bool:
         return is_inside(filesystem.path_of(uri), folder, filesystem)
     except (ValueError, WriteError):  # the URI is of another store
         return False
-
-
-def _named(session: OperatorSession, files: Iterable[PublishedFile]) -> tuple[UnitEntry, ...]:
-    """Return the records of the files' work units; names of shared files name no work unit."""
-    signatures = {signature for file in files for signature in file.signatures}
-    if not signatures:
-        return ()
-    return tuple(entry for entry in session.store.unit_entries() if entry.signature in signatures)

@@ -33,7 +33,15 @@ def propose_import(
     """
     limits = ImportLimits(session.partition_ends(), max(session.clock(), session.now_ms))
     found = read_import(path, form, session.job.name, spelling=_spelling(session), limits=limits)
-    _refuse_others_alone(found, session.job.name, path)
+    if found.others and sum(found.others.values()) == found.rows:
+        names = ", ".join(sorted(found.others)[:_JOBS_SHOWN])
+        more = len(found.others) - _JOBS_SHOWN
+        raise ConfigError.single(
+            path,
+            f"has no row of {session.job.name}; its rows are of {names}"
+            + (f" and {counted(more, 'other job')}" if more > 0 else ""),
+            "The column job must hold the job.name of the job file.",
+        )
     proposal = operations.import_highs(session.store.unit_entries(), found.highs, replaces=replaces)
     return preview_of(session, replace(proposal, notes=(*_notes(session, found), *proposal.notes)))
 
@@ -52,18 +60,6 @@ def _spelling(session: OperatorSession) -> Callable[[str], str]:
     return spelled
 
 
-def _refuse_others_alone(found: ImportFile, job: str, path: str) -> None:
-    if found.others and sum(found.others.values()) == found.rows:
-        names = ", ".join(sorted(found.others)[:_JOBS_SHOWN])
-        more = len(found.others) - _JOBS_SHOWN
-        raise ConfigError.single(
-            path,
-            f"has no row of {job}; its rows are of {names}"
-            + (f" and {counted(more, 'other job')}" if more > 0 else ""),
-            "The column job must hold the job.name of the job file.",
-        )
-
-
 def _notes(session: OperatorSession, found: ImportFile) -> tuple[str, ...]:
     notes = [
         f"{counted(found.rows, 'row')} read, {counted(len(found.highs), 'high watermark')} of "
@@ -75,7 +71,15 @@ def _notes(session: OperatorSession, found: ImportFile) -> tuple[str, ...]:
     if found.unsuccessful:
         units = counted(found.unsuccessful, "work unit")
         notes.append(f"left out, because they never succeeded: {units}")
-    planned = _planned(session, found)
+    # How many are work units of the job as it is configured now. A job that asks its source for the
+    # units may have any unit.
+    starts, spec = session.partition_ends(), session.job.planning
+    keys = None if spec.units is None else {f"{spec.unit_name}.{unit}" for unit in spec.units}
+    planned = 0
+    for high in found.highs:
+        parts = high.parts
+        if parts.low in starts and parts.datetime_name == spec.datetime_name:
+            planned += keys is None or parts.unit_key in keys
     if found.highs and not planned:
         notes.append(
             "WARNING: none of them is a work unit of this job as it is configured now; compare "
@@ -85,18 +89,3 @@ def _notes(session: OperatorSession, found: ImportFile) -> tuple[str, ...]:
         units = counted(planned, "work unit")
         notes.append(f"of the job as it is configured now: {units}")
     return tuple(notes)
-
-
-def _planned(session: OperatorSession, found: ImportFile) -> int:
-    """Return how many imported signatures are work units of the job as it is configured now.
-
-    A job that asks its source for the units may have any unit.
-    """
-    starts, spec = session.partition_ends(), session.job.planning
-    keys = None if spec.units is None else {f"{spec.unit_name}.{unit}" for unit in spec.units}
-    count = 0
-    for high in found.highs:
-        parts = high.parts
-        if parts.low in starts and parts.datetime_name == spec.datetime_name:
-            count += keys is None or parts.unit_key in keys
-    return count

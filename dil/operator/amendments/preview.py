@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from dil import planning, publishing
 from dil.errors import DilError
-from dil.model.books import BookKeeping, Books
+from dil.model.books import BookKeeping
 from dil.model.dataset import Commit, Move, PublishedFile, source_name
 from dil.model.job import Job, PublishMode
 from dil.model.json import JsonObject
@@ -89,33 +89,15 @@ def _next_plan(session: OperatorSession, proposal: Proposal) -> tuple[Plan | Non
             return None, f"the run would be refused: {_on_one_line(refusal.message)}"
         if spec.units is None:
             return None, "the job's units come from its input or its source, which was not asked"
-        books = _books_after(session, proposal)
+        books = kept_books(session.job, session.store)
+        if books is not None:
+            for window in proposal.reopens:
+                books = books.with_reopened(window)
+            for window in proposal.closes:
+                books = books.with_closed(window)
         return planning.plan(spec, now_ms=session.now_ms, history=history, books=books), ""
     except DilError as error:
         return None, _on_one_line(error.message)
-
-
-def _books_after(session: OperatorSession, proposal: Proposal) -> Books | None:
-    books = kept_books(session.job, session.store)
-    if books is None:
-        return None
-    for window in proposal.reopens:
-        books = books.with_reopened(window)
-    for window in proposal.closes:
-        books = books.with_closed(window)
-    return books
-
-
-def _book_keeping(session: OperatorSession, proposal: Proposal, reason: str) -> BookKeeping | None:
-    if not (proposal.closes or proposal.reopens):
-        return None
-    return BookKeeping(
-        reopens=proposal.reopens,
-        closes=proposal.closes,
-        forced=True,
-        marks=publishing.keeps_registry(session.job),
-        reason=reason,
-    )
 
 
 def _on_one_line(text: str) -> str:
@@ -139,7 +121,16 @@ def require_applicable(session: OperatorSession, preview: Preview) -> None:
 
 
 def _commit_of(session: OperatorSession, preview: Preview, act_id: str, reason: str) -> Commit:
-    now = session.clock()
+    now, proposal = session.clock(), preview.proposal
+    books = None
+    if proposal.closes or proposal.reopens:
+        books = BookKeeping(
+            reopens=proposal.reopens,
+            closes=proposal.closes,
+            forced=True,
+            marks=publishing.keeps_registry(session.job),
+            reason=reason or proposal.verb,
+        )
     return Commit(
         run_id=act_id,
         config_digest=session.job.digest,
@@ -149,12 +140,12 @@ def _commit_of(session: OperatorSession, preview: Preview, act_id: str, reason: 
         schema="",
         system_time=now,
         horizon=max(now, session.now_ms),
-        act=preview.proposal.act(reason or preview.proposal.verb, session.partition_ends()),
+        act=proposal.act(reason or proposal.verb, session.partition_ends()),
         quarantine=preview.files.quarantine,
         late_dir=set_aside.late_dir_of(
             session.filesystem(), session.job.publishing, preview.files.quarantine
         ),
-        books=_book_keeping(session, preview.proposal, reason or preview.proposal.verb),
+        books=books,
     )
 
 

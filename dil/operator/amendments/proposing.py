@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from dil import publishing
@@ -30,7 +29,7 @@ from dil.operator.amendments.restoring import restore_rows
 from dil.operator.session import OperatorSession
 from dil.publishing import set_aside, withdrawal
 from dil.publishing.layout import META
-from dil.publishing.leftovers import Leftovers, Ownership, old_leftovers
+from dil.publishing.leftovers import Ownership, old_leftovers
 from dil.run.kept_report import standing_failures
 from dil.state.amendments import last_act, operations
 from dil.state.amendments.last_act import LastAct
@@ -57,25 +56,26 @@ def propose_forget(
     notes = _quarantine_notes(session, files.quarantine)
     proposal = replace(proposal, notes=(*proposal.notes, *live.notes, *notes))
     if selection.failed_only and proposal.is_empty:
-        proposal = replace(proposal, notes=(*proposal.notes, *_unrecorded(session, selection)))
-    if files.withdrawn:
-        proposal = _with_lower_watermark(session, proposal)
-    return preview_of(session, proposal, files)
-
-
-def _unrecorded(session: OperatorSession, selection: Selection) -> Iterator[str]:
-    """Yield a note if `state show` lists failures that have no record to forget."""
-    lows = (
-        (each.signature, parts_of_signature(each.signature))
-        for each in standing_failures(session.store)
-    )
-    count = sum(1 for name, parts in lows if parts and selection.takes(name, parts.low))
-    if count:
-        yield (
-            f"{counted(count, 'work unit')} failed in the last run that tried, which "
-            "published nothing (job.commit.policy=full). Such a run leaves the records unchanged; "
-            "the next run reads the due work units"
+        # `state show` may list failures that have no record to forget.
+        lows = (
+            (each.signature, parts_of_signature(each.signature))
+            for each in standing_failures(session.store)
         )
+        count = sum(1 for name, parts in lows if parts and selection.takes(name, parts.low))
+        if count:
+            note = (
+                f"{counted(count, 'work unit')} failed in the last run that tried, which "
+                "published nothing (job.commit.policy=full). Such a run leaves the records "
+                "unchanged; the next run reads the due work units"
+            )
+            proposal = replace(proposal, notes=(*proposal.notes, note))
+    if files.withdrawn:
+        # The dataset's watermark falls to the first work unit whose rows are withdrawn.
+        reached = session.watermark()
+        first = min(change.before.low for change in proposal.changes if change.before)
+        if reached is not None and first < reached:
+            proposal = replace(proposal, watermark=first, sets_watermark=True)
+    return preview_of(session, proposal, files)
 
 
 def propose_rewind(
@@ -179,15 +179,11 @@ def propose_prune(session: OperatorSession) -> Preview:
         runs_before = min(runs_before, newest.started)
     runs = store.count_swept_runs(runs_before)
     preview = preview_of(session, replace(proposal, runs_before=runs_before, runs=runs))
-    return replace(preview, leftovers=_old_leftovers(session, retention.get(ASIDE)))
-
-
-def _old_leftovers(session: OperatorSession, period: int | None) -> tuple[Leftovers, ...]:
-    """Return the files put aside longer ago than a period in ms; empty if the period is None."""
+    period = retention.get(ASIDE)
     if period is None:
-        return ()
+        return preview
     job, filesystem = session.job, session.filesystem()
-    acts = last_act.act_ids(session.store.blocks_of_kind("ResetState"))
+    acts = last_act.act_ids(store.blocks_of_kind("ResetState"))
     others = publishing.owning_jobs(filesystem, publishing.dataset_dir(job.publishing))
     owner = Ownership(
         acts=frozenset(acts),
@@ -195,20 +191,12 @@ def _old_leftovers(session: OperatorSession, period: int | None) -> tuple[Leftov
         is_alone=others <= {job.name},
         has_audit=not job.audit.directory,
     )
-    return old_leftovers(filesystem, job.publishing, owner, session.now_ms - period)
+    left = old_leftovers(filesystem, job.publishing, owner, session.now_ms - period)
+    return replace(preview, leftovers=left)
 
 
 def _signatures(proposal: Proposal) -> frozenset[str]:
     return frozenset(each.signature for each in proposal.changes)
-
-
-def _with_lower_watermark(session: OperatorSession, proposal: Proposal) -> Proposal:
-    """Lower the dataset's watermark to the first work unit whose rows are withdrawn."""
-    reached = session.watermark()
-    first = min(change.before.low for change in proposal.changes if change.before)
-    if reached is None or first >= reached:
-        return proposal
-    return replace(proposal, watermark=first, sets_watermark=True)
 
 
 def _quarantine_notes(session: OperatorSession, moves: tuple[Move, ...]) -> tuple[str, ...]:

@@ -67,10 +67,6 @@ def propose_relist(session: OperatorSession) -> Preview:
     )
     strange = tuple(Move("", file) for uri, file in live.items() if uri not in known)
     files = FileChange(moves=strange, withdrawn=gone, only_records=True)
-    return preview_of(session, Proposal(VERB, notes=_notes(gone, strange)), files)
-
-
-def _notes(gone: tuple[PublishedFile, ...], strange: tuple[Move, ...]) -> tuple[str, ...]:
     notes = []
     if gone:
         notes.append(f"no longer listed: {counted(len(gone), 'file')} that left the dataset")
@@ -78,4 +74,4 @@ def _notes(gone: tuple[PublishedFile, ...], strange: tuple[Move, ...]) -> tuple[
         notes.append(
             f"listed from now on: {counted(len(strange), 'file')} that are live in the dataset"
         )
-    return tuple(notes)
+    return preview_of(session, Proposal(VERB, notes=tuple(notes)), files)

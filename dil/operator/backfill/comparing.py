@@ -130,16 +130,15 @@ class _Sides:
 
     def difference(self, unit: WorkUnit, by_key: KeyCounts | None = None) -> UnitDifference:
         """Return the rows of a work unit on both sides."""
+        if unit.signature in self._stale:
+            status = "stale"
+        elif self.is_read(unit):
+            status = "read"
+        else:
+            status = "failed" if unit.signature in self._status.failed else "not read"
         before = None if self.has_shared else _rows(self.before.get(unit.signature, ()))
         after = _rows(self.after.get(unit.signature, ())) if self.is_read(unit) else None
-        return UnitDifference(unit, self._word(unit), before, after, by_key)
-
-    def _word(self, unit: WorkUnit) -> str:
-        if unit.signature in self._stale:
-            return "stale"
-        if self.is_read(unit):
-            return "read"
-        return "failed" if unit.signature in self._status.failed else "not read"
+        return UnitDifference(unit, status, before, after, by_key)
 
 
 def _rows(files: Sequence[PublishedFile]) -> int:

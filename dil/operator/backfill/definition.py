@@ -16,7 +16,7 @@ from dil.model.timelabels import LabelClosing
 from dil.model.work_unit import Plan
 from dil.publishing.documents import read_known
 from dil.publishing.layout import backfills_dir, join
-from dil.storage import Filesystem, filesystem_for
+from dil.storage import filesystem_for
 
 FORMAT = 1
 _NAME = "backfill.json"
@@ -116,13 +116,18 @@ def save_definition(definition: BackfillDefinition, spec: PublishingSpec) -> Non
 
 
 def list_backfills(job: Job) -> Iterator[BackfillDefinition]:
-    """Yield the backfills of a job, newest first."""
+    """Yield the backfills of a job, newest first; files that cannot be read are left out.
+
+    Raises:
+        StateError: a newer version wrote a definition.
+    """
     filesystem = filesystem_for(job.publishing.final_dir)
     root = backfills_dir(job.publishing)
     for name in sorted(filesystem.folders(root), reverse=True):
-        definition = _read(filesystem, f"{root}/{name}/{_NAME}")
-        if definition is not None and definition.job == job.name:
-            yield definition
+        found = read_known(filesystem, f"{root}/{name}/{_NAME}", BackfillDefinition, FORMAT)
+        if found is not None and found.job == job.name:
+            plan = replace(found.plan, work_units=tuple(found.plan.work_units))
+            yield replace(found, plan=plan)
 
 
 def find_backfill(job: Job, backfill_id: str) -> BackfillDefinition:
@@ -139,15 +144,3 @@ def find_backfill(job: Job, backfill_id: str) -> BackfillDefinition:
         f'"{backfill_id}" is no backfill of {job.name}',
         f"`dil backfill list {shlex.quote(job.path)}` names them.",
     )
-
-
-def _read(filesystem: Filesystem, path: str) -> BackfillDefinition | None:
-    """Return the definition in a file; None if the file is missing or unreadable.
-
-    Raises:
-        StateError: a newer version wrote it.
-    """
-    found = read_known(filesystem, path, BackfillDefinition, FORMAT)
-    if found is None:
-        return None
-    return replace(found, plan=replace(found.plan, work_units=tuple(found.plan.work_units)))

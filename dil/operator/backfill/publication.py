@@ -103,15 +103,22 @@ def propose_publication(
     )
     taken = {unit.signature for unit in fresh}
     stale = tuple(sorted(signatures - taken))
-    mode = _publish_mode(job, decision)
+    mode, is_append = job.publishing.mode, job.publishing.mode is PublishMode.APPEND
+    if mode is PublishMode.REPLACE or (is_append and decision is RowDecision.REPLACE):
+        mode = PublishMode.WINDOW_REPLACE  # a backfill replaces only its own work units
     own_live = () if mode is PublishMode.APPEND else session.own_live_files()
     shared_file = next((file.uri for file in own_live if file.has_unknown_units), "")
     is_replacing = mode is PublishMode.WINDOW_REPLACE
     refusal = _refusal(job, status, stale, decision, is_partial=is_partial)
-    if refusal is None and is_replacing:
-        refusal = (
-            _unknown_rows(shared_file) if shared_file else refusal_of_rewritten(session, taken)
+    if refusal is None and is_replacing and shared_file:
+        refusal = StateError(
+            f"{shared_file} has rows of several work units, which `dil compact` or a merge joined: "
+            "it is unknown which of these rows the backfill replaces, so rows would be doubled",
+            "Read everything again once with ms.publish.mode=replace; a job that appends can also "
+            "add the rows as another version with --append.",
         )
+    elif refusal is None and is_replacing:
+        refusal = refusal_of_rewritten(session, taken)
     as_read = tuple(_as_read(entries[unit.signature], unit) for unit in fresh)
     return Publication(
         status,
@@ -130,15 +137,6 @@ def propose_publication(
         refusal=refusal,
         needs=("--append", "--replace") if _is_undecided(job, decision) else (),
     )
-
-
-def _publish_mode(job: Job, decision: RowDecision) -> PublishMode:
-    """Return the publish mode: a backfill replaces only its own work units."""
-    mode = job.publishing.mode
-    is_append = mode is PublishMode.APPEND
-    if mode is PublishMode.REPLACE or (is_append and decision is RowDecision.REPLACE):
-        return PublishMode.WINDOW_REPLACE
-    return mode
 
 
 def _is_undecided(job: Job, decision: RowDecision) -> bool:
@@ -162,15 +160,6 @@ def _as_read(entry: UnitEntry, unit: WorkUnit) -> UnitEntry:
     if entry.status not in {FAILED, SKIPPED} or entry.expected_high > unit.high:
         return entry
     return replace(entry, high=unit.high, expected_high=unit.high, status=COMMITTED)
-
-
-def _unknown_rows(uri: str) -> StateError:
-    return StateError(
-        f"{uri} has rows of several work units, which `dil compact` or a merge joined: it is "
-        "unknown which of these rows the backfill replaces, so rows would be doubled",
-        "Read everything again once with ms.publish.mode=replace; a job that appends can also add "
-        "the rows as another version with --append.",
-    )
 
 
 def _refusal(

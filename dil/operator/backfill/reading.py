@@ -25,7 +25,7 @@ from dil.operator.backfill.definition import (
     list_backfills,
     save_definition,
 )
-from dil.operator.backfill.status import BackfillStatus, Phase, read_status
+from dil.operator.backfill.status import Phase, read_status
 from dil.planning.window import plan_window
 from dil.run import plan_builder
 from dil.run.job_run import run_job
@@ -144,8 +144,20 @@ def read(
     if status.lost:
         _forget(own, status.lost, options)
     report = run_job(own, replace(options, plan=definition.plan, known_schema=known))
-    notes = (*report.notes, *_next_step(job, read_status(job, definition, options.clock)))
-    return replace(report, job=job.name, is_backfill=True, notes=notes)
+    after = read_status(job, definition, options.clock)
+    place = f"{shlex.quote(job.path)} {definition.id}"
+    if after.phase is Phase.COMPLETE:
+        note = (
+            f"backfill {definition.id} is complete and not published: `dil backfill diff {place}` "
+            f"compares it, `dil backfill publish {place}` publishes it"
+        )
+    else:
+        note = (
+            f"backfill {definition.id} has {len(after.done):,} of "
+            f"{len(definition.plan.work_units):,} work units; `dil backfill resume {place}` "
+            "continues"
+        )
+    return replace(report, job=job.name, is_backfill=True, notes=(*report.notes, note))
 
 
 def _forget(own: Job, lost: Collection[str], options: RunOptions) -> None:
@@ -160,20 +172,6 @@ def _forget(own: Job, lost: Collection[str], options: RunOptions) -> None:
     ):
         preview = amendments.propose_forget(session, selection, FileDecision.KEEP)
         amendments.apply(session, preview, "files are gone")
-
-
-def _next_step(job: Job, status: BackfillStatus) -> tuple[str, ...]:
-    definition = status.definition
-    place = f"{shlex.quote(job.path)} {definition.id}"
-    if status.phase is Phase.COMPLETE:
-        return (
-            f"backfill {definition.id} is complete and not published: `dil backfill diff {place}` "
-            f"compares it, `dil backfill publish {place}` publishes it",
-        )
-    return (
-        f"backfill {definition.id} has {len(status.done):,} of "
-        f"{len(definition.plan.work_units):,} work units; `dil backfill resume {place}` continues",
-    )
 
 
 def _refuse_unfit(job: Job) -> None:

@@ -15,7 +15,7 @@ from dil.model.json import JsonObject
 from dil.operator.backfill.definition import BackfillDefinition, act_prefix, backfill_job
 from dil.state import open_store
 from dil.state.blocks.source_state import COMMITTED, FAILED
-from dil.storage import Filesystem, filesystem_for
+from dil.storage import filesystem_for
 
 UNDO = "undo"
 
@@ -96,9 +96,12 @@ def read_status(
     filesystem = filesystem_for(own.publishing.final_dir)
     folder = publishing.dataset_dir(own.publishing)
     files = publishing.live_files(filesystem, folder)
-    # Publishing moves the files away.
-    is_whole = act.id is not None or is_begun
-    lost = frozenset() if is_whole else _units_of_lost(files, folder, filesystem)
+    lost: frozenset[str] = frozenset()
+    if act.id is None and not is_begun:  # publishing moves the files away
+        # Only file names are compared, because a dataset may have been moved.
+        here = {file.path.rpartition("/")[2] for file in filesystem.files(folder)}
+        gone = (file for file in files if file.uri.rpartition("/")[2] not in here)
+        lost = frozenset(signature for file in gone for signature in file.signatures)
     return BackfillStatus(
         definition,
         done=frozenset(
@@ -118,18 +121,6 @@ def read_status(
         is_last_act=act.is_last,
         lost=lost,
     )
-
-
-def _units_of_lost(
-    files: Iterable[PublishedFile], folder: str, filesystem: Filesystem
-) -> frozenset[str]:
-    """Return the signatures of work units that have a file which is not in the folder any more.
-
-    Only file names are compared, because a dataset may have been moved.
-    """
-    here = {file.path.rpartition("/")[2] for file in filesystem.files(folder)}
-    gone = (file for file in files if file.uri.rpartition("/")[2] not in here)
-    return frozenset(signature for file in gone for signature in file.signatures)
 
 
 @dataclass(frozen=True, slots=True)

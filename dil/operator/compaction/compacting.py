@@ -79,7 +79,11 @@ def compact(job: Job, request: CompactionRequest) -> CompactionResult:
         destination = publishing.destination_for(job.publishing, filesystem)
         vacuumed = _vacuum(destination, request)
         plan = plan_compaction(job, store, request, destination)
-        return CompactionResult(plan, vacuumed=vacuumed, notes=_unfinished(store))
+        intent = store.pending_intent()
+        notes: tuple[str, ...] = ()
+        if intent is not None:
+            notes = (f"{intent.commit.run_id} began to publish; its publish is finished first",)
+        return CompactionResult(plan, vacuumed=vacuumed, notes=notes)
 
 
 def _refuse_unfit(job: Job, request: CompactionRequest) -> None:
@@ -117,13 +121,6 @@ def _refuse_unfit(job: Job, request: CompactionRequest) -> None:
         )
 
 
-def _unfinished(store: StateStore) -> tuple[str, ...]:
-    intent = store.pending_intent()
-    if intent is None:
-        return ()
-    return (f"{intent.commit.run_id} began to publish; its publish is finished first",)
-
-
 def _vacuum(destination: Destination, request: CompactionRequest) -> tuple[str, ...]:
     hours = request.vacuum_hours
     if hours is None:
@@ -151,7 +148,10 @@ class _Compaction:
         spec = self._job.publishing
         pending = publishing.finish_pending(self._store, self._lease, spec, self._files)
         self._refuse_staged_work()
-        self._sweep_earlier()
+        root = self._staging.rpartition("/")[0]
+        for name in self._files.folders(root):
+            if is_compaction(name) and name != self._id:  # of a killed compaction
+                publishing.sweep(self._files, f"{root}/{name}")
         self._destination.refuse_deleted_rows()
         plan = plan_compaction(self._job, self._store, self._request, self._destination)
         added: list[PublishedFile] = []
@@ -165,7 +165,7 @@ class _Compaction:
             removed += len(commit.removes)
             log.info("compacted %d files into %d", len(commit.removes), len(commit.moves))
         publishing.sweep(self._files, self._staging)
-        self._files.delete_empty_folder(self._staging.rpartition("/")[0])
+        self._files.delete_empty_folder(root)
         return CompactionResult(
             plan=plan,
             act_id=self._id,
@@ -188,13 +188,6 @@ class _Compaction:
                     "read again after a compaction",
                     "Run the job first, or give the results up with `dil runs clean`.",
                 )
-
-    def _sweep_earlier(self) -> None:
-        """Delete the staged files of killed compactions."""
-        root = self._staging.rpartition("/")[0]
-        for name in self._files.folders(root):
-            if is_compaction(name) and name != self._id:
-                publishing.sweep(self._files, f"{root}/{name}")
 
     def _commit(self, act_id: str, groups: Sequence[FileGroup]) -> Commit:
         """Rewrite files in staging, and return the commit that puts them in place."""

@@ -96,21 +96,32 @@ def plan_compaction(
     for file in ours:
         alike[_key(job, file, again)].append(file)
     groups = [
-        FileGroup(group)
+        FileGroup(joined)
         for files in alike.values()
-        for group in packed(files, target, request.files_per_commit)
+        for joined in packed(files, target, request.files_per_commit)
     ]
-    taken = list(_within(groups, request.max_bytes))
+    taken: list[FileGroup] = []
+    spent = 0
+    for group in groups:
+        spent += group.bytes
+        if request.max_bytes is not None and spent > request.max_bytes:
+            break
+        taken.append(group)
     lone = len(ours) - sum(len(group.files) for group in groups)
+    notes = [*_left_alone(job, alike, len(live) - len(own), len(small) - len(ours), lone)]
+    unknown = sum(not all(file.unit_rows for file in group.files) for group in taken)
+    if unknown and job.publishing.mode is PublishMode.APPEND:
+        notes.append(
+            f"{counted(unknown, 'new file')} with rows whose work units are unknown, because an "
+            "earlier release joined them: `dil state forget` and `rewind` cannot withdraw single "
+            "work units from such files"
+        )
     return CompactionPlan(
         target_bytes=target,
         live=len(live),
         groups=tuple(taken),
         left=len(groups) - len(taken),
-        notes=(
-            *_left_alone(job, alike, len(live) - len(own), len(small) - len(ours), lone),
-            *_unknown(job, taken),
-        ),
+        notes=tuple(notes),
     )
 
 
@@ -146,15 +157,6 @@ def _units_read_again(job: Job, store: StateStore) -> frozenset[str]:
     )
 
 
-def _within(groups: Sequence[FileGroup], budget: int | None) -> Iterator[FileGroup]:
-    spent = 0
-    for group in groups:
-        spent += group.bytes
-        if budget is not None and spent > budget:
-            return
-        yield group
-
-
 def _left_alone(
     job: Job, keys: Collection[tuple[str, str, str]], others: int, unlike: int, lone: int
 ) -> Iterator[str]:
@@ -182,16 +184,6 @@ def _left_alone(
         yield (
             f"left as they are: {counted(lone, 'small file')}; only files of one timelabel are "
             "joined, and their timelabels have no other file"
-        )
-
-
-def _unknown(job: Job, groups: Sequence[FileGroup]) -> Iterator[str]:
-    unknown = sum(not all(file.unit_rows for file in group.files) for group in groups)
-    if unknown and job.publishing.mode is PublishMode.APPEND:
-        yield (
-            f"{counted(unknown, 'new file')} with rows whose work units are unknown, because an "
-            "earlier release joined them: `dil state forget` and `rewind` cannot withdraw single "
-            "work units from such files"
         )
 
 

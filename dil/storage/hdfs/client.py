@@ -284,7 +284,8 @@ class WebHdfs:
         **more: Any,  # arguments of requests
     ) -> requests.Response | _Failure:
         """Return the answer to one request if its status is wanted, else the failure."""
-        server = _origin(address)
+        parts = urlsplit(address)
+        server = f"{parts.scheme}://{parts.netloc}"
         if server.startswith("https:"):
             _ = self.tls  # raises DIL's own error if the certificates cannot be read
         try:
@@ -348,11 +349,6 @@ DATA_HEADERS = {"Content-Type": "application/octet-stream"}
 
 def _quoted(place: HdfsPath) -> str:
     return f"{_ROOT}{quote(place.path)}"
-
-
-def _origin(address: str) -> str:
-    parts = urlsplit(address)
-    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _member(path: str, found: dict[str, Any], name: str, kind: type[T]) -> T:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import re
-from typing import Any
 from urllib.parse import urlsplit
 
 import requests
@@ -87,17 +86,14 @@ def ticket_headers(server: str) -> dict[str, str]:
         what = f"{server} asks for a Kerberos ticket ({error})"
         raise HadoopSetupError(what, _INSTALL) from None
     try:
-        token = _token(gssapi, urlsplit(server).hostname or "")
+        host = urlsplit(server).hostname or ""
+        name = gssapi.Name(f"HTTP@{host}", gssapi.NameType.hostbased_service)
+        context = gssapi.SecurityContext(
+            name=name, mech=gssapi.OID.from_int_seq(_SPNEGO), usage="initiate"
+        )
+        token = bytes(context.step() or b"")
     except gssapi.exceptions.GSSError as error:
         words = shortened(_MINOR.split(" ".join(error.gen_message().split()))[-1])
         what = f"{server} asks for a Kerberos ticket, but this user has none ({words})"
         raise HadoopSetupError(what, fix_of(words)) from None
     return {"Authorization": f"Negotiate {base64.b64encode(token).decode()}"}
-
-
-def _token(gssapi: Any, host: str) -> bytes:  # a module that is not always there
-    name = gssapi.Name(f"HTTP@{host}", gssapi.NameType.hostbased_service)
-    context = gssapi.SecurityContext(
-        name=name, mech=gssapi.OID.from_int_seq(_SPNEGO), usage="initiate"
-    )
-    return bytes(context.step() or b"")

@@ -25,7 +25,11 @@ class FileReader(RemoteReader):
 
     def __init__(self, client: WebHdfs, path: str) -> None:
         super().__init__()
-        self._answers = ResumedAnswers(_BROKEN, self._asked, _taken)
+        self._answers = ResumedAnswers(
+            _BROKEN,
+            self._asked,
+            lambda answer, size: answer.raw.read(size, decode_content=False),
+        )
         self._client = client
         self._path = path
         # Whether the caller has got bytes or the size. From then on a newer file of the same path
@@ -87,8 +91,3 @@ class FileReader(RemoteReader):
             f"{self._path}: the file was replaced while it was read",
             "Another program writes there; run again.",
         )
-
-
-def _taken(answer: requests.Response, size: int) -> bytes:
-    data: bytes = answer.raw.read(size, decode_content=False)
-    return data

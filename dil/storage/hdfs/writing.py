@@ -106,7 +106,13 @@ class HdfsFileWriter(PartWriter):
         self._size += len(data)
 
     def _end(self, data: bytes) -> None:
-        temporary, state = self._ended(data)
+        if self._upload is None:
+            temporary, state = write_hidden(self._client, self._path, data)
+        else:
+            self._send(data)
+            self._upload.end()
+            temporary = self._upload.path
+            state = whole(self._client, temporary, self._size)
         try:
             give_name(self._client, temporary, self._path, state)
         except NameTakenError:
@@ -115,13 +121,6 @@ class HdfsFileWriter(PartWriter):
                 f"{self._path} exists already",
                 "Another program wrote there; move that file away, then run again.",
             ) from None
-
-    def _ended(self, data: bytes) -> tuple[str, FileState]:
-        if self._upload is None:
-            return write_hidden(self._client, self._path, data)
-        self._send(data)
-        self._upload.end()
-        return self._upload.path, whole(self._client, self._upload.path, self._size)
 
     def _drop(self) -> None:
         if self._upload is not None:

@@ -176,19 +176,16 @@ class AzureContainer(Bucket):
         found = self._settled(key)
         if found is None or found.copy.status not in _LOST or _FROM not in (found.metadata or {}):
             return found
-        self._delete_version(key, str(found.etag))
-        return None
-
-    def _delete_version(self, key: str, version: str) -> None:
-        """Delete a blob, but not a newer blob that another driver has put in its place."""
         from azure.core import MatchConditions
         from azure.core.exceptions import ResourceModifiedError, ResourceNotFoundError
 
         with self._translated_errors(key), suppress(ResourceModifiedError, ResourceNotFoundError):
+            # A newer blob that another driver has put in its place stays.
             self._client.delete_blob(
-                key, delete_snapshots="include", etag=version,
+                key, delete_snapshots="include", etag=str(found.etag),
                 match_condition=MatchConditions.IfNotModified,
             )  # fmt: skip
+        return None
 
     def _nothing(self, key: str) -> ObjectPiece:
         """Return the empty piece, for reads after a blob's end and for an empty blob."""

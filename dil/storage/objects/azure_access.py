@@ -74,7 +74,10 @@ def container_client(place: ObjectPath) -> ContainerClient:
     account = place.host.partition(".")[0].lower()
     try:
         text = environ.get(_CONNECTION, "")
-        if _account_of(text) == account:
+        parts = dict(part.partition("=")[::2] for part in text.split(";"))
+        host = urlsplit(parts.get("BlobEndpoint", "")).hostname or ""
+        named = parts.get("AccountName") or host.partition(".")[0]
+        if named.lower() == account:
             return ContainerClient.from_connection_string(text, place.bucket, **options)
         url = f"https://{place.host.replace('.dfs.', '.blob.', 1)}"
         credential = _credential(account, environ)
@@ -147,10 +150,3 @@ def _credential(account: str, environ: Mapping[str, str]) -> Any:  # of many kin
     from azure.identity import DefaultAzureCredential
 
     return DefaultAzureCredential()
-
-
-def _account_of(connection: str) -> str:
-    """Return the account in a connection string, empty if it names none."""
-    parts = dict(part.partition("=")[::2] for part in connection.split(";"))
-    host = urlsplit(parts.get("BlobEndpoint", "")).hostname or ""
-    return (parts.get("AccountName") or host.partition(".")[0]).lower()

@@ -234,7 +234,8 @@ class _Upload(ObjectUpload):
                 answer = self._put(f"*/{total}", b"", fine=_SEEN)
             if answer.status_code != _GOES_ON:
                 return cast("dict[str, Any]", answer.json())
-            self._sent = _arrived(answer.headers.get("Range", ""))
+            last = answer.headers.get("Range", "").rpartition("-")[2]  # such as bytes=0-42
+            self._sent = int(last) + 1 if last else 0
             if not start <= self._sent <= start + len(data):
                 raise self._broken()
             if self._sent == start + len(data) and total == "*":
@@ -255,12 +256,6 @@ class _Upload(ObjectUpload):
             f"{self._path}: the service did not receive all data",
             "Check the network between this machine and the service. Nothing was lost: run again.",
         )
-
-
-def _arrived(span: str) -> int:
-    """Return the number of bytes in a Range header such as ``bytes=0-42``."""
-    end = span.rpartition("-")[2]
-    return int(end) + 1 if end else 0
 
 
 def _quoted(key: str) -> str:

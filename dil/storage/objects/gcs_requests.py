@@ -126,21 +126,18 @@ class Requests:
     ) -> requests.Response:
         if answer.status_code in fine:
             return answer
-        raise self._refusal(path, answer)
-
-    def _refusal(self, path: str, answer: requests.Response) -> Exception:
         words = _words(answer)
         status = answer.status_code
         if status == HTTPStatus.NOT_FOUND and "bucket does not exist" in words:
-            return no_bucket(path, self.at)
+            raise no_bucket(path, self.at)
         if status == HTTPStatus.NOT_FOUND:
-            return FileNotFoundError(path)
+            raise FileNotFoundError(path)
         if status == HTTPStatus.PRECONDITION_FAILED:
-            return ObjectExistsError(path)
+            raise ObjectExistsError(path)
         what = f"{path}: {self.at} answers {status}" + (f" ({words})" if words else "")
         if status == HTTPStatus.UNAUTHORIZED:
-            return WriteError(what, _KEYS_FIX)
-        return WriteError(what, _RIGHTS_FIX if status == HTTPStatus.FORBIDDEN else _SERVICE_FIX)
+            raise WriteError(what, _KEYS_FIX)
+        raise WriteError(what, _RIGHTS_FIX if status == HTTPStatus.FORBIDDEN else _SERVICE_FIX)
 
 
 def no_bucket(path: str, at: str) -> WriteError:

@@ -50,24 +50,21 @@ class PieceReader(RemoteReader):
     def _read(self, size: int) -> bytes:
         at = self._position - self._start
         if not 0 <= at < len(self._piece.data):
-            self._piece, self._start, at = self._asked(), self._position, 0
+            try:
+                piece = self._ask(self._key, self._position, READ_AHEAD, self._piece.version)
+            except (ObjectExistsError, FileNotFoundError):
+                raise WriteError(
+                    f"{self._path}: the object was replaced while it was read",
+                    "Another program writes there; run again.",
+                ) from None
+            if not piece.data:
+                raise WriteError(
+                    f"{self._path}: the answer has no data at byte {self._position:,} of"
+                    f" {self._piece.total:,}",
+                    "Check the network between this machine and the service.",
+                )
+            self._piece, self._start, at = piece, self._position, 0
         return self._piece.data[at : at + size]
-
-    def _asked(self) -> ObjectPiece:
-        try:
-            piece = self._ask(self._key, self._position, READ_AHEAD, self._piece.version)
-        except (ObjectExistsError, FileNotFoundError):
-            raise WriteError(
-                f"{self._path}: the object was replaced while it was read",
-                "Another program writes there; run again.",
-            ) from None
-        if not piece.data:
-            raise WriteError(
-                f"{self._path}: the answer has no data at byte {self._position:,} of"
-                f" {self._piece.total:,}",
-                "Check the network between this machine and the service.",
-            )
-        return piece
 
 
 class ObjectWriter(PartWriter):

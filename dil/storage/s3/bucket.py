@@ -20,11 +20,15 @@ from dil.storage.objects.bucket import (
     md5,
 )
 from dil.storage.objects.place import ObjectPath
-from dil.storage.s3.client import connect, is_of_aws
+from dil.storage.s3.client import S3Connection, connect, is_of_aws
 from dil.storage.s3.copying import COPY_BYTES, copy, names, noted
-from dil.storage.s3.failures import RacingError, UnknownConditionError, translated_errors
-from dil.storage.s3.options import object_store_options
-from dil.storage.s3.reading import ObjectReader
+from dil.storage.s3.failures import (
+    BROKEN,
+    RacingError,
+    UnknownConditionError,
+    translated_errors,
+)
+from dil.storage.streams import RemoteReader, ResumedAnswers
 
 _PER_DELETE = 1000
 _RACES = 8
@@ -82,7 +86,15 @@ class S3Bucket(Bucket):
 
     def delete_below(self, prefix: str) -> None:
         """Delete all objects, many in each request, and the parts of unfinished uploads."""
-        self._abort_uploads(prefix)
+        # Killed tasks had uploaded these parts; the service may not let us delete them.
+        with suppress(WriteError, OSError), self._translated_errors(prefix):
+            pages = self._client.get_paginator("list_multipart_uploads").paginate(
+                Bucket=self._place.bucket, Prefix=prefix
+            )
+            for upload in [each for page in pages for each in page.get("Uploads", ())]:
+                self._client.abort_multipart_upload(
+                    Bucket=self._place.bucket, Key=upload["Key"], UploadId=upload["UploadId"]
+                )
         keys = [{"Key": each["Key"]} for each in self._listed(prefix)]
         for start in range(0, len(keys), _PER_DELETE):
             some = {"Objects": keys[start : start + _PER_DELETE], "Quiet": True}
@@ -206,17 +218,6 @@ class S3Bucket(Bucket):
             page = self._client.list_objects_v2(Bucket=self._place.bucket, Prefix=prefix, **options)
         return cast("dict[str, Any]", page)
 
-    def _abort_uploads(self, prefix: str) -> None:
-        """Delete the parts that killed tasks had uploaded, if service and credentials allow it."""
-        with suppress(WriteError, OSError), self._translated_errors(prefix):
-            pages = self._client.get_paginator("list_multipart_uploads").paginate(
-                Bucket=self._place.bucket, Prefix=prefix
-            )
-            for upload in [each for page in pages for each in page.get("Uploads", ())]:
-                self._client.abort_multipart_upload(
-                    Bucket=self._place.bucket, Key=upload["Key"], UploadId=upload["UploadId"]
-                )
-
     def _of(self, key: str) -> ObjectPath:
         return replace(self._place, key=key)
 
@@ -257,3 +258,92 @@ class _PartUpload(ObjectUpload):
         """Abort the upload."""
         with translated_errors(self._path, self._client):
             self._client.abort_multipart_upload(**self._names)
+
+
+class ObjectReader(RemoteReader):
+    """Reads one version of an object.
+
+    Raises:
+        FileNotFoundError: the object does not exist.
+    """
+
+    def __init__(self, client: Any, place: ObjectPath) -> None:  # botocore has no types
+        super().__init__()
+        self._answers = ResumedAnswers(BROKEN, self._asked, lambda body, size: body.read(size))
+        self._client = client
+        self._place = place
+        self._path = place.path(place.key)
+        self._etag = ""
+        self._total = -1
+        self._answers.open()
+
+    @property
+    def _size(self) -> int:
+        return self._total
+
+    def _asked(self) -> Any:
+        options = {"IfMatch": self._etag} if self._etag else {}
+        if self._position:
+            options["Range"] = f"bytes={self._position}-"
+        try:
+            with translated_errors(self._path, self._client):
+                answer = self._client.get_object(
+                    Bucket=self._place.bucket, Key=self._place.key, **options
+                )
+        except ObjectExistsError:
+            raise WriteError(
+                f"{self._path}: the object was replaced while it was read",
+                "Another program writes there; run again.",
+            ) from None
+        if self._total < 0:
+            self._etag, self._total = answer.get("ETag", ""), int(answer["ContentLength"])
+        return answer["Body"]
+
+    def _read(self, size: int) -> bytes:
+        data = self._answers.read(size)
+        if not data:
+            raise WriteError(
+                f"{self._path}: the answer breaks off at byte {self._position:,} of"
+                f" {self._total:,}",
+                "Check the network between this machine and the service.",
+            )
+        return data
+
+    def _leave(self) -> None:
+        self._answers.close()
+
+
+def object_store_options(connection: S3Connection, bucket: str) -> dict[str, str]:
+    """Return options of Rust's object_store, with which other libraries reach DIL's objects.
+
+    They are endpoint, region and credentials, which are secret and valid for some minutes. Source:
+    object_store, ``AmazonS3ConfigKey``.
+
+    Raises:
+        WriteError: the bucket cannot be reached.
+    """
+    client = connection.client
+    with translated_errors(f"s3://{bucket}", client):
+        answer = client.head_bucket(Bucket=bucket)
+    # Unlike botocore, the library does not follow a bucket to its region.
+    region = answer["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region", "")
+    if is_of_aws(client) and region not in {"", client.meta.region_name}:
+        client = connection.client_in(region)
+    endpoint, is_by_host = client.meta.endpoint_url, connection.is_by_host
+    if is_by_host:
+        endpoint = endpoint.replace("://", f"://{bucket}.", 1)
+    credentials = connection.session.get_credentials().get_frozen_credentials()
+    options = {
+        # Both are set, because the variable AWS_ENDPOINT_URL_S3 overrides the first.
+        "aws_endpoint_url": endpoint,
+        "aws_endpoint_url_s3": endpoint,
+        "aws_allow_http": str(endpoint.startswith("http://")).lower(),
+        "aws_virtual_hosted_style_request": str(is_by_host).lower(),
+        "aws_region": region or client.meta.region_name or "us-east-1",
+        "aws_access_key_id": credentials.access_key,
+        "aws_secret_access_key": credentials.secret_key,
+        "aws_conditional_put": "etag",
+    }
+    if credentials.token:
+        options["aws_session_token"] = credentials.token
+    return options

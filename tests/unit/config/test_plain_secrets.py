@@ -68,6 +68,15 @@ def test_a_credential_in_the_address_is_noted_with_the_parameter_that_sends_it(
     assert "ENC(" not in note
 
 
+@pytest.mark.parametrize("place", ["me:{}@proxy.test", "http://me:{}@proxy.test"])
+def test_a_password_of_the_proxy_is_noted(tmp_path: Path, place: str) -> None:
+    proxy = {"source__conn__use__proxy__url": place.format(TOKEN)}
+    [note] = notes(tmp_path, **proxy, source__conn__use__proxy__port="3128")
+    assert "source.conn.use.proxy.url holds a secret in plain text" in note
+    assert "Write user:${env:NAME}@host for the proxy" in note
+    assert "ENC(" not in note
+
+
 def test_a_password_in_the_address_is_noted(tmp_path: Path) -> None:
     [note] = notes(tmp_path, ms__source__uri=f"https://me:{TOKEN}@api.example.com/v1")
     assert "ms.source.uri holds a secret" in note

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dil.coordination.services import RequestLimits, RunServices, SharedTotals
-from dil.coordination.waiting import TaskCoordinator
+from dil.coordination.services import RequestLimits, RunServices, SharedTotals, TaskCoordinator
 from dil.errors import AuthenticationError, QuotaError
 from tests.unit.coordination.clocks import Clock
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dil import config, coordination
-from dil.coordination.waiting import TaskCoordinator
+from dil.coordination.services import TaskCoordinator
 from dil.errors import QuotaError
 from dil.execution.coordinated import BindAddress, CoordinatedRun, coordinated
 from dil.model.job import Job

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dil.model.egress import AnswerCount
 from dil.model.task import TaskReport
-from dil.observe.answers import answer_notes
+from dil.observe.run_report import answer_notes
 
 
 def report(*answers: AnswerCount) -> TaskReport:

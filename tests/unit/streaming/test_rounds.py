@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from dil.model.report import RunReport, RunStatus, UnitCounts
 from dil.model.stream import StreamSpec
-from dil.streaming.admission import Admission
 from dil.streaming.patience import Patience, backoff_s
-from dil.streaming.rounds import micro_batches
+from dil.streaming.rounds import Admission, micro_batches
 from tests.micro_batches import DAY_MS, plan_of
 
 

@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dil.model.job import OutputFormat, WritingSpec
-from dil.writing.dictionaries import dictionary_columns
-from dil.writing.parquet_writer import ParquetFileWriter
+from dil.writing.parquet_writer import ParquetFileWriter, dictionary_columns
 
 GROUP = 65_536
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.http.authentication import authentication_header, authentication_query
+from connectors.http.outgoing import authentication_header, authentication_query
 from connectors.http.settings import HttpSettings
 from dil.model.authentication import Authentication
 from dil.model.secret import Secret

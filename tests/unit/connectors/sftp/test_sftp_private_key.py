@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.sftp.private_key import private_key
+from connectors.sftp.connection import private_key
 from dil.errors import ConfigError
 from dil.model.secret import Secret
 
