@@ -62,8 +62,10 @@ class WaitingDriver:
             line = self._answers.readline()
             limit.cancel()
             if not line:
+                code = self._process.wait()
                 self._process = None
-                raise RuntimeError(f"the driver ended while it ran {module} {arguments}")
+                self._answers.close()
+                raise RuntimeError(f"the driver ended with {code} in {module} {arguments}")
         return Answer(**json.loads(line))
 
     def _started(self) -> subprocess.Popen[str]:
