@@ -3,6 +3,7 @@
 import gc
 import logging
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from _pytest.assertion import rewrite
 from hypothesis import HealthCheck, is_hypothesis_test, settings
+from xdist.scheduler import LoadFileScheduling
 
 from tests.servers.hdfs import Hdfs
 from tests.servers.http_server import HttpServer
@@ -29,6 +31,31 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("dil")
+
+_IMPORTS_HDFS = re.compile(r"servers\.hdfs import|hdfs_places|places import .*PLACES")
+
+
+class _FilesByServer(LoadFileScheduling):
+    """Gives a worker the tests of whole files, and one worker all files that may need HDFS.
+
+    A cluster costs as much as many of its tests, and each worker would start its own.
+    """
+
+    def __init__(self, config: pytest.Config, log: object) -> None:
+        super().__init__(config, log)
+        self._scopes: dict[str, str] = {}
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        if file not in self._scopes:
+            text = (self.config.rootpath / file).read_text("utf-8")
+            self._scopes[file] = "hdfs" if _IMPORTS_HDFS.search(text) else file
+        return self._scopes[file]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFileScheduling | None:
+    return _FilesByServer(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -59,7 +86,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker(pytest.mark.slow)
-    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+    items.sort(key=lambda item: not _is_long(item))
+
+
+def _is_long(item: pytest.Item) -> bool:
+    uses_hdfs = "hdfs" in getattr(item, "fixturenames", ())
+    return uses_hdfs or item.get_closest_marker("spark") is not None
 
 
 def pytest_collection_finish() -> None:
