@@ -112,6 +112,13 @@ def test_retries_end_with_the_budget_of_a_429(server, tmp_path):
     assert server.count("/page") == 3
 
 
+def test_a_status_429_and_a_failed_answer_spend_one_budget(server, tmp_path):
+    busy = Reply(status=429, headers=(("Retry-After", "0"),))
+    report, _ = read(server, tmp_path, SLACK, busy, busy, limited(), busy, **RETRIES)
+    assert report.failures[0].code == "DIL-SRC-TRANSIENT"
+    assert server.count("/page") == 4
+
+
 def test_a_longer_wait_than_the_job_allows_is_a_spent_quota(server, tmp_path):
     report, _ = read(server, tmp_path, SLACK, limited(wait_s=9_000), **RETRIES)
     assert report.failures[0].code == "DIL-QUOTA"
