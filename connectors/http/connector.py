@@ -36,41 +36,12 @@ class HttpConnector(Connector):
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
         """Return problems of the URI, the authentication, names of headers, and rows to send."""
-        found: list[Problem] = []
-        uri = properties.section(SourceSection).uri
-        parts = urlsplit(uri)
-        is_http = parts.scheme.lower() in {"http", "https"} and parts.netloc
-        if not uri.startswith("{{") and not is_http:
-            found.append(
-                Problem(
-                    properties.origin(URI),
-                    URI,
-                    "is no HTTP address",
-                    "Begin the address with http:// or https:// and name a host.",
-                )
-            )
-        found += _authentication_problems(properties)
-        sending = properties.section(SendingSection)
-        name = sending.idempotency_header
-        if name and not _HEADER_NAME.fullmatch(name):
-            found.append(
-                Problem(
-                    properties.origin(IDEMPOTENCY_HEADER),
-                    IDEMPOTENCY_HEADER,
-                    f'is "{name}", which cannot be the name of a header',
-                    "Write the name of a header, for example Idempotency-Key.",
-                )
-            )
-        if sending.is_safe and properties.section(SecondarySection).has_payload:
-            found.append(
-                Problem(
-                    properties.origin(METHOD),
-                    METHOD,
-                    f"is {sending.method}, which has no body, and {SECONDARY} has rows to send",
-                    "Use POST or PUT.",
-                )
-            )
-        return found
+        return [
+            *_uri_problems(properties),
+            *_authentication_problems(properties),
+            *_header_problems(properties),
+            *_sending_problems(properties),
+        ]
 
     @classmethod
     def credentials(cls, job: Job) -> CredentialSource | None:
@@ -116,6 +87,19 @@ class HttpConnector(Connector):
         return HttpSession(HttpSettings.of(context.job), environment)
 
 
+def _uri_problems(properties: Properties) -> Iterator[Problem]:
+    uri = properties.section(SourceSection).uri
+    parts = urlsplit(uri)
+    if uri.startswith("{{") or (parts.scheme.lower() in {"http", "https"} and parts.netloc):
+        return
+    yield Problem(
+        properties.origin(URI),
+        URI,
+        "is no HTTP address",
+        "Begin the address with http:// or https:// and name a host.",
+    )
+
+
 def _authentication_problems(properties: Properties) -> Iterator[Problem]:
     """Yield a problem for each property that the method or the grant needs and the job lacks."""
     settings = properties.section(HttpSection).authentication
@@ -136,4 +120,26 @@ def _authentication_problems(properties: Properties) -> Iterator[Problem]:
             AUTHENTICATION,
             f"has the grant password, and {USER} or {PASSWORD} is not set",
             "Set both: they are sent to tokenUri.",
+        )
+
+
+def _header_problems(properties: Properties) -> Iterator[Problem]:
+    name = properties.section(SendingSection).idempotency_header
+    if name and not _HEADER_NAME.fullmatch(name):
+        yield Problem(
+            properties.origin(IDEMPOTENCY_HEADER),
+            IDEMPOTENCY_HEADER,
+            f'is "{name}", which cannot be the name of a header',
+            "Write the name of a header, for example Idempotency-Key.",
+        )
+
+
+def _sending_problems(properties: Properties) -> Iterator[Problem]:
+    sending = properties.section(SendingSection)
+    if sending.is_safe and properties.section(SecondarySection).has_payload:
+        yield Problem(
+            properties.origin(METHOD),
+            METHOD,
+            f"is {sending.method}, which has no body, and {SECONDARY} has rows to send",
+            "Use POST or PUT.",
         )

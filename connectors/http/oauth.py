@@ -71,7 +71,7 @@ class OAuthSource(CredentialSource):
         """
         if self._grant.grant == "client_credentials":
             return self._credential(self._endpoint.ask({"grant_type": "client_credentials"}))
-        if self._grant.grant != "refresh_token":
+        if self._grant.grant == "password":
             nothing = Secret("")
             form: dict[str, str | Secret] = {
                 "grant_type": "password",

@@ -1,4 +1,7 @@
-"""Builds one request from the job and the current values (docs/http.md, rule G33)."""
+"""Builds one request, with its login header, from the job and the current values.
+
+See docs/http.md and rule G33.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from connectors.address import AddressError
@@ -30,14 +34,23 @@ from dil.spi.connector import RequestValues
 from dil.text.origins import refuse_other_origin
 from dil.text.variables import Substituted, placeholders, substitute
 
-Header = tuple[str, str, frozenset[str], frozenset[str]]
-
 _FORM = "application/x-www-form-urlencoded"
 _JSON = "application/json; charset=UTF-8"
 _CONTENT_TYPE = "Content-Type"
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _PREFIXES = {"basic": "Basic ", "bearer": "Bearer ", "oauth": "OAuth ", "custom": ""}
-_NOTHING: Header = ("", "", frozenset(), frozenset())
+
+
+class LoginHeader(NamedTuple):
+    """The header by which a request logs in; ``name`` is empty if the request needs none.
+
+    ``used`` are the variables in ``text``, ``missing`` are the variables without a value.
+    """
+
+    name: str = ""
+    text: str = ""
+    used: frozenset[str] = frozenset()
+    missing: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,41 +106,67 @@ def build_outgoing(
     if values.next_uri:
         address = _followed(values.next_uri, target, settings.hosts)
 
-    body = None
-    if has_body:
-        # Unused parameters and the payload, in the Content-Type's form or else as JSON (rule G37).
-        # A member of the payload replaces a parameter of the same name.
-        members = {**target.left, **(values.payload or {})}
-        media_type = _header(headers, _CONTENT_TYPE).partition(";")[0].strip().lower()
-        if media_type == _FORM:
-            body = form_body(members).encode("ascii")
-        else:
-            # Half of a surrogate pair has no UTF-8 form, but JSON can write it.
-            body = compact(members).encode("utf-8", "backslashreplace")
-
+    body = _body(headers, target.left, values.payload or {}) if has_body else None
     uri = address.uri
     key = authentication_query(settings, values.variables)
     if key:  # The query's own member of such a name stays.
         there = {name for name, _ in parse_qsl(urlsplit(uri).query, keep_blank_values=True)}
         uri = with_query(uri, {name: text for name, text in key.items() if name not in there})
-
-    is_repeatable = (
-        settings.method in IDEMPOTENT
-        or settings.repeats_unsafe
-        or bool(settings.idempotency_header and values.idempotency_key)
-        # A POST without a row to send counts as a query, which only reads.
-        or (settings.method == "POST" and values.payload is None)
-    )
     return OutgoingRequest(
         method=settings.method,
         uri=uri,
         headers=headers,
         body=body,
         shown=f"{settings.method} {address.shown}",
-        is_repeatable=is_repeatable,
+        is_repeatable=_is_repeatable(settings, values),
         unknown={"ms.source.uri": target.unknown, "headers": missing},
         has_row=values.payload is not None,
     )
+
+
+def authentication_header(
+    settings: HttpSettings, variables: Mapping[str, JsonValue], token: Secret | None = None
+) -> LoginHeader:
+    """Return the header that ``ms.authentication`` adds; variables are replaced before encoding.
+
+    Args:
+        settings: The settings of the job.
+        variables: Values for ``{{name}}``.
+        token: The token that the coordinator gives for method oauth2; it is sent unchanged.
+    """
+    authentication = settings.authentication
+    if authentication is None:
+        return LoginHeader()
+    match authentication.method:
+        case "oauth2":
+            return LoginHeader(authentication.header, f"Bearer {_text(token)}")
+        case "apikey":
+            if authentication.location == "query":
+                return LoginHeader()
+            key = _key(authentication, variables)
+            return LoginHeader(authentication.name, key.text, key.used, key.missing)
+        case _:
+            written = f"{_text(settings.username)}:{_text(settings.password)}"
+            if authentication.token is not None:
+                written = authentication.token.reveal()
+            result = substitute(written, variables)
+            text = result.text
+            if authentication.encryption == "base64":
+                text = base64.b64encode(text.encode()).decode("ascii")
+            value = _PREFIXES[authentication.method] + text
+            return LoginHeader(authentication.header, value, result.used, result.missing)
+
+
+def authentication_query(
+    settings: HttpSettings, variables: Mapping[str, JsonValue]
+) -> Mapping[str, str]:
+    """Return the members to add to the query of every request; messages must not show them."""
+    authentication = settings.authentication
+    if authentication is None or authentication.method != "apikey":
+        return {}
+    if authentication.location != "query":
+        return {}
+    return {authentication.name: _key(authentication, variables).text}
 
 
 def _headers(
@@ -140,20 +179,21 @@ def _headers(
     }
     giver = settings.credential_sources.giver
     texts, used, missing = header_texts(written, values.variables, partial(giver, HEADERS))
-    name, text, auth_used, auth_missing = authentication_header(settings, values.variables, token)
-    if name:
-        added, _, _ = header_texts({name: text}, {}, lambda _: giver(AUTHENTICATION, auth_used))
-        texts = _replaced(texts, name, added[name])
+    login = authentication_header(settings, values.variables, token)
+    if login.name:
+        own = {login.name: login.text}
+        added, _, _ = header_texts(own, {}, lambda _: giver(AUTHENTICATION, login.used))
+        texts = _replaced(texts, login.name, added[login.name])
     if settings.idempotency_header and values.idempotency_key:
         texts = _replaced(texts, settings.idempotency_header, values.idempotency_key)
-    if settings.method in _WITH_BODY and not _header(texts, _CONTENT_TYPE):
+    if settings.method in _WITH_BODY and not _header_text(texts, _CONTENT_TYPE):
         texts = _replaced(texts, _CONTENT_TYPE, _JSON)
     authentication = settings.authentication
     if authentication is not None and authentication.token is not None:
         # The variables in the token's template count as sent wherever the token goes.
         in_token = placeholders(authentication.token.reveal())
         used |= frozenset(in_token) & frozenset(values.variables)
-    return texts, used | auth_used, missing | auth_missing
+    return texts, used | login.used, missing | login.missing
 
 
 def _replaced(texts: Mapping[str, str], name: str, text: str) -> dict[str, str]:
@@ -162,8 +202,36 @@ def _replaced(texts: Mapping[str, str], name: str, text: str) -> dict[str, str]:
             name: text}  # fmt: skip
 
 
-def _header(texts: Mapping[str, str], name: str) -> str:
+def _header_text(texts: Mapping[str, str], name: str) -> str:
     return next((text for key, text in texts.items() if key.lower() == name.lower()), "")
+
+
+def _body(
+    headers: Mapping[str, str], left: Mapping[str, JsonValue], payload: Mapping[str, JsonValue]
+) -> bytes:
+    """Return unused parameters and payload in the Content-Type's form, else as JSON (rule G37).
+
+    A member of the payload replaces a parameter of the same name. Text is UTF-8.
+    """
+    members = {**left, **payload}
+    media_type = _header_text(headers, _CONTENT_TYPE).partition(";")[0].strip().lower()
+    if media_type == _FORM:
+        return form_body(members).encode("ascii")
+    # Half of a surrogate pair has no UTF-8 form, but JSON can write it.
+    return compact(members).encode("utf-8", "backslashreplace")
+
+
+def _is_repeatable(settings: HttpSettings, values: RequestValues) -> bool:
+    """Return whether a request may be repeated although the source may have done it.
+
+    A POST without a row to send counts as a query, which only reads.
+    """
+    return (
+        settings.method in IDEMPOTENT
+        or settings.repeats_unsafe
+        or bool(settings.idempotency_header and values.idempotency_key)
+        or (settings.method == "POST" and values.payload is None)
+    )
 
 
 def _followed(next_uri: str, own: RequestTarget, hosts: Iterable[str]) -> RequestTarget:
@@ -183,54 +251,6 @@ def _followed(next_uri: str, own: RequestTarget, hosts: Iterable[str]) -> Reques
         error.is_unsent = True
         raise error
     return RequestTarget(uri, shown, own.unknown, own.left)
-
-
-def authentication_header(
-    settings: HttpSettings, variables: Mapping[str, JsonValue], token: Secret | None = None
-) -> Header:
-    """Return name and value of the header, the variables it uses, and the variables without value.
-
-    Variables are replaced before encoding. The name is empty if the method adds no header.
-
-    Args:
-        settings: The settings of the job.
-        variables: Values for ``{{name}}``.
-        token: The token that the coordinator gives for method oauth2; it is sent unchanged.
-    """
-    authentication = settings.authentication
-    if authentication is None:
-        return _NOTHING
-    match authentication.method:
-        case "oauth2":
-            text = f"Bearer {_text(token)}"
-            return authentication.header, text, frozenset(), frozenset()
-        case "apikey":
-            if authentication.location == "query":
-                return _NOTHING
-            key = _key(authentication, variables)
-            return authentication.name, key.text, key.used, key.missing
-        case _:
-            written = f"{_text(settings.username)}:{_text(settings.password)}"
-            if authentication.token is not None:
-                written = authentication.token.reveal()
-            result = substitute(written, variables)
-            text = result.text
-            if authentication.encryption == "base64":
-                text = base64.b64encode(text.encode()).decode("ascii")
-            value = _PREFIXES[authentication.method] + text
-            return authentication.header, value, result.used, result.missing
-
-
-def authentication_query(
-    settings: HttpSettings, variables: Mapping[str, JsonValue]
-) -> Mapping[str, str]:
-    """Return the members to add to the query of every request; messages must not show them."""
-    authentication = settings.authentication
-    if authentication is None or authentication.method != "apikey":
-        return {}
-    if authentication.location != "query":
-        return {}
-    return {authentication.name: _key(authentication, variables).text}
 
 
 def _key(authentication: Authentication, variables: Mapping[str, JsonValue]) -> Substituted:

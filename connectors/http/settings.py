@@ -84,6 +84,7 @@ class HttpSettings:
         properties = job.properties
         http, sending = properties.section(HttpSection), properties.section(SendingSection)
         source = properties.section(SourceSection)
+        # The authentication input is read again as its own retry says, else by the defaults.
         inputs = job.secondary.of("authentication")
         return cls(
             uri=job.source.uri,

@@ -30,39 +30,24 @@ def client_context(tls: TlsSettings) -> ssl.SSLContext:
     Raises:
         ConfigError: a store cannot be read, has an unsupported format, or is empty.
     """
-    if tls.trust_store_path:
-        try:
-            context = ssl.create_default_context(cadata=_trusted(tls))
-        except ssl.SSLError:
-            raise _problem(
-                "trustStorePath",
-                tls.trust_store_path,
-                "holds a damaged certificate",
-                "Export the certificate again.",
-            ) from None
-    else:
-        context = ssl.create_default_context()
+    context = _trusting(tls) if tls.trust_store_path else ssl.create_default_context()
     context.minimum_version = _VERSIONS.get(tls.version.upper(), ssl.TLSVersion.TLSv1_2)
-    if tls.key_store_path:  # the client's certificate and private key
-        path, member = tls.key_store_path, "keyStorePath"
-        content = _content(path, member)
-        passwords = (tls.key_password, tls.key_store_password)
-        try:
-            if _PEM_BEGIN in content:
-                # If the password were None, OpenSSL would ask for it on the terminal.
-                password = next(filter(None, map(_text, passwords)), "")
-                context.load_cert_chain(path, password=password)
-            else:
-                _load_pkcs12(context, _pkcs12(content, passwords[::-1], member, path), path)
-        except (ssl.SSLError, OSError, ValueError) as error:
-            raise _problem(
-                member,
-                path,
-                f"does not give a certificate with its private key ({type(error).__name__})",
-                "Put both into the file, and check that keyStorePassword or keyPassword opens"
-                " them.",
-            ) from None
+    if tls.key_store_path:
+        _show_identity(context, tls)
     return context
+
+
+def _trusting(tls: TlsSettings) -> ssl.SSLContext:
+    """Return a context that trusts only the authorities of the trust store."""
+    try:
+        return ssl.create_default_context(cadata=_trusted(tls))
+    except ssl.SSLError:
+        raise _problem(
+            "trustStorePath",
+            tls.trust_store_path,
+            "holds a damaged certificate",
+            "Export the certificate again.",
+        ) from None
 
 
 def _trusted(tls: TlsSettings) -> str:
@@ -85,6 +70,26 @@ def _trusted(tls: TlsSettings) -> str:
             "Add the certificate of an authority to the store.",
         )
     return text
+
+
+def _show_identity(context: ssl.SSLContext, tls: TlsSettings) -> None:
+    """Load the client's certificate and private key."""
+    path, member = tls.key_store_path, "keyStorePath"
+    content = _content(path, member)
+    passwords = (tls.key_password, tls.key_store_password)
+    try:
+        if _PEM_BEGIN in content:
+            # If the password were None, OpenSSL would ask for it on the terminal.
+            context.load_cert_chain(path, password=next(filter(None, map(_text, passwords)), ""))
+        else:
+            _load_pkcs12(context, _pkcs12(content, passwords[::-1], member, path), path)
+    except (ssl.SSLError, OSError, ValueError) as error:
+        raise _problem(
+            member,
+            path,
+            f"does not give a certificate with its private key ({type(error).__name__})",
+            "Put both into the file, and check that keyStorePassword or keyPassword opens them.",
+        ) from None
 
 
 def _load_pkcs12(context: ssl.SSLContext, store: PKCS12KeyAndCertificates, path: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from connectors.address import AddressError
@@ -27,47 +27,12 @@ class S3Connector(FileConnector):
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
         """Return problems of the address, the credentials, the listing, and the files to send."""
-        found: list[Problem] = []
-        source = properties.section(SourceSection)
-        settings = properties.section(S3Section).parameters
-        # The address is checked as far as its variables allow it.
-        host = source.uri.partition("://")[2].partition("/")[0]
-        if not source.uri.startswith("{{") and not placeholders(host):
-            try:
-                address_of(source.uri, settings)
-            except AddressError as error:
-                found.append(Problem(properties.origin(URI), URI, error.what, error.fix))
-
-        given = {USER: source.username, PASSWORD: source.password}
-        names = [name for name, secret in given.items() if secret]
-        if len(names) == 1:
-            found.append(
-                Problem(
-                    properties.origin(names[0]),
-                    names[0],
-                    "is one half of the credentials",
-                    f"Give {USER} (the access key) and {PASSWORD} (its secret), or neither.",
-                )
-            )
-        if names and settings.credentials == "default":
-            found.append(
-                Problem(
-                    properties.origin(PARAMETERS),
-                    PARAMETERS,
-                    f"asks for the default credentials, and {names[0]} gives others",
-                    "Keep one of them.",
-                )
-            )
-        if source.tls.trust_store_path.endswith((".p12", ".pfx", ".jks")):
-            found.append(
-                Problem(
-                    properties.origin(TLS),
-                    TLS,
-                    "has a trust store that is not PEM, which S3 clients do not read",
-                    "Convert the store: openssl pkcs12 -in FILE.p12 -nokeys -out FILE.pem",
-                )
-            )
-        return [*found, *remote_file_problems(properties)]
+        return [
+            *_uri_problems(properties),
+            *_credential_problems(properties),
+            *_trust_problems(properties),
+            *remote_file_problems(properties),
+        ]
 
     @classmethod
     def session(cls, job: Job, file: UnitFile | None) -> S3Session:
@@ -75,3 +40,47 @@ class S3Connector(FileConnector):
         from connectors.s3.session import S3Session
 
         return S3Session(JobSettings.of(job), file)
+
+
+def _uri_problems(properties: Properties) -> Iterator[Problem]:
+    """Yield the problems of the address, as far as its variables allow a check."""
+    uri, settings = properties.section(SourceSection).uri, properties.section(S3Section).parameters
+    host = uri.partition("://")[2].partition("/")[0]
+    if uri.startswith("{{") or placeholders(host):
+        return
+    try:
+        address_of(uri, settings)
+    except AddressError as error:
+        yield Problem(properties.origin(URI), URI, error.what, error.fix)
+
+
+def _credential_problems(properties: Properties) -> Iterator[Problem]:
+    source = properties.section(SourceSection)
+    given = {USER: source.username, PASSWORD: source.password}
+    names = [name for name, secret in given.items() if secret]
+    if len(names) == 1:
+        name = names[0]
+        yield Problem(
+            properties.origin(name),
+            name,
+            "is one half of the credentials",
+            f"Give {USER} (the access key) and {PASSWORD} (its secret), or neither.",
+        )
+    if names and properties.section(S3Section).parameters.credentials == "default":
+        yield Problem(
+            properties.origin(PARAMETERS),
+            PARAMETERS,
+            f"asks for the default credentials, and {names[0]} gives others",
+            "Keep one of them.",
+        )
+
+
+def _trust_problems(properties: Properties) -> Iterator[Problem]:
+    trust_store = properties.section(SourceSection).tls.trust_store_path
+    if trust_store.endswith((".p12", ".pfx", ".jks")):
+        yield Problem(
+            properties.origin(TLS),
+            TLS,
+            "has a trust store that is not PEM, which S3 clients do not read",
+            "Convert the store: openssl pkcs12 -in FILE.p12 -nokeys -out FILE.pem",
+        )
