@@ -25,7 +25,7 @@ class HdfsConnector(FileConnector):
     @classmethod
     def check(cls, properties: Properties) -> Iterable[Problem]:
         """Return problems of the address, of listing, and of rows to send."""
-        sent = [
+        payload_problems = [
             Problem(
                 properties.origin(SECONDARY),
                 SECONDARY,
@@ -36,7 +36,7 @@ class HdfsConnector(FileConnector):
         ]
         return [
             *place_problems(properties),
-            *sent,
+            *payload_problems,
             *file_problems(properties, lists=lists(properties.section(SourceSection).uri)),
         ]
 

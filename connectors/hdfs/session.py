@@ -51,12 +51,12 @@ class FileSettings:
         properties, user = job.properties, job.source.username
         session = job.extraction.session
         # A dump copies files unchanged unless the job says otherwise.
-        unpacks = not job.writing.file_name or _DECOMPRESS in properties.explicit
+        may_unpack = not job.writing.file_name or _DECOMPRESS in properties.explicit
         return cls(
             job,
             base=base_of(properties),
             user=user.reveal() if user else "",
-            unpacks=unpacks and properties.section(HdfsSection).decompresses,
+            unpacks=may_unpack and properties.section(HdfsSection).decompresses,
             polls=session is not None and session.condition is not None,
         )
 

@@ -180,11 +180,12 @@ def _server(kind: Kind, rest: str) -> JdbcAddress:
         raise AddressError("has the form of several servers, or of none", FORMS)
     place, mark, query = rest.partition("?")
     given = dict(parse_qsl(query, keep_blank_values=True))
-
-    # Options that change values are obeyed here, or refused by name.
     silence = given.pop("socketTimeout", "")
     if silence and not silence.isdecimal():
         raise AddressError("has a socketTimeout that is not a number", "Write a whole number.")
+    timeout_s = int(silence or 0) / (1000 if kind.is_mysql else 1)  # MySQL gives milliseconds
+
+    # Options that change values are obeyed here, or refused by name.
     dates = given.pop("zeroDateTimeBehavior", "").lower().replace("_", "")
     if dates not in {"", "converttonull", "exception"}:
         raise AddressError(
@@ -216,7 +217,7 @@ def _server(kind: Kind, rest: str) -> JdbcAddress:
         replace(server, user="", password=None),
         user=server.user,
         password=server.password,
-        timeout_s=int(silence or 0) / (1000 if kind.is_mysql else 1),  # MySQL gives milliseconds
+        timeout_s=timeout_s,
         nulls_dates=dates == "converttonull",
         has_flags=has_flags,
         ignored=tuning,

@@ -54,7 +54,8 @@ class JdbcConnector(Connector):
                 found.append(Problem(properties.origin(URI), URI, error.what, error.fix))
         found += _statement_problems(properties)
         if properties.section(DatabaseSection).statement.strip():
-            found += _paging_problems(properties)
+            found += [*_path_problems(properties), *_cursor_problems(properties)]
+            found += _page_problems(properties)
         return [*found, *_other_problems(properties), *spark_reader.needless(properties)]
 
     @classmethod
@@ -142,10 +143,10 @@ def _statement_problems(properties: Properties) -> Iterator[Problem]:
         )
 
 
-def _paging_problems(properties: Properties) -> Iterator[Problem]:
+def _path_problems(properties: Properties) -> Iterator[Problem]:
+    """Yield a problem for each property that names a column by a JSONPath."""
     paging = properties.section(PagingSection)
-    session = paging.session
-    key = "" if session is None else session.name
+    key = "" if paging.session is None else paging.session.name
     for name, text in ((SESSION, key), (TOTAL, paging.total_count_field)):
         if is_jsonpath(text):
             yield Problem(
@@ -155,30 +156,36 @@ def _paging_problems(properties: Properties) -> Iterator[Problem]:
                 "Write the name of a column.",
             )
 
-    if session is not None and session.condition is None:
-        names = _used(properties, {"session"})
-        if not names:
-            yield Problem(
-                properties.origin(SESSION),
-                SESSION,
-                "pages by a session key, and ms.jdbc.statement uses no parameter of type session:"
-                " each page would be the same",
-                'Declare one, {"name": "cursor", "type": "session"}, and compare the key with'
-                " {{cursor}}.",
-            )
-        elif session.init_value is None:
-            example = '"[0, 0]"' if len(key_columns(session.name)) > 1 else '"0"'
-            yield Problem(
-                properties.origin(SESSION),
-                SESSION,
-                f"has no initValue, and the first statement needs {{{{{min(names)}}}}}",
-                f'Add an initValue that sorts before all keys, for example "initValue": {example}.',
-            )
 
-    if (
-        paging.pagination.is_on
-        and _used(properties, {"pagesize"})
-        and not _used(properties, {"pagestart", "pageno", "session"})
+def _cursor_problems(properties: Properties) -> Iterator[Problem]:
+    session = properties.section(PagingSection).session
+    if session is None or session.condition is not None:
+        return
+    names = _used(properties, {"session"})
+    if not names:
+        yield Problem(
+            properties.origin(SESSION),
+            SESSION,
+            "pages by a session key, and ms.jdbc.statement uses no parameter of type session:"
+            " each page would be the same",
+            'Declare one, {"name": "cursor", "type": "session"}, and compare the key with'
+            " {{cursor}}.",
+        )
+    elif session.init_value is None:
+        example = '"[0, 0]"' if len(key_columns(session.name)) > 1 else '"0"'
+        yield Problem(
+            properties.origin(SESSION),
+            SESSION,
+            f"has no initValue, and the first statement needs {{{{{min(names)}}}}}",
+            f'Add an initValue that sorts before all keys, for example "initValue": {example}.',
+        )
+
+
+def _page_problems(properties: Properties) -> Iterator[Problem]:
+    if not properties.section(PagingSection).pagination.is_on:
+        return
+    if _used(properties, {"pagesize"}) and not _used(
+        properties, {"pagestart", "pageno", "session"}
     ):
         yield Problem(
             properties.origin(PAGES),

@@ -78,14 +78,16 @@ def problems(properties: Properties) -> Iterator[Problem]:
         SESSION: paging.session is not None,
         KEY_RANGES: bool(properties.section(DatabaseSection).key_column),
     }
-    for name in (name for name, is_set in refused.items() if is_set):
-        yield Problem(
-            properties.origin(name),
-            name,
-            f"does not go with {READER}=spark, which reads all rows of a work unit with one query",
-            "Leave it out; ms.work.unit.partition cuts the rows by time, ms.secondary.input by"
-            " units.",
-        )
+    for name, is_set in refused.items():
+        if is_set:
+            yield Problem(
+                properties.origin(name),
+                name,
+                f"does not go with {READER}=spark, which reads all rows of a work unit with one"
+                " query",
+                "Leave it out; ms.work.unit.partition cuts the rows by time, ms.secondary.input by"
+                " units.",
+            )
     if properties.section(JdbcSection).invalid_dates == "null":
         yield Problem(
             properties.origin("ms.jdbc.invalid.dates"),

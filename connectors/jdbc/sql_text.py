@@ -110,8 +110,8 @@ class _Cutter:
             found.append(SqlPiece(SqlPart.CODE, self._sql[code:]))
         return found
 
-    # Each of these returns the piece of its kind that begins here, and moves past it; else None.
     def _comment(self) -> SqlPiece | None:
+        """Return the comment that begins here, and move past it; None if none begins here."""
         rest = self._sql[self._at : self._at + 3]
         is_dashed = rest.startswith("--") and not (
             self._syntax.dashes_need_blank and rest[2:].strip()
@@ -139,6 +139,7 @@ class _Cutter:
         raise SqlTextError("has a comment without an end")
 
     def _quoted(self) -> SqlPiece | None:
+        """Return the text or name in quotes that begins here, and move past it; else None."""
         mark = self._sql[self._at]
         if mark == "'" or (mark == '"' and self._syntax.double_quoted_texts):
             # The letter directly before the quote, if it is a word of its own.
@@ -170,6 +171,7 @@ class _Cutter:
         raise SqlTextError(f"has a {mark} without its counterpart")
 
     def _dollar_quoted(self) -> SqlPiece | None:
+        """Return the text in dollar quotes that begins here, and move past it; else None."""
         if not self._syntax.dollars or self._sql[self._at] != "$":
             return None
         if self._at and _WORD_CHARACTER.match(self._sql[self._at - 1]):

@@ -1,4 +1,7 @@
-"""Keeps one connection to an SFTP server, and opens it again after it broke."""
+"""Keeps one connection to an SFTP server, and opens it again after it broke.
+
+``private_key`` reads the key with which a user logs in.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ _LOGIN_FIX = (
 _PROXY_FIX = (
     "Check source.conn.use.proxy.url, and whether the proxy allows connections to this host."
 )
-_KEY = "source.conn.private.key"
+_PRIVATE_KEY = "source.conn.private.key"
 _BEGIN = "-----BEGIN"
 _LONGEST_PATH = 250
 _PUTTY = "PuTTY-User-Key-File"
@@ -162,9 +165,9 @@ def private_key(given: Secret, passphrase: Secret | None) -> paramiko.PKey:
     """
     text = given.reveal()
     if not text.lstrip().startswith(_BEGIN):
-        text = _content(text.strip())
+        text = _key_text(text.strip())
     if _PUTTY in text:
-        raise _problem(
+        raise _key_problem(
             "is a key in PuTTY's format",
             "Convert the key: puttygen KEY.ppk -O private-openssh -o KEY",
         )
@@ -174,16 +177,16 @@ def private_key(given: Secret, passphrase: Secret | None) -> paramiko.PKey:
             return kind.from_private_key(io.StringIO(text.strip() + "\n"), password)
         except paramiko.PasswordRequiredException:
             fix = "Write the key's passphrase into ms.sftp.private.key.passphrase, as a secret."
-            raise _problem("is encrypted", fix) from None
+            raise _key_problem("is encrypted", fix) from None
         except (paramiko.SSHException, ValueError, IndexError, TypeError):
             continue
     if passphrase:
         what = "is no private key, or its passphrase is another one"
-        raise _problem(what, "Check ms.sftp.private.key.passphrase with: ssh-keygen -y -f KEY")
-    raise _problem("is no private key", "Write the path of a key that ssh-keygen made.")
+        raise _key_problem(what, "Check ms.sftp.private.key.passphrase with: ssh-keygen -y -f KEY")
+    raise _key_problem("is no private key", "Write the path of a key that ssh-keygen made.")
 
 
-def _content(path: str) -> str:
+def _key_text(path: str) -> str:
     try:
         return Path(path).expanduser().read_text("utf-8", "replace")
     except OSError as error:
@@ -193,12 +196,13 @@ def _content(path: str) -> str:
         is_begun = path.startswith(("/", "~", "./", "../"))
         is_path = is_begun and len(path) <= _LONGEST_PATH and "\n" not in path
         shown = f": {path}" if is_path else ""
-        raise _problem(
+        raise _key_problem(
             f"names a file that cannot be read ({why}){shown}",
             "Copy the file to every executor, readable for the user that runs the task. Or set"
-            f" the key itself: {_KEY}=file:<path beside the job file>, env:<name> or ENC(...).",
+            f" the key itself: {_PRIVATE_KEY}=file:<path beside the job file>, env:<name> or"
+            " ENC(...).",
         ) from None
 
 
-def _problem(what: str, fix: str) -> ConfigError:
-    return ConfigError.single(_KEY, what, fix)
+def _key_problem(what: str, fix: str) -> ConfigError:
+    return ConfigError.single(_PRIVATE_KEY, what, fix)

@@ -67,18 +67,17 @@ def _write(client: paramiko.SFTPClient, opened: OpenPayload, path: str, shown: s
 
 
 def _rename(client: paramiko.SFTPClient, temporary: str, target: str) -> None:
-    """Rename over an existing file; without OpenSSH's extension, first move that file away.
-
-    If the rename fails then, the old file is restored.
-    """
+    """Rename over an existing file; without OpenSSH's extension, first move that file away."""
     try:
         client.posix_rename(temporary, target)
     except OSError as error:
         if error.errno is not None:
             raise
-    else:
-        return
+        _swap(client, temporary, target)
 
+
+def _swap(client: paramiko.SFTPClient, temporary: str, target: str) -> None:
+    """Replace a file by another one; restore the old file if that fails."""
     aside = f"{temporary}.old"
     try:
         client.rename(target, aside)

@@ -79,28 +79,13 @@ class MysqlConnection(SourceConnection):
 
         sql = statement.bound(variables, bind, lambda code: code.replace("%", "%%"))
         with self._translated():
-            if statement.reads and not self._is_begun:
-                access = "READ ONLY" if self._login.is_read_only else "READ WRITE"
-                with self._connection.cursor() as cursor:
-                    cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-                    cursor.execute(f"START TRANSACTION WITH CONSISTENT SNAPSHOT, {access}")
-                self._is_begun = True
+            if statement.reads:
+                self._begin()
             cursor = self._connection.cursor(self._driver.cursors.SSCursor)
             try:
                 cursor.execute(sql, values)
                 if cursor.description:
-                    import pyarrow as pa
-
-                    names = distinct([fact[0] for fact in cursor.description])
-                    # The result's description lacks signs and character sets.
-                    fields = cursor._result.fields  # noqa: SLF001
-                    columns = [MysqlColumn(field, self._login) for field in fields]
-                    while rows := cursor.fetchmany(FETCH_ROWS):
-                        arrays = [
-                            column.read(cells)
-                            for column, cells in zip(columns, zip(*rows, strict=True), strict=True)
-                        ]
-                        yield pa.RecordBatch.from_arrays(arrays, names=names)
+                    yield from self._batches(cursor)
             except BaseException:
                 # Close in the middle of the result, without reading the rest of it.
                 mysql.leave_rest(cursor)
@@ -122,6 +107,31 @@ class MysqlConnection(SourceConnection):
         """Close the connection without waiting for the server."""
         with suppress(Exception):
             self._connection._force_close()  # noqa: SLF001 - close() says farewell and may hang
+
+    def _begin(self) -> None:
+        if self._is_begun:
+            return
+        access = "READ ONLY" if self._login.is_read_only else "READ WRITE"
+        with self._connection.cursor() as cursor:
+            cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            cursor.execute(f"START TRANSACTION WITH CONSISTENT SNAPSHOT, {access}")
+        self._is_begun = True
+
+    def _batches(self, cursor: Any) -> Iterator[pa.RecordBatch]:  # a cursor of PyMySQL
+        import pyarrow as pa
+
+        names = distinct([fact[0] for fact in cursor.description])
+        # The result's description lacks signs and character sets.
+        columns = [
+            MysqlColumn(field, self._login)
+            for field in cursor._result.fields  # noqa: SLF001
+        ]
+        while rows := cursor.fetchmany(FETCH_ROWS):
+            arrays = [
+                column.read(values)
+                for column, values in zip(columns, zip(*rows, strict=True), strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, names=names)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
