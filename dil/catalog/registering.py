@@ -173,24 +173,22 @@ def location_of(filesystem: Filesystem, path: str) -> str:
     return f"file://{path}" if isinstance(filesystem, LocalFilesystem) else path
 
 
-def folders_of(
-    filesystem: Filesystem, dataset_dir: str, live: Iterable[PublishedFile]
-) -> dict[str, int]:
+def folders_of(filesystem: Filesystem, base: str, live: Iterable[PublishedFile]) -> dict[str, int]:
     """Return the folders of live files in the dataset, with the number of files in each."""
     found: dict[str, int] = {}
     for file in live:
         folder = filesystem.path_of(file.uri).rpartition("/")[0]
-        inside = folder.removeprefix(dataset_dir).strip("/")
+        inside = folder.removeprefix(base).strip("/")
         found[inside] = found.get(inside, 0) + 1
     return found
 
 
 def partition_of(
-    folder: str, apart: tuple[str, ...], dataset_dir: str, filesystem: Filesystem
+    folder: str, apart: tuple[str, ...], base: str, filesystem: Filesystem
 ) -> Partition | None:
     """Return the partition of a folder, None if its name lacks a column."""
     parts = [part.partition("=")[::2] for part in folder.split("/")]
     if tuple(unquote(name) for name, _ in parts) != apart:
         return None
     values = tuple(unquote(text) for _, text in parts)
-    return Partition(values, location_of(filesystem, f"{dataset_dir}/{folder}"))
+    return Partition(values, location_of(filesystem, f"{base}/{folder}"))

@@ -1,4 +1,7 @@
-"""The only interface to filesystems, for staging, publishing and manifests."""
+"""The only interface to filesystems, for staging, publishing and manifests.
+
+``Folder`` is a filesystem and the path of a folder in it, in one value.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A bucket of S3, or of a service that speaks its protocol."""
+"""A bucket of S3, or of a service that speaks its protocol.
+
+The module also has the stream that reads an object, and the options with which other libraries
+reach the bucket.
+"""
 
 from __future__ import annotations
 
