@@ -119,15 +119,15 @@ def with_forgotten(step: EventStep, store: StateStore, forgotten: Sequence[UnitE
     return replace(step, checkpoints={**step.checkpoints, EVENT_TIME: members})
 
 
-def checkpoints_of_act(
+def checkpoints_with_forgotten(
     store: StateStore, forgotten: Sequence[UnitEntry]
 ) -> Mapping[str, JsonObject]:
-    """Return the changes of checkpoints for an operator's act that forgets work units.
+    """Return the checkpoints of a commit that forgets work units and does not move the watermark.
 
     They are empty if no run has moved a watermark yet.
     """
-    members = _members_of_forgotten(store, forgotten) if store.checkpoint(EVENT_TIME) else {}
-    return {EVENT_TIME: members} if members else {}
+    kept, members = store.checkpoint(EVENT_TIME), _members_of_forgotten(store, forgotten)
+    return {EVENT_TIME: {**kept, **members}} if kept and members else {}
 
 
 def newest_success(job: Job, history: History, units: Iterable[WorkUnit]) -> int | None:

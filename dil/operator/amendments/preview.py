@@ -145,7 +145,7 @@ def _commit_of(session: OperatorSession, preview: Preview, act_id: str, reason: 
         late_dir=set_aside.late_dir_of(
             session.filesystem(), session.job.publishing, preview.files.quarantine
         ),
-        checkpoints=event_time.checkpoints_of_act(session.store, proposal.forgotten),
+        checkpoints=event_time.checkpoints_with_forgotten(session.store, proposal.forgotten),
         books=books,
     )
 
