@@ -3,11 +3,17 @@
 import gc
 import logging
 import os
+import re
 import signal
+import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from _pytest.assertion import rewrite
 from hypothesis import HealthCheck, is_hypothesis_test, settings
+from xdist.scheduler import LoadFileScheduling
 
 from tests.servers.hdfs import Hdfs
 from tests.servers.http_server import HttpServer
@@ -26,19 +32,73 @@ settings.register_profile(
 )
 settings.load_profile("dil")
 
+_IMPORTS_HDFS = re.compile(r"servers\.hdfs import|hdfs_places|places import .*PLACES")
+
+
+class _FilesByServer(LoadFileScheduling):
+    """Gives a worker the tests of whole files, and one worker all files that may need HDFS.
+
+    A cluster costs as much as many of its tests, and each worker would start its own.
+    """
+
+    def __init__(self, config: pytest.Config, log: object) -> None:
+        super().__init__(config, log)
+        self._scopes: dict[str, str] = {}
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        if file not in self._scopes:
+            text = (self.config.rootpath / file).read_text("utf-8")
+            self._scopes[file] = "hdfs" if _IMPORTS_HDFS.search(text) else file
+        return self._scopes[file]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFileScheduling | None:
+    return _FilesByServer(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Collect without the garbage collector: what a collection makes stays until the end."""
+    gc.disable()
+    if hasattr(session.config, "workerinput") and not sys.dont_write_bytecode:
+        _rewrite_share(session.config, session.config.workerinput)
+
+
+def _rewrite_share(config: pytest.Config, worker: dict[str, Any]) -> None:
+    """Write the modules of one worker's share as pytest caches them, with asserts that explain.
+
+    Workers collect the same modules at the same time, so on a fresh checkout each would rewrite
+    all of them, which takes twice as long as the rest of its collection.
+    """
+    folders = (Path(argument.partition("::")[0]).absolute() for argument in config.args)
+    modules = sorted(each for folder in folders for each in folder.rglob("test_*.py"))
+    for module in modules[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
+        cache = rewrite.get_cache_dir(module)
+        written = cache / f"{module.stem}{rewrite.PYC_TAIL}"
+        if not written.exists() and rewrite.try_makedirs(cache):
+            source, code = rewrite._rewrite_test(module, config)
+            rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, source, written)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark laws as slow, and put the longest first: no worker waits for another's last test."""
     for item in items:
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker(pytest.mark.slow)
-    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+    items.sort(key=lambda item: not _is_long(item))
+
+
+def _is_long(item: pytest.Item) -> bool:
+    uses_hdfs = "hdfs" in getattr(item, "fixturenames", ())
+    return uses_hdfs or item.get_closest_marker("spark") is not None
 
 
 def pytest_collection_finish() -> None:
     """Spare the garbage collector the tests and their modules, which stay until the end."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_sessionfinish() -> None:

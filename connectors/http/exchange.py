@@ -25,7 +25,8 @@ _LOG = logging.getLogger(__name__)
 class Exchange:
     """Sends one request until its answer is final; each request of a session needs a new object.
 
-    ``retries`` is the number of repetitions. ``seconds_waited`` is the time spent waiting, before
+    ``waits`` are new, too, unless an earlier exchange ended with an answer that reports a failure
+    and the same request is sent again: its repetitions have one budget. ``retries`` is the number of repetitions. ``seconds_waited`` is the time spent waiting, before
     repetitions and for the job's rate limit. ``outgoing`` is the request sent last.
     """
 
@@ -37,12 +38,13 @@ class Exchange:
         environment: SessionEnvironment,
         credentials: Credentials,
         send: Callable[[OutgoingRequest], requests.Response],
+        waits: RetryWaits,
     ) -> None:
         self._settings = settings
         self._environment = environment
         self._credentials = credentials
         self._send = send
-        self._waits = RetryWaits(settings.retry, environment.monotonic)
+        self._waits = waits
         self._renewals = 0
         self._is_replayed = False
         self.retries = 0
@@ -72,14 +74,7 @@ class Exchange:
             except TransientSourceError as failure:
                 self._wait_after(failure)
                 continue
-            settings, code = self._settings, answer.status_code
-            verdict = judge(code, answer.reason or "", settings.statuses, settings.reasons)
-            if verdict is StatusVerdict.AUTHENTICATION and is_rate_limited(code, answer.headers):
-                verdict = StatusVerdict.TRANSIENT  # An exhausted limit is not a failed login.
-            elif verdict is StatusVerdict.TRANSIENT and (
-                self.outgoing.has_row and code in settings.statuses.error
-            ):
-                verdict = StatusVerdict.ERROR  # The job declares that the status concerns the row.
+            verdict = self._judged(answer)
             if verdict in {StatusVerdict.SUCCESS, StatusVerdict.WARNING}:
                 return answer, verdict
             if not self._renews(answer) and not self._waits_for(answer, verdict):
@@ -95,6 +90,17 @@ class Exchange:
             self._asked(answer),
             self._settings.credential_sources.advice,
         ).error()
+
+    def _judged(self, answer: requests.Response) -> StatusVerdict:
+        """Return the verdict on an answer; an exhausted rate limit is not a failed login."""
+        settings, code = self._settings, answer.status_code
+        verdict = judge(code, answer.reason or "", settings.statuses, settings.reasons)
+        if verdict is StatusVerdict.AUTHENTICATION and is_rate_limited(code, answer.headers):
+            return StatusVerdict.TRANSIENT
+        is_listed = self.outgoing.has_row and code in settings.statuses.error
+        if verdict is StatusVerdict.TRANSIENT and is_listed:
+            return StatusVerdict.ERROR  # The job declares that this status concerns the row.
+        return verdict
 
     def _renews(self, answer: requests.Response) -> bool:
         """Return whether old credentials caused the answer and new ones are ready now."""

@@ -119,6 +119,11 @@ def quota_error(
             "Run the job again when the quota is renewed: finished work is kept.",
         )
     answer.close()
+    return long_wait_error(what, asked_s, now_s)
+
+
+def long_wait_error(what: str, asked_s: float, now_s: float) -> QuotaError:
+    """Return the error for an answer that asks for a longer wait than the job allows."""
     opens = dt.datetime.fromtimestamp(now_s + asked_s, dt.UTC).isoformat(timespec="seconds")
     return QuotaError(
         f"{what}; the source asks to wait {asked_s:.0f} s, until {opens}: its quota is spent",

@@ -7,15 +7,20 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, BinaryIO, cast
 
+from requests.structures import CaseInsensitiveDict
+
 from connectors.http.body import BodyStream
 from connectors.http.credentials import Credentials
 from connectors.http.environment import SessionEnvironment
 from connectors.http.exchange import Exchange
+from connectors.http.limits import asked_wait
 from connectors.http.outgoing import OutgoingRequest, build_outgoing
+from connectors.http.refusals import long_wait_error
+from connectors.http.retries import RetryWaits
 from connectors.http.sending import Sender
 from connectors.http.settings import HttpSettings
 from connectors.http.statuses import StatusVerdict
-from dil.errors import DilError
+from dil.errors import DilError, QuotaError
 from dil.model.secret import MASK, Secret
 from dil.spi.audit import AuditedRequest
 from dil.spi.connector import ByteSession, RequestValues, Response
@@ -54,6 +59,8 @@ class HttpSession(ByteSession):
             self._sender.forget()
         self._has_failed = False
         self._warned: set[str] = set()
+        self._waits = RetryWaits(settings.retry, self._environment.monotonic)
+        self._is_repeating = False
         self.retries = 0
         self.seconds_waited = 0.0
 
@@ -90,8 +97,12 @@ class HttpSession(ByteSession):
             ConfigError: the URI needs a value that this request lacks, or a header has a line
                 break.
         """
+        settings, environment = self._settings, self._environment
+        if not self._is_repeating:
+            self._waits = RetryWaits(settings.retry, environment.monotonic)
+        self._is_repeating = False
         send = self._audited(values)
-        exchange = Exchange(self._settings, self._environment, self._credentials, send)
+        exchange = Exchange(settings, environment, self._credentials, send, self._waits)
         try:
             answer, verdict = exchange.answer(lambda: self._outgoing(values))
         finally:
@@ -101,10 +112,10 @@ class HttpSession(ByteSession):
             body = BodyStream(
                 answer,
                 exchange.outgoing.shown,
-                wait_s=self._settings.body_wait_s,
+                wait_s=settings.body_wait_s,
                 is_repeatable=exchange.outgoing.is_repeatable,
-                limit=self._settings.expansion,
-                monotonic=self._environment.monotonic,
+                limit=settings.expansion,
+                monotonic=environment.monotonic,
             )
             return Response(
                 cast("BinaryIO", body),
@@ -126,6 +137,34 @@ class HttpSession(ByteSession):
                 status=answer.status_code,
             )
         raise exchange.refusal(answer, verdict)
+
+    def waits_to_repeat(self, response: Response, failure: str, repeats: int) -> bool:
+        """Wait as after a status 429, within what is left of the request's budget of retries."""
+        del repeats
+        environment, budget = self._environment, self._settings.retry
+        now_s = environment.wall_clock()
+        asked = asked_wait(CaseInsensitiveDict(response.headers), now_s)
+        if asked is not None and asked > budget.longest_wait_s:
+            raise self._spent(failure, asked, now_s)
+        wait = self._waits.next(asked, environment.chance())
+        if wait is None:
+            return False
+        environment.coordinator.slow_down(wait)
+        _LOG.warning(
+            "%s; sending again in %.1f s (%d of at most %d)",
+            failure, wait, self._waits.done, budget.attempts,
+        )  # fmt: skip
+        environment.sleep(wait)
+        self._is_repeating = True
+        self.retries += 1
+        self.seconds_waited += wait
+        return True
+
+    def _spent(self, failure: str, asked: float, now_s: float) -> QuotaError:
+        """Inform all tasks that the quota is spent; return the error to raise."""
+        error = long_wait_error(failure, asked, now_s)
+        self._environment.coordinator.quota_spent(error.message)
+        return error
 
     def _audited(self, values: RequestValues) -> Callable[[OutgoingRequest], requests.Response]:
         """Return the function that sends a request and records it; each sending is recorded."""

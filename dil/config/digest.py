@@ -44,18 +44,14 @@ def digest(entries: Mapping[str, Entry], publishing: PublishingSpec, writing: Wr
 
 
 def _properties(entries: Mapping[str, Entry]) -> Iterator[tuple[str, str]]:
-    for entry in TABLE.values():
-        text = effective_text(entry, entries)
+    # Any other property has its first default.
+    for entry in (TABLE[name] for name in {**entries, **FORMER_DEFAULTS} if name in TABLE):
+        written = entries.get(entry.name)
+        text = normal(written.text) if written else normal_default(entry.default)
         first = FORMER_DEFAULTS.get(entry.name, entry.default)
         if entry.identity and text != normal_default(first):
             yield entry.name, shown(entry, text)
     yield from plugin_texts(entries)
-
-
-def effective_text(entry: Property, entries: Mapping[str, Entry]) -> str:
-    """Return the normalised text of a property; its default if it is not written."""
-    written = entries.get(entry.name)
-    return normal(written.text) if written else normal_default(entry.default)
 
 
 def shown(entry: Property, text: str) -> str:

@@ -49,6 +49,7 @@ def extraction_spec(
         memory_bytes=values.section(ExecutionSection).memory_bytes,
         pagination=paging.pagination,
         session=paging.session,
+        failing=paging.failing,
         total_count_field=paging.total_count_field,
         call_interval_ms=paging.call_interval_ms,
         wait_timeout_s=paging.wait_timeout_s,

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from functools import cache
 
-from dil.config.digest import effective_text, normal_default, plugin_texts, shown
+from dil.config.digest import normal, normal_default, plugin_texts, shown
 from dil.config.entry import Entry
 from dil.config.table import TABLE
 from dil.model.destination import MergeSpec, TableSpec, WarehouseSpec
@@ -74,12 +75,22 @@ def first_digest(
 
 
 def _properties(entries: Mapping[str, Entry]) -> Iterator[tuple[str, str]]:
-    for entry in TABLE.values():
-        text = effective_text(entry, entries)
-        is_later = entry.identity and text != normal_default(entry.default)
-        if entry.name in _NAMES or is_later:
-            yield entry.name, shown(entry, text)
+    lines = dict(_default_lines())
+    for name, written in entries.items():
+        if name not in TABLE:
+            continue
+        entry, text = TABLE[name], normal(written.text)
+        if name in _NAMES or (entry.identity and text != normal_default(entry.default)):
+            lines[name] = shown(entry, text)
+    yield from lines.items()
     yield from plugin_texts(entries)
+
+
+@cache
+def _default_lines() -> Mapping[str, str]:
+    """Return the lines of a job that sets no property."""
+    named = (TABLE[name] for name in _NAMES)
+    return {each.name: shown(each, normal_default(each.default)) for each in named}
 
 
 def _publishing(spec: PublishingSpec) -> str:

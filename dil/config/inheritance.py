@@ -74,7 +74,8 @@ def _folders(
     for steps, folder in enumerate((here, *here.parents)):
         shown = normal(start / Path(*[".."] * steps))
         # Behind a symbolic link, `..` is not the folder above.
-        found.append((shown if shown.resolve() == folder else folder, folder))
+        is_same = shown == folder or shown.resolve() == folder
+        found.append((shown if is_same else folder, folder))
         # A mark that another user made must not decide which files the job inherits.
         if any(owners.own(folder / mark) for mark in MARKS):
             return found, True
@@ -96,10 +97,13 @@ def _trusted(
     folder: Path, owners: TrustedUsers, findings: Findings, job: str, *, in_project: bool
 ) -> Iterator[str]:
     try:
-        files = sorted(item for item in folder.glob("*.properties") if item.is_file())
-    except PermissionError:
+        # No path for each item: a folder above may hold thousands.
+        with os.scandir(folder) as items:
+            found = [each for each in items if each.name.endswith(".properties")]
+            names = sorted(each.name for each in found if each.is_file())
+    except (FileNotFoundError, PermissionError):
         return  # A folder that the user may not list holds no file for this job.
-    for item in (each for each in files if not each.name.startswith(".")):
+    for item in (folder / name for name in names if not name.startswith(".")):
         if doubt := owners.doubt(item, in_project=in_project):
             findings.notice("", f"does not inherit {item}, which {doubt}", _FIX, Origin(job))
         else:

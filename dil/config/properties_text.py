@@ -180,6 +180,8 @@ def _character(escape: re.Match[str]) -> str:
 
 
 def _unescape(raw: str, origin: Origin, findings: Findings) -> str:
+    if "\\" not in raw:
+        return raw
     if re.search(r"(?<!\\)(?:\\\\)*\\u(?![0-9A-Fa-f]{4})", raw):
         findings.problem(
             "", r"has \u without four hexadecimal digits", r"Write \\u for a backslash.", origin

@@ -30,7 +30,7 @@ from dil.sections.secondary import KEY as SECONDARY
 from dil.sections.secondary import SecondarySection
 from dil.sections.source import STATEMENT, URI, DatabaseSection, SourceSection
 from dil.spi.converter import Converter
-from dil.spi.registry import PluginKind, known_name, load
+from dil.spi.registry import PluginKind, known_name, load, short_name
 from dil.storage.locations import PathError, any_path
 from dil.text.variables import placeholders
 
@@ -316,6 +316,7 @@ def check_paging(values: Properties, plugins: Plugins, findings: Findings) -> No
     else:
         _check_values(values, paging.pagination, findings)
     _check_session(values, paging, findings)
+    _check_failing(values, paging, plugins, findings)
     _check_ends(paging, findings)
     if progress_key(values):
         _check_progress(values, paging, plugins, findings)
@@ -346,7 +347,7 @@ def _check_values(values: Properties, pagination: Pagination, findings: Findings
 def _check_session(values: Properties, paging: PagingSection, findings: Findings) -> None:
     """Report a session key that no request sends, so that no second page is ever requested."""
     session, pagination = paging.session, paging.pagination
-    if session is None or session.condition or session.fail_condition:
+    if session is None or session.condition or (session.fail_condition and not paging.failing):
         return
     if pagination.is_on or pagination.is_named or values.section(SecondarySection).has_payload:
         return
@@ -361,6 +362,22 @@ def _check_session(values: Properties, paging: PagingSection, findings: Findings
         'Declare one by the name that the source knows, such as ms.parameters=[{"name": "cursor",'
         f' "type": "session"}}]; remove {SESSION} if there is only one page.',
     )
+
+
+def _check_failing(
+    values: Properties, paging: PagingSection, plugins: Plugins, findings: Findings
+) -> None:
+    """Refuse a path of failures in answers that are rows of a database, or XML read row by row."""
+    is_xml = short_name(PluginKind.EXTRACTOR, plugins.extractor) == "xml"
+    source_class = values.section(JobSection).source_class
+    is_database = known_name(PluginKind.CONNECTOR, source_class) == "jdbc"
+    if paging.failing is not None and (is_xml or is_database):
+        findings.problem(
+            SESSION,
+            f"has failCondition.name, and {'XML' if is_xml else 'a database'} has no such value"
+            " before its rows are read",
+            "Remove failCondition: it is for answers in JSON, and for headers of other answers.",
+        )
 
 
 def _check_ends(paging: PagingSection, findings: Findings) -> None:

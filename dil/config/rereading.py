@@ -6,7 +6,7 @@ See rules G35, P19 and U15.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 
 from dil.config.findings import Findings
 from dil.config.grace import MODE as GRACE_MODE
@@ -16,7 +16,7 @@ from dil.config.planning import is_asked_by_window
 from dil.config.requests import sends_low_watermark, sent_watermarks
 from dil.config.state import DATASET_KIND, ENABLED, KIND
 from dil.config.timelabels import COLUMN, SPLIT
-from dil.config.watermarks import ABSTINENT, GRACE, PARTITION, WATERMARK
+from dil.config.watermarks import ABSTINENT, GRACE, PARTITION, WATERMARK, instant
 from dil.model.grace import GraceMode
 from dil.model.job import PlanningSpec, PublishMode
 from dil.model.properties import Properties
@@ -50,6 +50,7 @@ def check_rereading(parts: JobParts, values: Properties, findings: Findings) -> 
         )
     _check_state(parts, values, findings)
     _check_signatures(parts, findings)
+    _check_half_hours(parts, findings)
     _check_abstinence(parts, values, findings)
     _check_local_times(parts, values, findings)
     _check_split(parts.planning, values, findings)
@@ -155,6 +156,26 @@ def _check_signatures(parts: JobParts, findings: Findings) -> None:
         )
 
 
+def _check_half_hours(parts: JobParts, findings: Findings) -> None:
+    """Report hours that begin half an hour later after the clocks of their zone have changed."""
+    planning, mode = parts.planning, parts.publishing.mode
+    is_doubled = parts.appends or mode is PublishMode.WINDOW_REPLACE
+    if not (is_doubled and parts.state.enabled and planning.start.startswith("P")):
+        return
+    if "hourly" not in _words(planning) or _starts_move(planning):
+        return
+    zone = instant(planning.start, planning.zone, end=False).zone
+    if len({offset % timedelta(hours=1) for offset in _offsets(zone)}) > 1:
+        findings.notice(
+            WATERMARK,
+            f'has the from "{planning.start}" in {zone}, where clocks change by half an hour: after'
+            " each change hourly partitions start elsewhere, and rows of the whole range are read"
+            " and published again",
+            "Write a date as from, or count the hours in UTC: "
+            f'"{planning.start.partition(".")[0]}.UTC".',
+        )
+
+
 def _check_abstinence(parts: JobParts, values: Properties, findings: Findings) -> None:
     """Report that a later reading of a partition would begin after the end of the earlier one."""
     planning = parts.planning
@@ -244,6 +265,10 @@ def is_ambiguous(parameter: Parameter) -> bool:
     says_hour = any(field.letter in _HOURS for field in fields)
     if says_offset or not says_hour:
         return False
-    zone = find_zone(parameter.timezone)
-    months = (datetime(_YEAR, month, 1, tzinfo=UTC) for month in range(1, 13))
-    return len({month.astimezone(zone).utcoffset() for month in months}) > 1
+    return len(_offsets(parameter.timezone)) > 1
+
+
+def _offsets(zone: str) -> set[timedelta]:
+    """Return the distances from UTC that a zone has in a year."""
+    months = (datetime(_YEAR, month, 1, tzinfo=find_zone(zone)) for month in range(1, 13))
+    return {month.utcoffset() or timedelta() for month in months}

@@ -98,6 +98,8 @@ def read_section(
     written = {
         name: entries[name] for name in declared if name in entries and findings.is_sound(name)
     }
+    if not written:
+        return section()
     # A secret that cannot be read is not missing; no check may call it missing.
     secrets = {name: Secret("") for name, entry in declared.items() if entry.secret}
     found, wrong = validate(section, written, _Reader(declared, around, findings), secrets)

@@ -22,6 +22,7 @@ from dil.model.secondary import SecondarySpec
 from dil.model.secret import Secret, SecretUrl
 from dil.model.settings import (
     DerivedField,
+    FailCondition,
     Pagination,
     Parameter,
     SchemaCleansing,
@@ -194,6 +195,7 @@ class ExpansionSpec:
 class ExtractionSpec:
     """The settings by which responses become rows, and by which pages are requested.
 
+    ``failing`` is the condition of answers that report a failure at a path of their own.
     ``text_columns`` are columns of the dataset that hold text. If columns are inferred, numbers in
     text columns stay as the source writes them, except in ``key_columns``: keys distinguish rows,
     so a number has only one text there. If ``key_columns`` is None, any column may be a key.
@@ -208,6 +210,7 @@ class ExtractionSpec:
     parameters: tuple[Parameter, ...] = ()
     pagination: Pagination = field(default_factory=Pagination)
     session: SessionKeyField | None = None
+    failing: FailCondition | None = None
     total_count_field: str = ""
     call_interval_ms: int = 0
     wait_timeout_s: int = 600

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any, TypeVar, cast
 
 from dil.errors import Origin
 from dil.model.secret import Secret
@@ -144,10 +145,16 @@ class Properties(Mapping[str, object]):
 
 def _values(sections: Iterable[Section]) -> Iterator[tuple[str, object]]:
     for section in sections:
-        for field in fields(section):
-            value = getattr(section, field.name)
+        for field, name in _names(cast("Any", type(section))):
+            value = getattr(section, field)
             # A text that is not set is empty in its section, and None here.
-            yield property_name(field), None if value == "" else value
+            yield name, None if value == "" else value
+
+
+@cache
+def _names(kind: type[Any]) -> tuple[tuple[str, str], ...]:
+    """Return the fields of a section's class, each with its property."""
+    return tuple((each.name, property_name(each)) for each in fields(kind))
 
 
 def _having(section: Section, name: str, value: object) -> Section:

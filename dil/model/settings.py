@@ -170,24 +170,52 @@ class Pagination(Setting):
 
 @dataclass(frozen=True, slots=True)
 class SessionCondition(Setting):
-    """A pattern that the whole session key must match."""
+    """A pattern that the whole session key must match, or another value of an answer."""
 
-    regexp: str = member("Java regular expression that the whole key must match.")
+    regexp: str = member("Java regular expression that the whole value must match.")
+
+
+@dataclass(frozen=True, slots=True)
+class FailCondition(Setting):
+    """The answers that report a failure: those of a session, or those with a value at ``name``.
+
+    LinkedIn's DIL has only ``regexp``.
+    """
+
+    name: Annotated[str, MinLen(1)] = member(
+        "Path in the response, dotted or JSONPath, or response header, whose value shows a failure;"
+        " if left out, the session key. The answer is checked before its rows are read.",
+        default="",
+    )
+    regexp: str | None = member(
+        "Java regular expression that the whole value must match. If left out, any value fails the "
+        "attempt but null, false, 0, `no`, and an empty text, array or object.",
+        default=None,
+    )
+    retry: SessionCondition | None = member(
+        "Condition of a failure that passes: if the value at `name` matches it, the request is sent"
+        " again, as after a status 429.",
+        default=None,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class SessionKeyField(Setting):
-    """``ms.session.key.field`` (rule G27)."""
+    """``ms.session.key.field`` (rules G27 and G40)."""
 
     name: Annotated[str, MinLen(1)] = member(
         "Response header, or path in the response, dotted or JSONPath, of the session key. For a "
-        "database: a column, or columns separated by commas."
+        "database: a column, or columns separated by commas. It may be left out if `failCondition` "
+        "has a `name` of its own.",
+        default="",
     )
     condition: SessionCondition | None = member(
         "Condition of a finished session: polling ends with success.", default=None
     )
-    fail_condition: SessionCondition | None = member(
-        "Condition of a failed session: the attempt fails.", name="failCondition", default=None
+    fail_condition: FailCondition | None = member(
+        "Condition of a failed session or answer: the attempt fails.",
+        name="failCondition",
+        default=None,
     )
     init_value: str | None = member(
         "Session key of the first request; if left out, the first request has none.",

@@ -324,6 +324,10 @@ class _RecordingByteSession(ByteSession):
         )
         return found
 
+    def waits_to_repeat(self, response: Response, failure: str, repeats: int) -> bool:
+        """Wait as the session does."""
+        return self._session.waits_to_repeat(response, failure, repeats)
+
 
 class _RecordingRowSession(RowSession):
     """Passes requests on and records answers, if the inner session has a ``location``."""

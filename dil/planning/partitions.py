@@ -7,7 +7,7 @@ from bisect import bisect_left
 from calendar import monthrange
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
+from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import count, pairwise
 from typing import TYPE_CHECKING
@@ -160,7 +160,7 @@ def partition_from(spec: PlanningSpec, start: int, limit: int, *, now_ms: int) -
     The result is None if no sub-range has time there. ``start`` is assumed to be a boundary of
     the job's grid, unless a part that timelabels split off begins there.
     """
-    zone = _instant(spec.start, WATERMARK_KEY, spec.zone, now_ms=now_ms, end=False).zone
+    origin = _instant(spec.start, WATERMARK_KEY, spec.zone, now_ms=now_ms, end=False)
     windows = splitting_windows(spec)
     if windows is not None:
         # A part may begin inside a partition: then its start is no boundary of the grid.
@@ -174,9 +174,24 @@ def partition_from(spec: PlanningSpec, start: int, limit: int, *, now_ms: int) -
         found = [each for each in _sub_ranges(spec, now_ms) if each[1].ms <= start < each[2]]
         if not found:
             return None
-        word, last = found[0][0], min(limit, found[0][2])
-    ends = _cut(word, Instant(start, zone), last, partial=True)[1]
+        word, low, high = found[0]
+        origin = low if low.ms > origin.ms else origin
+        last = min(limit, high)
+    ends = _cut(word, _boundary_at(start, origin), last, partial=True)[1]
     return ends[0] if ends else None
+
+
+def _boundary_at(ms: int, origin: Instant) -> Instant:
+    """Return a boundary of the calendar from ``origin`` on, and how far a DST gap moved it.
+
+    All boundaries that no gap moved have the same time of the day.
+    """
+    zone = find_zone(origin.zone)
+    local = to_local(ms, zone).replace(tzinfo=None)
+    first = to_local(origin.ms, zone).replace(tzinfo=None) - origin.moved
+    moved = (local - first) % timedelta(days=1)
+    is_moved = to_ms(local - moved, zone) == ms
+    return Instant(ms, origin.zone, moved if is_moved else timedelta())
 
 
 def shape(spec: PlanningSpec) -> str:
@@ -281,7 +296,7 @@ def _cut(word: str, low: Instant, high: int, *, partial: bool) -> tuple[list[int
     elif word == "hourly":
         boundaries = [*range(low.ms, high + HOUR_MS, HOUR_MS)]
     else:
-        calendar = _calendar_boundaries(_STEPS[word], low.ms, find_zone(low.zone))
+        calendar = _calendar_boundaries(_STEPS[word], low)
         while boundaries[-1] < high:
             boundary = next(calendar, sys.maxsize)  # after the year 9999 none follows
             # A zone that skips a whole day moves two boundaries to the same instant.
@@ -294,12 +309,11 @@ def _cut(word: str, low: Instant, high: int, *, partial: bool) -> tuple[list[int
     return boundaries[:-1], boundaries[1:]
 
 
-def _calendar_boundaries(
-    step: Callable[[datetime, int], datetime], low: int, zone: tzinfo
-) -> Iterator[int]:
+def _calendar_boundaries(step: Callable[[datetime, int], datetime], low: Instant) -> Iterator[int]:
     """Yield boundary 1, 2 and so on, as far as there are dates."""
+    zone = find_zone(low.zone)
     try:
-        first = to_local(low, zone).replace(tzinfo=None, fold=0)
+        first = to_local(low.ms, zone).replace(tzinfo=None, fold=0) - low.moved
     except ValueError as error:
         raise ConfigError.single(WATERMARK_KEY, f"from: {error}", INSTANT_FIX) from error
     try:

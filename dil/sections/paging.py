@@ -10,7 +10,7 @@ from annotated_types import Ge, Le
 
 from dil.model.json import JsonValue
 from dil.model.section import Long, Section, ValueType, Written, prop
-from dil.model.settings import Pagination, SessionKeyField
+from dil.model.settings import FailCondition, Pagination, SessionKeyField
 from dil.sections.grammars import DocumentPath, check_regex, note_brackets, path_problem
 from dil.sections.reading import ReadContext, ShapeError, as_object, build, texts
 
@@ -48,16 +48,42 @@ def _session_key(value: JsonValue, around: ReadContext) -> SessionKeyField:
     if "initValue" in members:
         members.update(texts({"initValue": members["initValue"]}))
     session = build(SessionKeyField, members)
+    failing = session.fail_condition or FailCondition()
+    if found := list(_lacking(session, failing)):
+        raise ShapeError(*found)
     for name, condition in (
         ("condition", session.condition),
-        ("failCondition", session.fail_condition),
+        ("failCondition", failing),
+        ("failCondition.retry", failing.retry),
     ):
-        if condition is not None:
+        if condition is not None and condition.regexp is not None:
             check_regex(condition.regexp, f"{name}.regexp")
-    if found := path_problem("name", session.name):
-        raise ShapeError(found)
-    note_brackets("name", session.name, around)
+    for where, text in (("name", session.name), ("failCondition.name", failing.name)):
+        if problem := path_problem(where, text):
+            raise ShapeError(problem)
+        note_brackets(where, text, around)
     return session
+
+
+def _lacking(session: SessionKeyField, failing: FailCondition) -> Iterator[tuple[str, str]]:
+    """Yield the problems of members that need another member beside them."""
+    if not session.name and not failing.name:
+        yield 'lacks the member "name"', 'Add "name".'
+    elif not session.name and (session.condition or session.init_value is not None):
+        yield (
+            'lacks the member "name", which condition and initValue need',
+            "Add the path of the session key.",
+        )
+    if session.fail_condition and not failing.name and failing.regexp is None:
+        yield (
+            'lacks the member "failCondition.regexp"',
+            'Add "regexp", or "name": the path of a value that only failures have.',
+        )
+    if failing.retry and not failing.name:
+        yield (
+            "has failCondition.retry without failCondition.name",
+            "Add the path of the value that shows the failure.",
+        )
 
 
 _Pages = Annotated[Pagination, Written(ValueType.JSON_OBJECT, read=_pagination)]
@@ -75,10 +101,10 @@ class PagingSection(Section):
         default_factory=Pagination,
         example='{"initialvalues": [0, 100, 1], "fields": ["paging.offset", "paging.limit"]}',
     )
-    session: _SessionKey | None = prop(
+    session_key: _SessionKey | None = prop(
         SESSION,
         "Header or path of a cursor or status: `name`, `initValue`, `condition` (done), "
-        "`failCondition` (failed).",
+        "`failCondition` (failed; with a `name` of its own, the answers that report an error).",
         default=None,
         example='{"name": "status", "condition": {"regexp": "ready|empty"},\n'
         ' "failCondition": {"regexp": "failed"}}',
@@ -102,3 +128,14 @@ class PagingSection(Section):
         default=600,
         identity=False,
     )
+
+    @property
+    def session(self) -> SessionKeyField | None:
+        """Return the session key, None if there is none, or only a condition of failed answers."""
+        return self.session_key if self.session_key and self.session_key.name else None
+
+    @property
+    def failing(self) -> FailCondition | None:
+        """Return the condition of failed answers, None if only the session key can show them."""
+        condition = self.session_key and self.session_key.fail_condition
+        return condition if condition and condition.name else None

@@ -180,6 +180,22 @@ class ByteSession(Session):
             SourceError: any other refusal.
         """
 
+    def waits_to_repeat(self, response: Response, failure: str, repeats: int) -> bool:
+        """Wait before a request is sent again whose answer reports a failure that passes.
+
+        Return False to give up: then the attempt fails, as it always does in this base class.
+
+        Args:
+            response: The answer; its body was read or closed.
+            failure: The failure, as a sentence for the log.
+            repeats: How often this request was sent again before.
+
+        Raises:
+            QuotaError: the source asks for a longer wait than the job allows.
+        """
+        del response, failure, repeats
+        return False
+
 
 class RowSession(Session):
     """A protocol that answers with rows: databases.

@@ -54,6 +54,11 @@ class DeliveryTracker:
         self._taken += 1
         self._end(was_refused=False)
 
+    def take_back(self) -> None:
+        """Note that the last answer says that the receiver did nothing: it counts no more."""
+        self._taken -= 1
+        self._ended -= 1
+
     def refuse(self) -> None:
         """Note that the receiver is known to have done nothing."""
         self._end(was_refused=True)
@@ -162,6 +167,12 @@ class RecordedByteSession(ByteSession):
             response = self._session.fetch(values)
             call.status = response.status
         return response
+
+    def waits_to_repeat(self, response: Response, failure: str, repeats: int) -> bool:
+        """Wait as the session does."""
+        if self._recorder.tracker is not None:
+            self._recorder.tracker.take_back()
+        return self._session.waits_to_repeat(response, failure, repeats)
 
 
 class RecordedRowSession(RowSession):

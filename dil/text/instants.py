@@ -41,11 +41,13 @@ class InstantError(ValueError):
 class Instant:
     """A point in time: epoch milliseconds UTC, and the zone that partitions are computed in.
 
-    ``zone`` is a region id, ``UTC``, or an offset such as ``+05:30``.
+    ``zone`` is a region id, ``UTC``, or an offset such as ``+05:30``. ``moved`` is how far the
+    point moved forward, because the midnight of a duration such as ``P30D`` lies in a DST gap.
     """
 
     ms: int
     zone: str
+    moved: timedelta = timedelta()
 
 
 def parse_instant(text: str, *, now_ms: int, zone: str = DEFAULT_ZONE, end: bool) -> Instant:
@@ -118,7 +120,9 @@ def _before_now(text: str, now_ms: int, default_zone: str) -> Instant:
         now = to_local(now_ms, found)
         if hours is None and minutes is None:
             cut = now.replace(tzinfo=None, hour=0, minute=0, second=0, microsecond=0)
-            return Instant(to_ms(cut - timedelta(days=int(days)), found), zone)
+            midnight = cut - timedelta(days=int(days))
+            ms = to_ms(midnight, found)
+            return Instant(ms, zone, to_local(ms, found).replace(tzinfo=None) - midnight)
         unit_ms = HOUR_MS if minutes is None else MINUTE_MS
         offset = offset_ms(now)
         ms = (now_ms + offset) // unit_ms * unit_ms - offset

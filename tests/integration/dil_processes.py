@@ -6,14 +6,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tests.jobs import DIL, ROOT
-from tests.servers.waiting_jvm import waiting_jvm
+from tests.servers.waiting_driver import waiting_driver
 
 
 @contextmanager
@@ -40,36 +39,32 @@ def started(
 
 
 def dil(
-    *arguments: str | Path,
-    environ: Mapping[str, str] | None = None,
-    own_jvm: bool = False,
-    timeout: float = 180,
+    *arguments: str | Path, environ: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``dil`` to its end; what it needs of Spark is in a JVM that was started before."""
-    lent = nullcontext({}) if own_jvm else waiting_jvm.lent()
-    with lent as given, started(*arguments, environ={**given, **(environ or {})}) as process:
+    """Run ``dil`` to its end, in a process that carries out the commands of many tests."""
+    words = [*map(str, arguments)]
+    answer = waiting_driver.command(words, environ or {})
+    return subprocess.CompletedProcess(words, answer.code, answer.stdout, answer.stderr)
+
+
+def dil_alone(
+    *arguments: str | Path, environ: Mapping[str, str] | None = None, timeout: float = 180
+) -> subprocess.CompletedProcess[str]:
+    """Run ``dil`` to its end in a process of its own, with a JVM of its own if it needs one."""
+    with started(*arguments, environ=environ) as process:
         stdout, stderr = process.communicate(timeout=timeout)
-        if given and process.returncode < 0:
-            waiting_jvm.end()  # a driver that was killed leaves its context there
     return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
 
-def run(
-    job: Path, now: str, *flags: str, own_jvm: bool = False
-) -> subprocess.CompletedProcess[str]:
+def run(job: Path, now: str, *flags: str) -> subprocess.CompletedProcess[str]:
     """Run ``dil run --json`` to its end, at the time ``now``."""
-    return dil("run", job, "--now", now, "--json", *flags, own_jvm=own_jvm)
+    return dil("run", job, "--now", now, "--json", *flags)
 
 
 def printed_by(module: str, *arguments: str) -> list[Any]:
     """Run a module of the tests as a driver; return what it prints, JSON in each line."""
-    with waiting_jvm.lent() as given:
-        done = subprocess.run(
-            [sys.executable, "-m", module, *arguments],
-            env={**os.environ, **given}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            cwd=ROOT, check=False,
-        )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    done = waiting_driver.command(arguments, {}, module=module)
+    assert done.code == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

@@ -15,8 +15,8 @@ from dil.errors import ConfigError, LeaseHeldError
 from dil.model.report import RunStatus
 from dil.run.process import real_clock
 from dil.state import open_store
+from tests.integration.spark_sessions import quick_start
 from tests.jobs import ROOT
-from tests.servers.waiting_jvm import quick_start
 
 NOW = datetime(2024, 3, 5, tzinfo=UTC)
 
@@ -52,118 +52,104 @@ def rows(folder: Path, name: str) -> list[str]:
     )
 
 
-def in_a_process(code: str, *arguments: Path) -> None:
-    """Run code as a user's script; an exception in it fails the test."""
-    done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments), quick_start()],
-        capture_output=True, text=True, timeout=300, check=False, cwd=ROOT,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.spark
-def test_a_run_stops_the_session_that_it_started_and_leaves_the_process_as_it_was(
-    tmp_path: Path,
-) -> None:
-    first, second = write_job(tmp_path), write_job(tmp_path, "found")
-
-    in_a_process(
-        """
-import os, signal, sys
+SCRIPT = """
+import json, os, signal, sys, threading
 from datetime import UTC, datetime
 import dil.api
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
-NOW = datetime(2024, 3, 5, tzinfo=UTC)
+options, alone, *together, given, found = sys.argv[1:]
+said = {}
 
 def facts():
     names = ["JAVA_HOME", "PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_GATEWAY_PORT"]
     handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
-    return [os.environ.get(name) for name in names], handlers
+    running = [SparkContext._active_spark_context, SparkContext._gateway]
+    return str([[os.environ.get(name) for name in names], handlers, running])
 
-before = facts()
+def run(job, **how):
+    report = dil.api.run(job, **how)
+    return [report.status, report.exit_code, report.rows]
 
-report = dil.api.run(sys.argv[1], now=NOW)
+def run_in_threads(jobs):
+    reports = []
+    threads = [
+        threading.Thread(target=lambda job=job: reports.append(run(job))) for job in jobs
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return reports
 
-assert (report.status, report.exit_code, report.rows) == ("success", 0, 2), report
-assert facts() == before
-from pyspark import SparkContext
-assert SparkContext._active_spark_context is None
-assert SparkContext._gateway is None
+said["facts"] = [facts()]
+now = datetime(2024, 3, 5, tzinfo=UTC)
+said["alone"] = [run(alone, now=now), run(alone, now=now)]
+said["facts"].append(facts())
+said["together"] = run_in_threads(together)
+said["facts"].append(facts())
 
-assert dil.api.run(sys.argv[1], now=NOW).status == "nothing_due"
-second = dil.api.run(sys.argv[2])
-assert (second.status, second.rows) == ("success", 2), second
-from pyspark.sql import SparkSession
-own = (SparkSession.builder.master("local[1]").appName("mine")
-    .config("spark.driver.extraJavaOptions", sys.argv[-1]).getOrCreate())
-assert own.range(3).count() == 3
-own.stop()
-""",
-        first,
-        second,
-    )
-
-
-@pytest.mark.spark
-def test_a_session_of_the_caller_is_used_and_goes_on(tmp_path: Path) -> None:
-    given, found = write_job(tmp_path), write_job(tmp_path, "found")
-
-    in_a_process(
-        """
-import os, sys, threading
 os.environ["PYSPARK_PYTHON"] = sys.executable
-from pyspark.sql import SparkSession
-import dil.api
 spark = (SparkSession.builder.master("local[1]").appName("mine")
-    .config("spark.driver.extraJavaOptions", sys.argv[-1]).getOrCreate())
+    .config("spark.driver.extraJavaOptions", options).getOrCreate())
 context = spark.sparkContext
 identity = context.applicationId
+said["given"] = [run(given, spark=spark), *run_in_threads([found])]
+said["goes on"] = [
+    context.applicationId == identity,
+    spark.range(3).count(),
+    context.getLocalProperty("spark.jobGroup.id"),
+    len(context.statusTracker().getJobIdsForGroup()) >= 1,
+]
+print(json.dumps(said))
+"""
 
-reports = [dil.api.run(sys.argv[1], spark=spark)]
-thread = threading.Thread(target=lambda: reports.append(dil.api.run(sys.argv[2])))
-thread.start()
-thread.join()
 
-assert [(each.status, each.rows) for each in reports] == [("success", 2)] * 2, reports
-assert context.applicationId == identity and spark.range(3).count() == 3
-assert context.getLocalProperty("spark.jobGroup.id") is None
-assert len(context.statusTracker().getJobIdsForGroup()) >= 1
-""",
-        given,
-        found,
-    )
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("script")
 
-    assert rows(tmp_path, "airports") == rows(tmp_path, "found") == ["Bern", "Oslo"]
+
+@pytest.fixture(scope="module")
+def said(place: Path) -> dict[str, list]:
+    """Run a user's script: jobs on sessions that runs start and stop, then on its own session."""
+    jobs = [write_job(place, name) for name in ("alone", "a", "b", "c", "given", "found")]
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, quick_start(), *map(str, jobs)],
+        capture_output=True, text=True, timeout=300, check=False, cwd=ROOT,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    facts: dict[str, list] = json.loads(done.stdout)
+    return facts
 
 
 @pytest.mark.spark
-def test_runs_of_several_threads_share_the_session_that_one_of_them_starts(tmp_path: Path) -> None:
-    jobs = [write_job(tmp_path, name) for name in ("a", "b", "c")]
+def test_a_run_stops_the_session_that_it_started_and_leaves_the_process_as_it_was(
+    said: dict[str, list],
+) -> None:
+    assert said["alone"] == [["success", 0, 2], ["nothing_due", 0, 0]]
+    before, after, _ = said["facts"]
+    assert after == before
+    assert after.endswith("[None, None]]"), "no session, no JVM"
 
-    in_a_process(
-        """
-import os, sys, threading
-import dil.api
-names = ["JAVA_HOME", "PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_GATEWAY_PORT"]
-before = [os.environ.get(name) for name in names]
-reports = []
-threads = [
-    threading.Thread(target=lambda job=job: reports.append(dil.api.run(job)))
-    for job in sys.argv[1:]
-]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
 
-assert [(each.status, each.rows) for each in reports] == [("success", 2)] * 3, reports
-from pyspark import SparkContext
-assert SparkContext._active_spark_context is None
-assert SparkContext._gateway is None
-assert [os.environ.get(name) for name in names] == before
-""",
-        *jobs,
-    )
+@pytest.mark.spark
+def test_runs_of_several_threads_share_the_session_that_one_of_them_starts(
+    said: dict[str, list],
+) -> None:
+    """Runs of this process had a session before, which was stopped."""
+    assert said["together"] == [["success", 0, 2]] * 3
+    before, _, after = said["facts"]
+    assert after == before
+
+
+@pytest.mark.spark
+def test_a_session_of_the_caller_is_used_and_goes_on(said: dict[str, list], place: Path) -> None:
+    """The caller starts it after runs have stopped theirs."""
+    assert said["given"] == [["success", 0, 2]] * 2
+    assert said["goes on"] == [True, 3, None, True]
+    assert rows(place, "given") == rows(place, "found") == ["Bern", "Oslo"]
 
 
 def test_a_run_that_fails_before_tasks_has_a_report(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -44,7 +45,8 @@ def metastore(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def context():
-    with spark_context(SparkSettings("hive", 1, dict(os.environ))) as running:
+    cache = Path.home() / ".cache" / "dil"
+    with spark_context(SparkSettings("hive", 1, dict(os.environ), cache)) as running:
         yield running
 
 

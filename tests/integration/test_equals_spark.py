@@ -31,6 +31,7 @@ from tests.event_traces import (
     Script,
     Windows,
 )
+from tests.integration.spark_sessions import quick_start
 from tests.jobs import ROOT
 
 pytestmark = pytest.mark.spark
@@ -82,8 +83,10 @@ def spark_of(scripts: Sequence[Script], python: Path, folder: Path) -> list[dict
         if os.environ.get("CI") or os.environ.get("DIL_REQUIRE_SERVERS"):
             pytest.fail(f"{python} is missing: scripts/ensure-spark installs it")
         pytest.skip("Spark 4.0 is not installed: scripts/ensure-spark installs it")
+    # The archive of classes in the quick start is that of the installed Spark.
+    options = quick_start() if str(python) == sys.executable else "-XX:TieredStopAtLevel=1"
     done = subprocess.run(
-        [python, STREAMS, folder],
+        [python, STREAMS, folder, options],
         input="".join(json.dumps(asdict(script)) + "\n" for script in scripts),
         capture_output=True, text=True, check=False,
     )  # fmt: skip

@@ -14,6 +14,7 @@ from connectors.http import HttpConnector
 from dil.config import load
 from dil.errors import SourceContractError
 from dil.extraction.json.extractor import JsonExtractor
+from dil.extraction.paging.notes import EMPHASIS, SHORT_PAGE, emphasized
 from dil.extraction.paging.walk import Walk, walk_pages
 from dil.extraction.parameters import ParameterScope
 from dil.model.authentication import Authentication
@@ -94,6 +95,27 @@ def test_every_row_is_read_once_with_each_kind_of_paging(tmp_path, paging, reque
     assert {row["unit"] for row in rows} == {"a"}
     assert walk.counters.asked == requests_sent
     assert walk.counters.bytes > 240 * 200
+
+
+START_ALONE = """
+ms.parameters=[{"name":"offset","type":"pagestart"},{"name":"limit","type":"primitive","value":70}]
+ms.pagination={"initialvalues":[0]}
+"""
+ECHOED = """
+ms.parameters=[{"name":"offset","type":"pagestart"},{"name":"limit","type":"pagesize"}]
+ms.pagination={"initialvalues":[0,70],"fields":["offset","limit"]}
+"""
+
+
+def test_pages_below_the_asked_size_are_told_or_followed_row_by_row(tmp_path):
+    with HttpServer(Dataset.generate(240, units=("a",)), most=50) as server:
+        rows, walk = walked(loaded(tmp_path, server.url, PAGINGS["offset"]))
+        assert [row["id"] for row in rows][48:52] == [48, 49, 70, 71]
+        assert [emphasized(note) for note in walk.counters.notes] == [EMPHASIS + SHORT_PAGE]
+        for paging in (START_ALONE, ECHOED):
+            rows, walk = walked(loaded(tmp_path, server.url, paging))
+            assert [row["id"] for row in rows] == list(range(240))
+            assert walk.counters.notes == []
 
 
 def test_a_repeated_cursor_of_a_real_source_fails(tmp_path, server):

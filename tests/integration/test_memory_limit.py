@@ -12,7 +12,7 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 
-from tests.integration.dil_processes import dil, report_of
+from tests.integration.dil_processes import dil_alone, report_of
 from tests.jobs import visible_files
 
 MIB = 1024**2
@@ -74,7 +74,7 @@ def write_job(folder: Path, extractor: str, files: Mapping[str, bytes], **more: 
 
 def run(folder: Path, extractor: str, files: Mapping[str, bytes], **more: str) -> tuple[int, dict]:
     """Run a job with one work unit for each file; return its exit code and its report."""
-    done = dil("run", write_job(folder, extractor, files, **more), "--json", timeout=300)
+    done = dil_alone("run", write_job(folder, extractor, files, **more), "--json", timeout=300)
     return done.returncode, report_of(done)
 
 
@@ -139,7 +139,7 @@ def test_a_run_of_bombs_alone_fails_and_nothing_is_published(tmp_path) -> None:
     ],
 )
 def test_a_preview_takes_no_more_memory_than_a_worker_may(tmp_path, extractor, body, why) -> None:
-    done = dil("preview", write_job(tmp_path, extractor, {"a": body}), timeout=300)
+    done = dil_alone("preview", write_job(tmp_path, extractor, {"a": body}), timeout=300)
 
     assert done.returncode == 1
     assert "DIL-SRC-CONTRACT" in done.stderr
@@ -150,6 +150,6 @@ def test_a_preview_takes_no_more_memory_than_a_worker_may(tmp_path, extractor, b
 def test_a_limit_below_what_a_worker_takes_by_itself_is_no_limit_but_a_problem(tmp_path) -> None:
     job = tmp_path / "job.conf"
     job.write_text("ms.task.memory.max.bytes=1000000\n")
-    done = dil("validate", job)
+    done = dil_alone("validate", job)
     assert done.returncode == 2
     assert "268435456" in done.stdout + done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 from collections.abc import Mapping
@@ -14,7 +15,8 @@ import pytest
 
 from tests.contract.example_pages import ExamplePage
 from tests.few_rows_job import JOB, NOW
-from tests.integration.dil_processes import dil, report_of
+from tests.integration.dil_processes import dil, dil_alone, report_of
+from tests.torture.kills import restore
 
 PAGE = ExamplePage("writing-a-destination.md", "sqlite_destination")
 # Dies once: the file says before or after what.
@@ -68,6 +70,7 @@ def environ(tmp_path: Path) -> Mapping[str, str]:
 
 
 def job_file(folder: Path, name: str) -> Path:
+    folder.mkdir(exist_ok=True)
     path = folder / "job.conf"
     own = OWN.replace("__FOLDER__", str(folder)).replace("__CLASS__", name)
     path.write_text(JOB + own, "utf-8")
@@ -85,24 +88,37 @@ def ids(folder: Path) -> list[int]:
 
 def run(job: Path, environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     """Run the job; its tasks need the package on their import path from the start of the JVM."""
-    return dil("run", job, *NOW, "--json", environ=environ, own_jvm=True)
+    return dil_alone("run", job, *NOW, "--json", environ=environ)
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_killed_run_is_finished_once(
+def test_a_killed_run_is_finished_once_or_given_up(
     tmp_path: Path, environ: Mapping[str, str], moment: str
 ) -> None:
-    job = job_file(tmp_path, "deadly")
+    job, killed = job_file(tmp_path / "shelf", "deadly"), tmp_path / "killed"
+    landed = [] if moment == "before" else TWICE
     (tmp_path / "order").write_text(moment)
     assert run(job, environ).returncode == -9
-    assert ids(tmp_path) == ([] if moment == "before" else TWICE)
+    assert ids(job.parent) == landed
+    shutil.copytree(job.parent, killed)
+
     done = run(job, environ)
     assert done.returncode == 0, done.stderr
-    assert ids(tmp_path) == TWICE
-    again = run(job, environ)
+    assert ids(job.parent) == TWICE
+    again = dil("run", job, *NOW, "--json", environ=environ)
     assert report_of(again)["status"] == "nothing_due"
-    assert ids(tmp_path) == TWICE
+    assert ids(job.parent) == TWICE
+
+    restore(killed, job.parent)
+    given_up = dil("runs", "abandon", job, "--yes", environ=environ)
+    assert given_up.returncode == 0, given_up.stdout + given_up.stderr
+    assert ids(job.parent) == landed
+    done = run(job, environ)
+    assert done.returncode == 0, done.stderr
+    expected = "success" if moment == "before" else "nothing_due"
+    assert report_of(done)["status"] == expected
+    assert ids(job.parent) == TWICE
 
 
 def test_commands_that_read_nothing_know_the_class(
@@ -156,24 +172,6 @@ def test_what_does_not_go_with_it_is_refused(
     done = dil("validate", job, "--json", environ=environ)
     assert done.returncode == 2
     assert key in done.stdout
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_killed_publish_is_given_up_or_kept(
-    tmp_path: Path, environ: Mapping[str, str], moment: str
-) -> None:
-    job = job_file(tmp_path, "deadly")
-    (tmp_path / "order").write_text(moment)
-    assert run(job, environ).returncode == -9
-    given_up = dil("runs", "abandon", job, "--yes", environ=environ)
-    assert given_up.returncode == 0, given_up.stdout + given_up.stderr
-    assert ids(tmp_path) == ([] if moment == "before" else TWICE)
-    done = run(job, environ)
-    assert done.returncode == 0, done.stderr
-    expected = "success" if moment == "before" else "nothing_due"
-    assert report_of(done)["status"] == expected
-    assert ids(tmp_path) == TWICE
 
 
 def test_a_check_asks_the_destination(tmp_path: Path, environ: Mapping[str, str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -183,6 +184,55 @@ def test_an_export_that_was_read_is_not_read_again_and_a_new_one_is(flow: Flow) 
         report = flow.quick(f"async_export/{job}.pull", now="2024-01-11T12:00:00Z")
     assert (report.status, report.rows) == (RunStatus.SUCCESS, len(CONTACTS))
     assert len(flow.rows("contacts")) == 2 * len(CONTACTS)
+
+
+DAILY = [f"incremental_export/{job}.pull" for job in ("request", "status", "download")]
+
+
+def test_each_day_is_exported_waited_for_and_read_once(flow: Flow, acme: Acme) -> None:
+    for job in DAILY:
+        report = flow.quick(job)
+    assert report.units.planned == 5
+    filters = {str(asked.sent["filter"]) for asked in acme.asked if asked.sent}
+    assert "updated >= 2024-01-09 and updated < 2024-01-10" in filters
+    assert len(filters) == 5
+    assert Counter(str(row["day"]) for row in flow.rows("day_contacts")) == {
+        f"2024-01-0{day}": len(CONTACTS) for day in range(5, 10)
+    }
+    assert [flow.quick(job).status for job in DAILY] == [RunStatus.NOTHING_DUE] * 3
+
+    asked = len(acme.asked)
+    for job in DAILY:
+        report = flow.quick(job, now="2024-01-12T12:00:00Z")
+    assert report.units.planned == 2
+    (first, second) = [asked.sent["filter"] for asked in acme.asked[asked:] if asked.sent]
+    assert {first, second} == {
+        "updated >= 2024-01-10 and updated < 2024-01-11",
+        "updated >= 2024-01-11 and updated < 2024-01-12",
+    }
+
+
+def test_an_export_that_was_not_ready_is_read_by_the_next_flow(flow: Flow, acme: Acme) -> None:
+    flow.quick(DAILY[0])
+    acme.end = "failed"
+    assert flow.quick(DAILY[1]).status is RunStatus.FAILED
+    acme.end = "ready"
+    later = "2024-01-11T12:00:00Z"
+    for job in DAILY:
+        report = flow.quick(job, now=later)
+    assert report.units.planned == 6
+    days = [str(row["day"]) for row in flow.rows("day_contacts")]
+    assert len(set(days)) == 6
+    assert len(days) == 6 * len(CONTACTS)
+
+    day = {
+        "name": "system",
+        "type": "datetime",
+        "range": {"from": "2024-01-05", "to": "2024-01-06"},
+    }
+    again = {"ms__backfill": "true", "ms__watermark": json.dumps([day])}
+    assert flow.quick(DAILY[0], now=later, **again).units.planned == 1
+    assert [flow.quick(job, now=later).units.planned for job in DAILY[1:]] == [1, 1]
 
 
 def test_an_export_that_fails_ends_the_flow_at_its_status(flow: Flow, acme: Acme) -> None:

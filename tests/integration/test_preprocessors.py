@@ -50,6 +50,8 @@ class Keys:
 def keys() -> Iterator[Keys]:
     program = needed_program("gpg")
     with tempfile.TemporaryDirectory(prefix="dil-keys-") as home:
+        # Else the agent measures for seconds how often it can hash a pass phrase.
+        Path(home, "gpg-agent.conf").write_text("s2k-count 65536\n")
 
         def gpg(*arguments: str) -> bytes:
             command = [program, "--homedir", home, "--batch", "--pinentry-mode", "loopback",

@@ -12,7 +12,7 @@ from collections import Counter
 
 import pytest
 
-from tests.integration.dil_processes import dil, report_of, started
+from tests.integration.dil_processes import dil_alone, report_of, started
 from tests.jobs import ROOT, complete_units, published_ids, visible_files, write_job
 from tests.servers.http_server import Fault, HttpServer
 from tests.servers.rows import DAY_MS, Dataset
@@ -82,7 +82,7 @@ def test_a_second_run_is_refused_and_a_run_after_a_kill_takes_over_at_once(
         # One thread: of the third work unit there is no answer, however long this takes.
         wait_until(lambda: len(complete_units(tmp_path)) == 2)
 
-        second = dil("run", job, "--now", NOW, "--json")
+        second = dil_alone("run", job, "--now", NOW, "--json")
         assert first.poll() is None
         assert second.returncode == 3
         (failure,) = report_of(second)["failures"]
@@ -93,7 +93,7 @@ def test_a_second_run_is_refused_and_a_run_after_a_kill_takes_over_at_once(
         first.send_signal(signal.SIGKILL)
         os.waitid(os.P_PID, first.pid, os.WEXITED | os.WNOWAIT)
         asked = source.count("/records")
-        third = dil("run", job, "--now", NOW, "--json")
+        third = dil_alone("run", job, "--now", NOW, "--json")
         held.released.set()
 
     assert third.returncode == 0, third.stderr
@@ -106,10 +106,10 @@ def test_a_second_run_is_refused_and_a_run_after_a_kill_takes_over_at_once(
 
 
 def test_a_dead_holder_is_no_hindrance(holder, job) -> None:
-    refused = dil("run", job, "--now", NOTHING_YET, "--json")
+    refused = dil_alone("run", job, "--now", NOTHING_YET, "--json")
     holder.kill()
     holder.wait()
-    free = dil("run", job, "--now", NOTHING_YET, "--json")
+    free = dil_alone("run", job, "--now", NOTHING_YET, "--json")
 
     assert (refused.returncode, free.returncode) == (3, 0)
     assert str(holder.pid) in report_of(refused)["failures"][0]["error"]
@@ -129,7 +129,7 @@ def test_waiting_for_the_lease_ends_when_the_holder_gives_it_back(holder, job) -
 
 
 def test_waiting_for_the_lease_has_an_end(holder, job) -> None:
-    done = dil("run", job, "--now", NOTHING_YET, "--json", "--wait-lease", "1")
+    done = dil_alone("run", job, "--now", NOTHING_YET, "--json", "--wait-lease", "1")
 
     assert done.returncode == 3
     assert report_of(done)["failures"][0]["code"] == "DIL-LEASE"

@@ -7,7 +7,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from tests.integration.dil_processes import dil, report_of
+from tests.integration.dil_processes import dil_alone, report_of
 from tests.jobs import visible_files, write_job
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import Dataset
@@ -41,7 +41,7 @@ def test_three_hundred_thousand_rows_in_one_work_unit_fit_in_little_memory(tmp_p
             ),
             ms__output__schema="",
         )
-        done = dil("run", job, "--now", "2020-01-02T00:00:00Z", "--json")
+        done = dil_alone("run", job, "--now", "2020-01-02T00:00:00Z", "--json")
 
     assert done.returncode == 0, done.stderr
     report = report_of(done)

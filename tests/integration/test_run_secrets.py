@@ -15,12 +15,13 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 import dil.submit
-from tests.integration.dil_processes import dil as run_dil
+from tests.integration.dil_processes import dil_alone
+from tests.integration.spark_sessions import quick_start
 from tests.jobs import visible_files, write_job
+from tests.marks import some_long
 from tests.servers.http_server import HttpServer, Reply
 from tests.servers.rows import DAY_MS, Dataset
 from tests.servers.spark_cluster import SPARK_HOME
-from tests.servers.waiting_jvm import quick_start
 
 pytestmark = pytest.mark.spark
 
@@ -137,7 +138,7 @@ def test_a_submitted_run_keeps_its_secrets_from_the_event_log_and_all_files(
     assert {".db", ".json", ".parquet", ".conf"} <= kinds
 
 
-@pytest.mark.parametrize("log", ["text", "json"])
+@pytest.mark.parametrize("log", some_long(["text", "json"], "json"))
 def test_an_answer_that_echoes_the_secret_is_masked_everywhere(job, source, tmp_path, log) -> None:
     echo = json.dumps(
         {
@@ -150,10 +151,10 @@ def test_an_answer_that_echoes_the_secret_is_masked_everywhere(job, source, tmp_
     good = b'{"data":[{"id":1,"unit":"a","updated_ms":1577836800000}],"next":null}'
     source.script("/records", Reply(good), Reply(echo, 401))
 
-    done = run_dil(
+    # What its tasks log goes where the JVM's log goes.
+    done = dil_alone(
         "run", job, "--now", NOW, "--json", "--report", tmp_path / "report.json",
         "-D", "taskexecutor.threadpool.size=1", "-v", "--log-format", log, environ=ENVIRON,
-        own_jvm=True,  # what its tasks log goes where the JVM's log goes
     )  # fmt: skip
 
     assert done.returncode == 1

@@ -8,7 +8,7 @@ import pytest
 
 from dil.errors import ExecutionError
 from dil.execution import java
-from tests.integration.dil_processes import dil, report_of
+from tests.integration.dil_processes import dil_alone, report_of
 from tests.jobs import write_job
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import DAY_MS, START_MS, Dataset
@@ -72,7 +72,7 @@ def test_the_trap_works(trap, monkeypatch) -> None:
 def test_a_command_without_work_to_do_starts_no_java(verb, flags, trap, done_job) -> None:
     environ, mark = trap
 
-    done = dil(*verb.split(), done_job, *flags.split(), environ=environ)
+    done = dil_alone(*verb.split(), done_job, *flags.split(), environ=environ)
 
     assert done.returncode == 0, done.stderr
     assert done.stdout
@@ -83,7 +83,7 @@ def test_a_command_without_work_to_do_starts_no_java(verb, flags, trap, done_job
 def test_a_job_that_is_wrong_starts_no_java(wrong, trap, done_job, tmp_path) -> None:
     environ, mark = trap
 
-    done = dil("run", done_job, "--json", "-D", wrong, environ=environ)
+    done = dil_alone("run", done_job, "--json", "-D", wrong, environ=environ)
 
     assert done.returncode == 2
     assert report_of(done)["failures"][0]["code"] in {"DIL-CONFIG", "DIL-PLUGIN-CLASS"}
@@ -93,8 +93,8 @@ def test_a_job_that_is_wrong_starts_no_java(wrong, trap, done_job, tmp_path) -> 
 def test_a_run_with_nothing_due_says_so_to_machines_and_people(trap, done_job) -> None:
     environ, _ = trap
 
-    report = report_of(dil("run", done_job, "--json", "--now", NOW, environ=environ))
-    told = dil("run", done_job, "--now", NOW, environ=environ)
+    report = report_of(dil_alone("run", done_job, "--json", "--now", NOW, environ=environ))
+    told = dil_alone("run", done_job, "--now", NOW, environ=environ)
 
     assert report["status"] == "nothing_due"
     assert report["work_units"] == dict.fromkeys(report["work_units"], 0)
@@ -104,7 +104,7 @@ def test_a_run_with_nothing_due_says_so_to_machines_and_people(trap, done_job) -
 def test_the_state_of_a_job_is_shown_as_its_runs_left_it(trap, done_job) -> None:
     environ, _ = trap
 
-    shown = json.loads(dil("state", "show", done_job, "--json", environ=environ).stdout)
+    shown = json.loads(dil_alone("state", "show", done_job, "--json", environ=environ).stdout)
 
     assert {unit["status"] for unit in shown["work_units"]} == {"COMMITTED"}
     assert len(shown["work_units"]) == 4

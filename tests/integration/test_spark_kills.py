@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.derived import Readings
-from tests.integration.dil_processes import run
+from tests.integration.dil_processes import dil_alone, run
 from tests.jobs import DIL, ROOT, manifest_files, published_ids, visible_files, write_job
 from tests.servers.http_server import HttpServer
 from tests.servers.rows import DAY_MS, START_MS, Dataset
@@ -53,7 +53,7 @@ def test_a_driver_killed_at_a_random_moment_and_run_again_publishes_exactly_the_
     with HttpServer(dataset) as source:
         job = write_job(tmp_path, source.url, ms__publish__mode="window_replace")
         started = time.monotonic()
-        whole = run(job, NOW)
+        whole = dil_alone("run", job, "--now", NOW)
         usual_s = time.monotonic() - started
         assert whole.returncode == 0, whole.stderr
         expected = source.dataset.ids(NOW_MS)
@@ -93,7 +93,7 @@ def test_a_driver_killed_in_a_query_and_run_again_publishes_what_an_uninterrupte
     base = tmp_path / "before"
     restore(lake.folder, base)
     started = time.monotonic()
-    whole = run(jobs["windowed"], NOW)
+    whole = dil_alone("run", jobs["windowed"], "--now", NOW)
     usual_s = time.monotonic() - started
     assert whole.returncode == 0, whole.stderr
     for mode in ("append", "full"):

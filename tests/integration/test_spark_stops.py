@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Sequence
@@ -28,9 +27,9 @@ from dil.model.interval import Interval
 from dil.model.task import Failure, RunContext, TaskReport
 from dil.model.work_unit import Reason, WorkUnit
 from dil.spi.connector import SparkRead, SparkReader
+from tests.integration.dil_processes import printed_by
 from tests.integration.jdbc_jobs import DatabaseJob
 from tests.integration.local_jobs import NOW
-from tests.jobs import ROOT
 
 pytestmark = pytest.mark.spark
 
@@ -123,14 +122,8 @@ def cancelled(context: Any, shared: CoordinatedRun) -> str:
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("stops")
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.integration.test_spark_stops", str(folder)],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=ROOT, check=False,
-        timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    outcomes: dict[str, Any] = json.loads(done.stdout)
-    return outcomes
+    (outcomes,) = printed_by("tests.integration.test_spark_stops", str(folder))
+    return dict(outcomes)
 
 
 def test_a_stop_while_columns_are_asked_for_begins_no_job(found: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from dil.operator import amendments
 from dil.operator.amendments import FileDecision, Selection
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions
-from tests.integration.dil_processes import run
+from tests.integration.dil_processes import dil_alone
 from tests.integration.places import MODES, PLACES, ids, listed, on_place, open_place, visible
 from tests.integration.s3_places import Bucket, use
 from tests.jobs import ROOT
@@ -150,7 +150,7 @@ def test_two_jobs_that_do_not_both_append_are_kept_apart(place, source, tmp_path
 )
 def test_tasks_of_spark_reach_the_store(place, source, tmp_path):
     Story(tmp_path, source, **on_place(place)).job()
-    done = run(tmp_path / "orders.conf", "2020-01-03T00:00:00Z", own_jvm=True)
+    done = dil_alone("run", tmp_path / "orders.conf", "--now", "2020-01-03T00:00:00Z", "--json")
     assert done.returncode == 0, done.stderr
     assert ids(place, visible(place)) == ids_of("a", "b", days=range(2))
     assert visible(place) == listed(place)

@@ -18,6 +18,7 @@ import pytest
 
 from tests.integration.dil_processes import dil, report_of, started
 from tests.jobs import complete_units, published_ids, visible_files, write_job
+from tests.marks import some_long
 from tests.servers.http_server import Fault, HttpServer
 from tests.servers.rows import DAY_MS, Dataset
 from tests.servers.waiting import wait_until
@@ -26,7 +27,7 @@ from tests.streams import INGEST, StreamFeed
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("sigint_is_heeded")]
 
 # The short form kills a few services; the long form (make torture) many.
-KILLS = int(os.environ.get("DIL_STREAM_KILLS", "3"))
+KILLS = int(os.environ.get("DIL_STREAM_KILLS", "2"))
 SEED = int(os.environ.get("DIL_SEED", "20260101"))
 NOW = "2020-01-05T00:00:00Z"
 SERVICE = {
@@ -201,7 +202,7 @@ def test_of_two_drivers_of_one_stream_the_second_goes_on_where_the_first_was_kil
     assert [each["batchId"] for each in streams] == list(range(len(streams)))
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", some_long([signal.SIGINT, signal.SIGTERM], signal.SIGTERM))
 def test_the_first_signal_ends_a_service_between_two_micro_batches(tmp_path, number) -> None:
     feed, job = service_of(tmp_path)
     feed.put(0)

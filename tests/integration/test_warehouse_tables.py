@@ -38,7 +38,7 @@ def numbers(*values: int | None) -> pa.Table:
     return pa.table({"id": pa.array(values, pa.int64())})
 
 
-def versions(*rows: tuple[int, int | None, str, str]) -> pa.Table:
+def versions(*rows: tuple[int, int | None, str | None, str]) -> pa.Table:
     ids, numbers_, texts, ops = zip(*rows, strict=True)
     columns = {"id": ids, "version": pa.array(numbers_, pa.int64()), "text": texts, "op": ops}
     return pa.table(columns)
@@ -241,12 +241,16 @@ def test_rows_deleted_softly_stay_with_the_time(loads: Loads) -> None:
     loads.mode = PublishMode.MERGE
     loads.merge = MergeSpec(("id",), ("version",), "op", ("d",), is_soft=True)
     loads.load("run-1", versions((1, 1, "one", "i"), (2, 1, "two", "i")))
-    loads.load("run-2", versions((1, 2, "one", "d")))
-    (_, first), (_, second) = loads.rows("id, _dil_deleted_at")
-    assert str(first).startswith("2023-11-14 22:13:20")
-    assert second is None
-    loads.load("run-3", versions((1, 3, "one", "u")))
-    assert loads.rows("id, _dil_deleted_at") == [(1, None), (2, None)]
+    loads.load("run-2", versions((1, 2, None, "d"), (3, 1, None, "d")))
+    deleted, other, unknown = loads.rows("id, version, text, _dil_deleted_at")
+    assert deleted[:3] == (1, 2, "one")
+    assert str(deleted[3]).startswith("2023-11-14 22:13:20")
+    assert other == (2, 1, "two", None)
+    assert unknown[:3] == (3, 1, None)
+    loads.load("run-3", versions((1, 3, "back", "u"), (3, 2, "new", "i")))
+    assert loads.rows("id, text, _dil_deleted_at") == [
+        (1, "back", None), (2, "two", None), (3, "new", None),
+    ]  # fmt: skip
 
 
 def test_keys_of_several_columns_and_of_text_are_told_apart_exactly(loads: Loads) -> None:
@@ -303,6 +307,11 @@ def test_another_type_is_refused_before_anything_is_decided(loads: Loads, then) 
         loads.intent("run-2", pa.table({"id": pa.nulls(1, then)}))
     assert "column id of the table orders has the type" in caught.value.message
     assert loads.rows() == [(1,)]
+
+
+def test_a_type_that_no_column_can_hold_is_refused_with_the_name_of_the_table(loads: Loads) -> None:
+    with pytest.raises(ConversionError, match="which no column of orders can hold exactly"):
+        loads.intent("run-1", pa.table({"id": pa.nulls(1, pa.duration("s"))}))
 
 
 def test_columns_that_differ_in_case_are_two_columns_or_refused(loads: Loads) -> None:

@@ -109,6 +109,7 @@ class ServerState:
     token: str | None = None
     compress: bool = False
     chunked: bool = False
+    most: int | None = None
     faults: list[Fault] = field(default_factory=list)
     scripts: dict[str, list[Reply]] = field(default_factory=dict)
     log: list[LoggedRequest] = field(default_factory=list)
@@ -236,9 +237,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(Reply(b"{}"))
 
     def _rows_reply(self, path: str, query: Mapping[str, str]) -> Reply:
-        dataset = self.server.state.dataset
+        dataset, most = self.server.state.dataset, self.server.state.most
         if path == "/records":
-            return Reply(records_page(dataset.of(query.get("unit")), query))
+            return Reply(records_page(dataset.of(query.get("unit")), query, most))
         if path == "/units":
             return Reply(encode({"data": [{"unit": unit} for unit in dataset.units]}))
         if path == "/lines":
@@ -312,9 +313,10 @@ class HttpServer(InThread):
         token: str | None = None,
         compress: bool = False,
         chunked: bool = False,
+        most: int | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self.state = ServerState(dataset or Dataset(), token, compress, chunked)
+        self.state = ServerState(dataset or Dataset(), token, compress, chunked, most)
         self._server = _Server(port, self.state)
         self._scheme = "https" if tls else "http"
         if tls is not None:
@@ -363,10 +365,14 @@ class HttpServer(InThread):
         )
 
 
-def records_page(rows: UnitRows, query: Mapping[str, str]) -> bytes:
-    """Return one page of ``/records``; the cursor is the index of the next row, in hex."""
+def records_page(rows: UnitRows, query: Mapping[str, str], most: int | None = None) -> bytes:
+    """Return one page of ``/records``; the cursor is the index of the next row, in hex.
+
+    A page has at most ``most`` rows, whatever the query asks for.
+    """
     low, high = rows.window(_number(query, "since"), _number(query, "until"))
     limit = _number(query, "limit") or DEFAULT_LIMIT
+    limit = limit if most is None else min(limit, most)
     page = _number(query, "page")
     if query.get("cursor"):
         start = int(query["cursor"].removeprefix("c"), 16)

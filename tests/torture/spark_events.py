@@ -1,7 +1,8 @@
 """Structured Streaming over scripted batches: which rows Spark itself keeps, and its watermarks.
 
-``python spark_events.py FOLDER < SCRIPTS`` reads one script per line, a JSON object, and prints one
-line with Spark's answer. It imports nothing of DIL, so that the Python of any Spark can run it.
+``python spark_events.py FOLDER JVM_OPTIONS < SCRIPTS`` reads one script per line, a JSON object,
+and prints one line with Spark's answer. It imports nothing of DIL, so that the Python of any Spark
+can run it.
 
 A script is ``{"kind", "policy", "delays_ms", "window_ms", "batches", "stops"}``. ``batches[b][s]``
 has the rows of stream s in batch b as ``[id, time in ms or null]``. The streams are united. Then
@@ -112,16 +113,17 @@ class Player:
                 self.batches[progress["batchId"]] = (mark_ms, read + 1)
 
 
-def session() -> SparkSession:
+def session(java_options: str) -> SparkSession:
     """Start a Spark for queries of a few rows."""
     settings = {
         "spark.ui.enabled": "false",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": java_options,
         "spark.log.level": "ERROR",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "1",
+        "spark.sql.codegen.wholeStage": "false",
         "spark.sql.streaming.numRecentProgressUpdates": "1000",
     }
     builder = SparkSession.builder.master(f"local[{AT_ONCE}]").appName("scripted")
@@ -130,9 +132,9 @@ def session() -> SparkSession:
     return builder.getOrCreate()
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, java_options: str) -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    spark = session()
+    spark = session(java_options)
 
     def answer(numbered: tuple[int, str]) -> str:
         number, script = numbered
@@ -149,4 +151,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])

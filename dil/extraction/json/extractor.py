@@ -15,6 +15,7 @@ from dil.errors import SourceContractError
 from dil.extraction.coercion import RowPosition
 from dil.extraction.content import NO_DATA_FIELD, charset_advice, refuse_other_types
 from dil.extraction.excerpt import excerpt
+from dil.extraction.failed_answers import refuse_failed_answer
 from dil.extraction.json.document import Document, collector_paused, is_null, is_object
 from dil.extraction.json.envelope import is_envelope, likely_rows, note_of
 from dil.extraction.json.large import LargeDocument, LargeLines, whole_document
@@ -90,9 +91,9 @@ class JsonExtractor(Extractor):
         plain = as_text(response)
         refuse_other_types(plain, self._accepted, suffix="+json")
         text = read_body(plain, self.spec.charset, self.limits)
-        self._pages += 1
-        source = _Source(response, text, self._pages)
+        source = _Source(response, text, self._pages + 1)
         if isinstance(text, bytes) and not text.strip():
+            self._pages += 1
             return Page(iter(()), nothing_found, has_content=False)
         with source.problems():
             document = self._document(text, is_lines=self._is_lines(response))
@@ -100,7 +101,7 @@ class JsonExtractor(Extractor):
         page = Page(iter(()), source.looking_up(document), has_content=document.is_container)
         if windows is None:
             page.notes = (NO_DATA_FIELD,)
-        if isinstance(document, Document) and self._pages == 1 and not self.spec.data_field:
+        if isinstance(document, Document) and source.page == 1 and not self.spec.data_field:
             page.notes = self._look_for_rows(document)
         page.batches = self._batches(windows or (), page, source)
         return page
@@ -144,6 +145,8 @@ class JsonExtractor(Extractor):
             return ()
         payload = document.rows(field)
         if isinstance(payload, Missing):
+            # An answer that reports a failure explains more than a field that is missing.
+            refuse_failed_answer(self.spec.failing, source.response, source.looking_up(document))
             if source.page == 1 and not self.spec.data_field_optional:
                 raise source.refusal(*_what_is_there(field, document))
             return () if self.spec.data_field_optional else None
@@ -163,6 +166,7 @@ class JsonExtractor(Extractor):
     def _batches(
         self, windows: Iterable[Sequence[msgspec.Raw]], page: Page, source: _Source
     ) -> Iterator[pa.RecordBatch]:
+        self._pages = source.page  # An answer that the walk refuses is no page.
         first = 1
         with source.problems():
             for rows in windows:

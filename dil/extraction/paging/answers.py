@@ -15,6 +15,7 @@ from urllib.parse import urljoin, urlsplit
 
 from dil.errors import SourceContractError
 from dil.extraction.excerpt import kind_of
+from dil.extraction.failed_answers import NO
 from dil.model.json import JsonValue, as_text
 from dil.model.path import MISSING, Missing, is_jsonpath
 from dil.spi.connector import Response
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 LINK = "link"
 HEADER = "header:"
-_ENDS = frozenset({"", "false", "0", "no", "null"})
 
 Lookup = Callable[[str], "JsonValue | Missing"]
 _TARGET = re.compile(r"[\s,]*<([^>]*)>")
@@ -115,7 +115,7 @@ def more_flag(place: str, response: Response, lookup: Lookup) -> bool | None:
     if found is None:
         return False
     if isinstance(found, str):
-        return found.strip().lower() not in _ENDS
+        return found.strip().lower() not in NO
     if isinstance(found, bool | int | float | Decimal):
         return bool(found)
     raise SourceContractError(
@@ -144,11 +144,12 @@ def total_count(found: JsonValue | Missing, previous: JsonValue, path: str) -> J
     """Return the total count after a page: the page's total, or ``previous`` if it has none.
 
     Raises:
-        SourceContractError: the value exists but is not a number (rule G26).
+        SourceContractError: the value exists, and is neither a number nor the text of a whole
+            number (rule G26).
     """
     if isinstance(found, Missing):
         return previous
-    if isinstance(found, str) and path.startswith(HEADER) and found.strip().isdecimal():
+    if isinstance(found, str) and found.strip().isdecimal():
         return int(found)
     if isinstance(found, bool) or not isinstance(found, int | float | Decimal):
         raise SourceContractError(

@@ -85,7 +85,13 @@ NO_CONTENT = (
 )
 SHORT_PAGE = (
     "a page had fewer rows than asked for, and more rows followed; the source may cap its pages, so"
-    " rows in between may be missing; check the page size in `initialvalues` of ms.pagination"
+    " rows in between may be missing; ask for a page size that the source gives, or leave the size"
+    " out of `initialvalues` of ms.pagination: then the start grows by the rows that come"
+)
+SHORT_LEFT = (
+    "paging ended by `stopOnShortPage` of ms.pagination although the source says that there is"
+    " more; the source may cap its pages below their size; ask for a page size that it gives, or"
+    " leave stopOnShortPage out"
 )
 SAME_ROWS = "two pages in a row had the same rows; they may be doubled, and others may be missing"
 
@@ -94,20 +100,25 @@ SAME_ROWS = "two pages in a row had the same rows; they may be doubled, and othe
 DOUBTS = frozenset(
     {
         TOTAL_NOT_REACHED, TOTAL_EXCEEDED, CURSOR_LEFT, MORE_LEFT, NEXT_LEFT, NO_CONTENT,
-        NO_DATA_FIELD, NO_NEXT, NO_FLAG_LEFT, SAME_ROWS, SHORT_PAGE,
+        NO_DATA_FIELD, NO_NEXT, NO_FLAG_LEFT, SAME_ROWS, SHORT_PAGE, SHORT_LEFT,
     }
 )  # fmt: skip
 
-# Only a first page was read, a later page may have been an error, or the source says that it has
-# more rows; a person has to check.
-_TO_CHECK = frozenset({NO_KEY, NO_LINK, NO_NEXT, NO_FLAG_LEFT, NO_DATA_FIELD, TOTAL_NOT_REACHED})
+# Only a first page was read, a later page may have been an error, pages may be capped, or the
+# source says that it has more rows; a person has to check.
+_TO_CHECK = frozenset(
+    {
+        NO_KEY, NO_LINK, NO_NEXT, NO_FLAG_LEFT, NO_DATA_FIELD, TOTAL_NOT_REACHED, SHORT_PAGE,
+        SHORT_LEFT,
+    }
+)  # fmt: skip
 EMPHASIS = "ROWS MAY BE MISSING: "
 # Parameters that set the number of rows of a page.
 _LIMIT = re.compile(
     r"limit|size|per_?page|max_?results|^(?:\$?top|rows|count|first|take)$", re.IGNORECASE
 )
 
-_TOTAL_ROW, _NO_NEXT_ROW, _LAST_ROW = 6, 17, 15
+_TOTAL_ROW, _NO_NEXT_ROW, _LAST_ROW, _SHORT_ROW = 6, 17, 15, 19
 # Rows of the decision table in which the answer names the next page.
 _NAMING = frozenset({12, 17, 18})
 # Rows of the decision table in which only the page values say where the next page begins.
@@ -132,6 +143,7 @@ def end_notes(
     decision: PagingDecision,
     *,
     has_body: bool,
+    has_link: bool = False,
     asked: int | None = None,
 ) -> tuple[str, ...]:
     """Return notes about the oddities of a walk that has stopped.
@@ -140,12 +152,18 @@ def end_notes(
         rules: The configured rules.
         state: The state after the last page.
         decision: The row of the table that stopped the walk.
+        has_link: Whether the last answer had a Link header with the address of a next page.
         has_body: Whether the last answer had a body, because only a body can hold the fields.
         asked: How many rows the last request asked for, None if unknown.
     """
+    lacks_rows = total_reached(rules, state) is False
+    is_cut = decision.row == _SHORT_ROW and (
+        lacks_rows or has_link or (bool(state.key.cursor) and rules.gets_cursor)
+    )
     found = {
         CAPPED: decision.row == CAP_ROW,
-        TOTAL_NOT_REACHED: total_reached(rules, state) is False,
+        SHORT_LEFT: is_cut,
+        TOTAL_NOT_REACHED: lacks_rows and not is_cut,
     }
     if has_body and decision.row != CAP_ROW:
         found |= {

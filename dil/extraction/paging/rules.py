@@ -35,10 +35,11 @@ from dil.extraction.paging.answers import LINK, SessionKey
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue
 from dil.model.messages import shortened
-from dil.model.settings import SessionCondition, SessionKeyField, flat_parameters
+from dil.model.settings import FailCondition, SessionCondition, SessionKeyField, flat_parameters
 from dil.text.java_regex import compile_java
+from dil.text.paths import compile_path
 
-GUARD_ROW = 0
+GUARD_ROW, TIMEOUT_ROW = 0, 3
 CAP_ROW = 20
 
 
@@ -66,6 +67,7 @@ class PagingRules:
     """The configured part of the decision.
 
     ``sends_session`` is true if a parameter has the type session, so that the source gets cursors.
+    ``takes_key_of_row`` is true if the session key is a value of one row, which every page has.
     ``is_paged`` is true if there are page values. ``has_next`` is true if answers name the next
     page, ``has_more`` if they have a flag for it, and ``follows_links`` if the Link header names
     it. A cap of None is no cap. ``sent_values`` are the types of page values in requests.
@@ -75,6 +77,7 @@ class PagingRules:
     condition: re.Pattern[str] | None = None
     fail_condition: re.Pattern[str] | None = None
     sends_session: bool = False
+    takes_key_of_row: bool = False
     is_paged: bool = False
     has_total: bool = False
     wait_timeout_s: float = 600.0
@@ -94,6 +97,11 @@ class PagingRules:
         return self.has_session and self.condition is None and walks
 
     @property
+    def gets_cursor(self) -> bool:
+        """Return whether a session key shows that the source has another page."""
+        return self.is_cursor and not self.takes_key_of_row
+
+    @property
     def names_pages(self) -> bool:
         """Return whether an answer can name the page after it (rows 12, 17 and 18)."""
         return self.is_cursor or self.has_next or self.has_more
@@ -102,11 +110,13 @@ class PagingRules:
     def of(cls, spec: ExtractionSpec) -> PagingRules:
         """Return the rules of a parsed job."""
         session, paging = spec.session, spec.pagination
+        failing = session.fail_condition if session and spec.failing is None else None
         return cls(
             has_session=session is not None,
             condition=_compiled(session.condition if session else None),
-            fail_condition=_compiled(session.fail_condition if session else None),
+            fail_condition=_compiled(failing),
             sends_session=any(each.type == "session" for each in flat_parameters(spec.parameters)),
+            takes_key_of_row=session is not None and _leads_into_row(session.name),
             is_paged=paging.is_on,
             has_total=bool(spec.total_count_field),
             wait_timeout_s=spec.wait_timeout_s,
@@ -263,24 +273,38 @@ def total_exceeded(state: PageState) -> bool:
 
 
 def failure(
-    decision: PagingDecision, session: SessionKeyField | None, timeout_s: float, key: SessionKey
+    decision: PagingDecision,
+    session: SessionKeyField | None,
+    timeout_s: float,
+    key: SessionKey,
+    document: str = "",
 ) -> str:
     """Return the sentence that explains a FAIL decision.
 
-    It shows the session key only if the key matched ``failCondition``: then the key is a status.
+    It shows the session key only if the key is a status: if it matched ``failCondition``, or did
+    not meet its condition in time. ``document`` is the last answer as it may be shown, or empty.
     """
     name = session.name if session else ""
     if decision.row == GUARD_ROW:
         return f'the source returned the same session key "{name}" twice in a row'
     if decision.row == CAP_ROW:
         return "the source has more pages than maxPages and maxRows of ms.pagination allow"
+    shown = shortened(key.text, 60)
     if decision.row == 2:  # noqa: PLR2004 - a row of the decision table
-        shown = shortened(key.text, 60)
         return f'the session key "{name}" is "{shown}", which matches failCondition'
-    return f'the session key "{name}" did not meet its condition within {timeout_s:g} seconds'
+    last = f'the last one was "{shown}"' if key.is_there else "the last answer had none"
+    return (
+        f'the session key "{name}" did not meet its condition within {timeout_s:g} seconds; {last}'
+        + (f", in {document}" if document else "")
+    )
 
 
-def _compiled(condition: SessionCondition | None) -> re.Pattern[str] | None:
-    if condition is None:
+def _leads_into_row(name: str) -> bool:
+    """Return whether a path takes one element of an array, such as ``data.-1.id``."""
+    return any(str(step).lstrip("-").isdecimal() for step in compile_path(name).steps)
+
+
+def _compiled(condition: SessionCondition | FailCondition | None) -> re.Pattern[str] | None:
+    if condition is None or condition.regexp is None:
         return None
     return compile_java(condition.regexp)

@@ -18,6 +18,8 @@ from dil.errors import (
     SourceError,
     TransientSourceError,
 )
+from dil.extraction.excerpt import excerpt
+from dil.extraction.failed_answers import TemporaryAnswerError, refuse_failed_answer
 from dil.extraction.paging.answers import (
     EchoedPage,
     LastRow,
@@ -26,6 +28,7 @@ from dil.extraction.paging.answers import (
     has_place,
     more_flag,
     next_address,
+    next_link,
     page_integer,
     session_key,
     total_count,
@@ -41,6 +44,7 @@ from dil.extraction.paging.position import (
 )
 from dil.extraction.paging.rules import (
     GUARD_ROW,
+    TIMEOUT_ROW,
     Action,
     PageState,
     PagingDecision,
@@ -52,7 +56,8 @@ from dil.extraction.parameters import PageValues, ParameterScope, evaluate
 from dil.extraction.payload_rows import PayloadRows
 from dil.extraction.streams import MeasuredBody
 from dil.model.job import ExtractionSpec
-from dil.model.json import JsonObject, as_text
+from dil.model.json import JsonObject, as_text, compact
+from dil.model.path import Missing
 from dil.spi.connector import ByteSession, RequestValues, Response, RowSession, Session
 from dil.spi.egress import RefusedSink
 from dil.spi.extractor import Extractor, Page, nothing_found
@@ -180,21 +185,41 @@ def walk_pages(
     Raises:
         SourceContractError: a value for the paging rules has the wrong type, the rules say fail, or
             the source leads in circles.
-        SourceError: from the session or the extractor.
+        SourceError: from the session or the extractor, or an answer reports a failure.
         ResumeRefusedError: the source refuses to continue from ``walk.start``, or the payload rows
             differ from the rows that were sent before.
     """
     hashes = _guard(walk).reads_content and walk.payload is None
 
-    def ask(values: RequestValues) -> tuple[Page, Response]:
-        walk.log_request(session, values)
-        response = session.fetch(values)
-        _count(response, walk.counters)
+    def page_of(response: Response) -> Page:
         if response.body is None:
-            return Page(iter(()), nothing_found, has_content=False), response
-        body = MeasuredBody(response.body, walk.counters.read, hashes=hashes)
-        measured = replace(response, body=cast("BinaryIO", body))
-        return extractor.extract(measured), measured
+            return Page(iter(()), nothing_found, has_content=False)
+        page = extractor.extract(response)
+        try:
+            if page.has_content:
+                refuse_failed_answer(walk.spec.failing, response, page.lookup)
+        except SourceError:
+            page.close()
+            response.body.close()
+            raise
+        return page
+
+    def ask(values: RequestValues) -> tuple[Page, Response]:
+        repeats = 0
+        while True:
+            walk.log_request(session, values)
+            response = session.fetch(values)
+            _count(response, walk.counters)
+            if response.body is not None:
+                body = MeasuredBody(response.body, walk.counters.read, hashes=hashes)
+                response = replace(response, body=cast("BinaryIO", body))
+            try:
+                return page_of(response), response
+            except TemporaryAnswerError as failure:
+                if not session.waits_to_repeat(response, failure.message, repeats):
+                    again = f"; the request was sent {repeats + 1} times" if repeats else ""
+                    raise TransientSourceError(failure.message + again, failure.fix) from None
+            repeats += 1
 
     return _walk(ask, walk)
 
@@ -255,7 +280,7 @@ def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
             elapsed_s=pace.elapsed_s(),
         )
         decision = decide(rules, state)
-        if _is_over(walk, rules, state, decision, (request, response)):
+        if _is_over(walk, rules, state, decision, (request, response, page)):
             return
         following = next_values(values, echoed, page.rows, state.key.cursor)
         body: object = response.body
@@ -282,28 +307,30 @@ def _is_over(
     rules: PagingRules,
     state: PageState,
     decision: PagingDecision,
-    last: tuple[RequestValues, Response],
+    last: tuple[RequestValues, Response, Page],
 ) -> bool:
     """Return whether a decision ends the walk; note the oddities of its end.
 
-    ``last`` are the last request and its answer.
+    ``last`` are the last request, its answer and its page.
 
     Raises:
         SourceContractError: the decision is that the walk fails.
     """
+    request, response, page = last
     if decision.action is Action.FAIL:
         walk.counters.is_void = True
+        document = _shown(page) if decision.row == TIMEOUT_ROW else ""
         raise SourceContractError(
-            failure(decision, walk.spec.session, rules.wait_timeout_s, state.key),
+            failure(decision, walk.spec.session, rules.wait_timeout_s, state.key, document),
             "See ms.session.key.field, ms.pagination and ms.wait.timeout.seconds."
             + (_ONE_CURSOR if decision.row == GUARD_ROW else ""),
         )
     if decision.action is Action.NEXT:
         return False
-    request, response = last
     asked = asked_rows(request.parameters, response.uri)
     has_body = response.body is not None
-    notes = end_notes(rules, state, decision, has_body=has_body, asked=asked)
+    has_link = next_link(response.header("Link") or "") is not None
+    notes = end_notes(rules, state, decision, has_body=has_body, has_link=has_link, asked=asked)
     for note in notes:
         _LOG.warning(
             "%s: %s (rows %d, total %s)",
@@ -312,6 +339,19 @@ def _is_over(
         )  # fmt: skip
     _note(walk, *notes)
     return True
+
+
+def _shown(page: Page) -> str:
+    """Return the beginning of an answer as a message may show it, empty if it cannot be decoded."""
+    try:
+        document = page.lookup("$")
+    except SourceContractError:  # it is too long
+        return ""
+    return (
+        ""
+        if isinstance(document, Missing)
+        else excerpt(compact(document).encode(), is_refusal=True)
+    )
 
 
 def _doubts(walk: Walk) -> PageNotes:

@@ -246,11 +246,16 @@ class Dialect(ABC):
         )
 
     def upsert(
-        self, table: TableName, columns: Sequence[str], keys: Sequence[str], condition: str
+        self,
+        table: TableName,
+        columns: Sequence[str],
+        keys: Sequence[str],
+        condition: str,
+        replaced: Sequence[str],
     ) -> str:
-        """Return the statement that replaces the rows that have the winners' keys."""
+        """Return the statement that inserts winners, or replaces columns of their rows."""
         names = ", ".join(map(self.quote, columns))
-        others = [self.quote(name) for name in columns if name not in keys]
+        others = [self.quote(name) for name in replaced if name not in keys]
         updates = ", ".join(f"{name} = excluded.{name}" for name in others)
         action = f"UPDATE SET {updates}" if updates else "NOTHING"
         return (

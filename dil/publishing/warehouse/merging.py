@@ -2,13 +2,15 @@
 
 The rows of a commit are loaded into a temporary table. Among rows with the same key, the row with
 the greatest delta fields wins; if these are equal, the later row wins. A winner that is older than
-the table's row is dropped. The other winners are upserted, or delete the rows with their keys.
+the table's row is dropped. The other winners are upserted, or delete or mark the rows with their
+keys.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
@@ -23,7 +25,7 @@ from dil.publishing.warehouse.dialect import (
     TableColumn,
     TableName,
 )
-from dil.publishing.warehouse.rows import GONE, ORDER, WarehouseRows
+from dil.publishing.warehouse.rows import DELETED_AT, GONE, ORDER, WarehouseRows
 from dil.types.warehouse import TEXT, column_type
 
 _STAGE = TableName("", STAGE, is_temporary=True)
@@ -81,13 +83,14 @@ class Merge:
             )
         merged = self._counted(connection)
         gone = dialect.quote(GONE)
-        kept = f"{gone} = 0"
+        names = [each.name for each in columns]
+        upsert = partial(dialect.upsert, self.table, names, self.spec.keys)
+        connection.change(upsert(f"{gone} = 0", names))
         if self.spec.is_soft:
-            kept = f"{gone} >= 0"
+            # A delete may come with its key alone, so the table's row keeps its other values.
+            connection.change(upsert(f"{gone} = 1", (*self.spec.delta_fields, DELETED_AT)))
         elif self.spec.op_field:
             connection.change(dialect.delete_matching(self.table, self.spec.keys, f"{gone} = 1"))
-        names = [each.name for each in columns]
-        connection.change(dialect.upsert(self.table, names, self.spec.keys, kept))
         return merged
 
     def _counted(self, connection: Connection) -> MergedRows:

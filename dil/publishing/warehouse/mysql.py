@@ -255,11 +255,17 @@ class MysqlDialect(Dialect):
         return f"DELETE t FROM {self.full(table)} t JOIN {WINNERS} w ON {pairs} WHERE w.{condition}"
 
     def upsert(
-        self, table: TableName, columns: Sequence[str], keys: Sequence[str], condition: str
+        self,
+        table: TableName,
+        columns: Sequence[str],
+        keys: Sequence[str],
+        condition: str,
+        replaced: Sequence[str],
     ) -> str:
         """Return INSERT with ON DUPLICATE KEY UPDATE; the table has only one unique key."""
         names = ", ".join(map(self.quote, columns))
-        others = [self.quote(name) for name in columns if name not in keys] or [self.quote(keys[0])]
+        others = [self.quote(name) for name in replaced if name not in keys]
+        others = others or [self.quote(keys[0])]
         updates = ", ".join(f"{name} = VALUES({name})" for name in others)
         return (
             f"INSERT INTO {self.full(table)} ({names}) SELECT {names} FROM {WINNERS} "  # noqa: S608

@@ -75,7 +75,7 @@ class TargetTable:
         if data_type is None or not self.dialect.type_words(data_type, is_key=is_key):
             raise ConversionError(
                 f"column {field.name} has the type {field.type}, which no column of "
-                "{self.name.name} can hold exactly",
+                f"{self.name.name} can hold exactly",
                 "Give the column another type with ms.output.schema, or leave it out.",
             )
         return data_type

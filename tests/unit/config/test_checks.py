@@ -196,6 +196,31 @@ def test_partitions_that_start_elsewhere_in_every_run_cannot_be_replaced(
         assert job_file.notices(window) == []
 
 
+@pytest.mark.parametrize(
+    ("start", "partition", "mode", "is_noticed"),
+    [
+        ("P30D", "hourly", "append", True),
+        ("P1DT2H", "hourly", "window_replace", True),
+        ("P30D", "hourly", "replace", False),
+        ("P30D", "daily", "append", False),
+        ("P30D.UTC", "hourly", "append", False),
+        ("P30D.America/St_Johns", "hourly", "append", False),
+        ("2020-01-01", "hourly", "append", False),
+    ],
+)
+def test_hours_that_move_when_clocks_change_by_half_an_hour_are_noticed(
+    job_file, start, partition, mode, is_noticed
+):
+    job = {
+        "ms.watermark": watermark(start),
+        "ms.work.unit.partition": partition,
+        "ms.timezone": "Australia/Lord_Howe",
+        "ms.publish.mode": mode,
+        "ms.output.schema": SCHEMA,
+    }
+    assert job_file.notices(job) == (["ms.watermark"] if is_noticed else [])
+
+
 ABSTINENT = {
     "ms.watermark": watermark(),
     "ms.abstinent.period.days": "1",

@@ -125,12 +125,12 @@ def test_bounds_are_checked_once_a_value_could_be_read() -> None:
 
 
 def test_all_findings_come_at_once_known_members_first_as_the_model_lists_them() -> None:
-    written = {"oops": 1, "failCondition": {"regex": "x"}, "condition": []}
+    written = {"oops": 1, "failCondition": [], "condition": {"regex": "x"}, "name": 7}
     assert read(SessionKeyField, written, "[2]") == [
-        'lacks the member "[2].name"',
-        "[2].condition is no object",
-        'lacks the member "[2].failCondition.regexp"',
-        'has an unknown member "[2].failCondition.regex"',
+        "[2].name is no text",
+        'lacks the member "[2].condition.regexp"',
+        'has an unknown member "[2].condition.regex"',
+        "[2].failCondition is no object",
         'has an unknown member "[2].oops"',
     ]
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dil.model.settings import Pagination
+from dil.model.settings import FailCondition, Pagination
 
 PAGING = "ms.pagination"
 COMMIT = "ms.state.cursor.commit"
@@ -107,6 +107,46 @@ def test_a_cursor_that_nothing_sends_is_refused(job_file):
 )
 def test_a_session_key_is_taken_where_something_uses_it(job_file, given):
     assert job_file.load(given).job.extraction.session is not None
+
+
+@pytest.mark.parametrize(
+    ("failing", "what", "fix"),
+    [
+        ("{}", 'lacks the member "failCondition.regexp"', "the path of a value"),
+        ('{"nam":"ok"}', 'has an unknown member "failCondition.nam"', 'Did you mean "name"?'),
+        ('{"regexp":"E","retry":{"regexp":"E1"}}', "has failCondition.retry without", "the path"),
+        ('{"name":"ok","regexp":"("}', "failCondition.regexp", ""),
+        ('{"name":"ok","retry":{"regexp":"("}}', "failCondition.retry.regexp", ""),
+        ('{"name":"$.["}', "failCondition.name", "in quotes"),
+    ],
+)
+def test_a_wrong_fail_condition_is_refused_with_the_next_best_form(job_file, failing, what, fix):
+    text = f'{{"name":"next","failCondition":{failing}}}'
+    found = job_file.problems({**CURSOR, "ms.session.key.field": text})
+    assert found[0].what.startswith(what)
+    assert fix in found[0].fix
+
+
+def test_a_session_key_needs_a_name_unless_its_fail_condition_has_one(job_file):
+    key = "ms.session.key.field"
+    spec = job_file.load({key: '{"failCondition":{"name":"errors"}}'}).job.extraction
+    assert (spec.session, spec.failing) == (None, FailCondition(name="errors"))
+    assert (
+        job_file.problem(key, '{"failCondition":{"regexp":"E"}}').what == 'lacks the member "name"'
+    )
+    alone = '{"condition":{"regexp":"DONE"},"failCondition":{"name":"errors"}}'
+    assert "which condition and initValue need" in job_file.problem(key, alone).what
+
+
+def test_a_cursor_beside_a_fail_condition_of_another_path_must_be_sent(job_file):
+    text = '{"name":"next","failCondition":{"name":"errors"}}'
+    assert "no parameter sends it" in job_file.problem("ms.session.key.field", text).what
+
+
+def test_a_path_of_failures_is_refused_where_rows_come_before_it(job_file):
+    failing = {"ms.session.key.field": '{"failCondition":{"name":"error"}}'}
+    (found,) = job_file.problems({**failing, "ms.extractor.class": "xml"})
+    assert "has failCondition.name, and XML" in found.what
 
 
 def test_a_cursor_that_has_no_use_is_noticed_where_no_page_is_lost(job_file):

@@ -95,10 +95,19 @@ def test_worked_example_1_polls_until_done_once_a_second():
     with pytest.raises(SourceContractError, match='is "ERR5", which matches failCondition'):
         next(answers)
 
-    running = Scripted([{"status": "RUN"}])
-    with pytest.raises(SourceContractError):
+    running = Scripted([{"status": "RUN", "message": "queued", "owner": "zoe"}])
+    with pytest.raises(SourceContractError) as caught:
         walked(running, spec)
+    assert 'within 10 seconds; the last one was "RUN", in {"status":"RUN"' in caught.value.message
+    assert '"message":"queued","owner":***}' in caught.value.message
     assert len(running.starts) == 12  # the page that starts at 11 s is the first to end after 10 s
+
+
+def test_a_time_out_says_when_the_last_answer_had_no_status():
+    status = SessionKeyField(name="status", condition=SessionCondition(regexp="DONE"))
+    spec = ExtractionSpec(REF, session=status, call_interval_ms=1000, wait_timeout_s=1)
+    with pytest.raises(SourceContractError, match="seconds; the last answer had none, in "):
+        walked(Scripted([{"state": "RUN"}]), spec)
 
 
 def test_worked_example_2_stops_at_an_empty_page_or_at_the_total():

@@ -187,7 +187,12 @@ def test_a_page_without_total_keeps_the_previous_one():
     assert total_count(100, 240, "n") == 100
 
 
-@pytest.mark.parametrize("bad", ["240", None, True, [240]])
+def test_a_total_may_be_the_text_of_a_whole_number():
+    assert total_count("1234", None, "$['@odata.count']") == 1234
+    assert total_count(" 7 ", None, "header:X-Total-Count") == 7
+
+
+@pytest.mark.parametrize("bad", ["many", "", "2.5", "1,234", "-1", None, True, [240]])
 def test_a_total_that_is_no_number_fails(bad):
     with pytest.raises(SourceContractError):
         total_count(bad, None, "n")

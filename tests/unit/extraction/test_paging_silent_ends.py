@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -16,6 +17,7 @@ from dil.extraction.paging.notes import (
     NO_KEY,
     NO_LINK,
     NO_NEXT,
+    SHORT_LEFT,
     SHORT_PAGE,
     TOTAL_NOT_REACHED,
     emphasized,
@@ -142,9 +144,12 @@ def test_a_link_that_a_page_below_its_limit_lacks_is_no_alarm():
 
 
 def test_ends_that_a_person_has_to_check_are_said_loudly():
-    for note in (NO_KEY, NO_NEXT, NO_LINK, NO_FLAG_LEFT, NO_DATA_FIELD, TOTAL_NOT_REACHED):
+    for note in (
+        NO_KEY, NO_NEXT, NO_LINK, NO_FLAG_LEFT, NO_DATA_FIELD, TOTAL_NOT_REACHED, SHORT_PAGE,
+        SHORT_LEFT,
+    ):  # fmt: skip
         assert emphasized(note) == EMPHASIS + note
-    for note in (LIKELY_LAST, NO_FLAG, SHORT_PAGE):
+    for note in (LIKELY_LAST, NO_FLAG):
         assert emphasized(note) == note
 
 
@@ -161,6 +166,32 @@ def test_a_page_that_is_not_full_and_not_the_last_fails_a_strict_walk():
     capped = Pagination(initial_values=(0, 4), strict=True)
     with pytest.raises(SourceContractError, match="the source may cap its pages"):
         notes(Source(rows(0, 2), rows(4, 2)), pagination=capped, parameters=START)
+
+
+BY_ROW = SessionKeyField(name="data.-1.id")
+
+
+@pytest.mark.parametrize(
+    ("first", "headers", "members", "expected"),
+    [
+        ({"n": 9}, {}, {"total_count_field": "n"}, [SHORT_LEFT]),
+        ({"nxet": "b"}, {}, {"session": SESSION}, [SHORT_LEFT]),
+        ({}, LINKS, {}, [SHORT_LEFT]),
+        ({"n": 2}, {}, {"total_count_field": "n"}, []),
+        ({}, {}, {"session": BY_ROW}, []),
+        ({}, {}, {}, []),
+    ],
+)
+def test_a_short_page_that_ends_paging_is_noted_if_the_source_says_that_it_has_more(
+    first, headers, members, expected
+):
+    short = Pagination(initial_values=(0, 4), stop_on_short_page=True)
+    given = {"pagination": short, "parameters": (*START, CURSOR), **members}
+    assert notes(Source(rows(0, 2, **first), headers=headers), **given) == expected
+    if expected:
+        strict = {**given, "pagination": replace(short, strict=True)}
+        with pytest.raises(SourceContractError, match="the source says that there is more"):
+            notes(Source(rows(0, 2, **first), headers=headers), **strict)
 
 
 @pytest.mark.parametrize(

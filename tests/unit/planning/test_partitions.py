@@ -7,11 +7,13 @@ import pytest
 
 from dil.errors import ConfigError
 from dil.model.job import PlanningSpec
-from dil.planning.partitions import partition, shape
+from dil.planning.partitions import partition, partition_from, shape
 
 LA = "America/Los_Angeles"
 NOW = round(datetime.fromisoformat("2020-02-21T10:42:33-08:00").timestamp() * 1000)
 DAY = 86_400_000
+# In 2024 clocks skipped the hour after midnight in Cairo on 26 April, in Santiago on 8 September.
+OCTOBER = round(datetime.fromisoformat("2024-10-26T12:00:00Z").timestamp() * 1000)
 
 
 def la(text: str) -> int:
@@ -105,6 +107,41 @@ def test_a_boundary_in_a_gap_moves_forward_and_the_next_ones_do_not() -> None:
     assert [low for low, _ in found] == [
         la("2021-03-07 02:30"), la("2021-03-14 03:30"), la("2021-03-21 02:30"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("zone", ["Africa/Cairo", "America/Santiago"])
+def test_a_midnight_in_a_gap_moves_the_start_of_a_duration_and_no_other_boundary(zone: str) -> None:
+    days = PlanningSpec(partition="daily", start="P200D", end="P0D", zone=zone)
+    known = {*partition(days, now_ms=OCTOBER).starts}
+
+    for ago in range(1, 200):
+        found = partition(replace(days, start=f"P{ago}D"), now_ms=OCTOBER)
+        assert len(found) == ago
+        assert known.issuperset(found.starts), ago
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        PlanningSpec(start="2024-04-01", partition="daily"),
+        PlanningSpec(start="2024-04-01 01:00:00", partition="daily"),
+        PlanningSpec(start="2024-04-05", partition="weekly"),
+        PlanningSpec(start="2024-03-26", partition="monthly"),
+        PlanningSpec(start="P183D", partition="daily"),
+        PlanningSpec(
+            start="2024-01-01 07:00:00",
+            composite=(("monthly", "2024-01-01", "2024-04-01"), ("daily", "2024-04-01", "-")),
+        ),
+    ],
+    ids=lambda spec: f"{spec.partition} {spec.start}",
+)
+def test_the_end_of_a_partition_is_found_by_its_start_also_in_a_gap(cut: PlanningSpec) -> None:
+    spec = replace(cut, end="P0D", zone="Africa/Cairo")
+    found = partition(spec, now_ms=OCTOBER)
+
+    ends = [partition_from(spec, low, OCTOBER, now_ms=OCTOBER) for low in found.starts[:-1]]
+
+    assert ends == [*found.ends[:-1]]
 
 
 def test_a_boundary_in_an_overlap_is_the_earlier_time() -> None:
