@@ -148,6 +148,8 @@ def _kind(job: Job) -> str:
     """Return a text that says whether history counts; DIL's word "full" does not say so."""
     if job.planning.backfill:
         return "backfill: reads its range again"
+    if job.publishing.replaces_once:
+        return "this run reads everything in its range again and replaces the dataset"
     if job.planning.ignore_history:
         return "every run reads everything again and replaces the dataset"
     return "incremental" if job.state.enabled else "no state is kept, so every run reads everything"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dil.task.event_time import TimesOfRows
 
 
-# The member of the checkpoint for ``with_forgotten``, epoch ms UTC.
+# The greatest high that was ever forgotten, epoch ms UTC: a member of the checkpoint.
 _FORGOTTEN = "forgotten_until"
 
 
@@ -111,18 +111,23 @@ def step(
 
 
 def with_forgotten(step: EventStep, store: StateStore, forgotten: Sequence[UnitEntry]) -> EventStep:
-    """Return the step of a run that forgets work units, whose rows have moved the watermark.
-
-    Rows before the greatest high that was ever forgotten are not judged when they are read again.
-    """
+    """Return the step of a run that forgets work units, whose rows have moved the watermark."""
     members = step.checkpoints.get(EVENT_TIME)
-    highs = [each.high for each in forgotten if each.high is not None]
-    if members is None or not highs:
+    if members is None:
         return step
-    until = max([*highs, *_forgotten_until(store)])
-    return replace(
-        step, checkpoints={**step.checkpoints, EVENT_TIME: {**members, _FORGOTTEN: until}}
-    )
+    members = {**members, **_members_of_forgotten(store, forgotten)}
+    return replace(step, checkpoints={**step.checkpoints, EVENT_TIME: members})
+
+
+def checkpoints_with_forgotten(
+    store: StateStore, forgotten: Sequence[UnitEntry]
+) -> Mapping[str, JsonObject]:
+    """Return the checkpoints of a commit that forgets work units and does not move the watermark.
+
+    They are empty if no run has moved a watermark yet.
+    """
+    kept, members = store.checkpoint(EVENT_TIME), _members_of_forgotten(store, forgotten)
+    return {EVENT_TIME: {**kept, **members}} if kept and members else {}
 
 
 def newest_success(job: Job, history: History, units: Iterable[WorkUnit]) -> int | None:
@@ -177,8 +182,14 @@ def _known(
         yield from (unit.signature for unit in unknown if unit.signature in there)
 
 
+def _members_of_forgotten(store: StateStore, forgotten: Sequence[UnitEntry]) -> JsonObject:
+    """Return the member that later runs need, so that they do not judge forgotten rows again."""
+    highs = [each.high for each in forgotten if each.high is not None]
+    return {_FORGOTTEN: max([*highs, *_forgotten_until(store)])} if highs else {}
+
+
 def _forgotten(run: ActiveRun, plan: Plan) -> Iterable[str]:
-    """Yield the work units with rows that a replace of one run may have removed and forgotten."""
+    """Yield the work units that may have been published before they were forgotten."""
     for until in _forgotten_until(run.store):
         yield from (unit.signature for unit in plan.work_units if unit.low < until)
 

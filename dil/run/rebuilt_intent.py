@@ -25,6 +25,7 @@ from dil.model.dataset import (
 from dil.model.job import Job
 from dil.model.work_unit import WorkUnit
 from dil.publishing.layout import unit_hash_in
+from dil.run import event_time
 from dil.run.forgetting import forgotten_by_run
 from dil.spi.state_store import LAST_PUBLISH, StateStore
 from dil.state.blocks.canonical import SHA2_256
@@ -153,7 +154,8 @@ class _Traces:
             left_low=unfinished.low,
             forgotten=tuple(each.signature for each in forgotten),
         )
-        return replace(commit, removes=gone, run=work)
+        checkpoints = event_time.checkpoints_with_forgotten(self.store, forgotten)
+        return replace(commit, removes=gone, run=work, checkpoints=checkpoints)
 
     def _signed(self, file: PublishedFile) -> PublishedFile:
         """Return a file with its work unit, which a manifest may lack."""

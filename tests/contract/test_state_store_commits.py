@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from dil.errors import CommitConflictError
-from dil.model.dataset import Intent, WorkUnitOutcome
+from dil.model.dataset import Intent, OperatorAct, WorkUnitOutcome
 from dil.model.history import Coverage, UnitRecord
 from dil.spi.state_store import StateStore, UnitState
 from dil.state.blocks.verification import verify_chain
@@ -519,6 +519,29 @@ def test_checkpoints_of_a_commit_are_set_with_it_once(store: StateStore) -> None
     store.change_checkpoint(lease, "event_time", {"watermark": 3})
     store.commit(lease, pending.commit)
     assert store.checkpoint("event_time")["watermark"] == 3
+
+
+def test_checkpoints_of_an_act_are_set_with_it_once(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    store.commit(lease, commit_of("r1", outcome(0), moves=moves(file("a"))))
+    store.change_checkpoint(lease, "event_time", {"watermark": 1})
+    act = OperatorAct("forget", "", removed=(signature(0),))
+    commit = replace(
+        commit_of("forget-1"),
+        removes=(file("a"),),
+        act=act,
+        checkpoints={"event_time": {"forgotten_until": 2}},
+    )
+    store.record_intent(lease, Intent(commit, lease.token, "/data", 1))
+    assert store.checkpoint("event_time") == {"watermark": 1}
+    pending = store.pending_intent()
+    assert pending is not None
+    store.commit(lease, pending.commit)
+    assert store.checkpoint("event_time") == {"watermark": 1, "forgotten_until": 2}
+    assert list(store.unit_entries()) == []
+    store.change_checkpoint(lease, "event_time", {"forgotten_until": 3})
+    store.commit(lease, pending.commit)
+    assert store.checkpoint("event_time") == {"watermark": 1, "forgotten_until": 3}
 
 
 def test_a_commit_forgets_work_units_before_it_records_its_outcomes(store: StateStore) -> None:

@@ -66,6 +66,7 @@ FURTHER_MODES = {
     "replace": {"ms__publish__mode": "replace", "extract__table__type": "SNAPSHOT_ONLY"},
 }
 SLEEPS = 0.08
+REPLACED = 0.1
 # By then the lease of a process that sleeps is over.
 LATER_S = 3600
 
@@ -97,6 +98,8 @@ class History:
         self.sharing = Random(f"sharing {seed}") if may_share else None
         is_kept = any(seed in seeds for seeds in KEPT.values())
         self.sleeping = None if is_kept else Random(f"sleeping {seed}")
+        replaces_always = self.mode == "replace"
+        self.replacing = None if is_kept or replaces_always else Random(f"replacing {seed}")
         self.ahead = 0
         self.shares = self.sharing is not None and self.sharing.random() < SHARING
         self.store = store
@@ -142,6 +145,8 @@ class History:
             act()
             if self.sleeping is not None and self.sleeping.random() < SLEEPS:
                 self.sleep_and_wake(self.sleeping.randrange(self.calls // 4))
+            if self.replacing is not None and self.replacing.random() < REPLACED:
+                self.replace_once(self.replacing)
             if self.sharing is not None and self.sharing.random() < CHANGED:
                 self.shares = not self.shares
                 self.told.append("files shared" if self.shares else "a file per work unit")
@@ -175,6 +180,27 @@ class History:
         at = self.random.choice((-1, self._any_call()))
         answer = self._order("backfill", job=str(self.job), now=self.now, changes=changes, at=at)
         assert at >= 0 or answer["exit"] == 0, self.story(answer)
+
+    def replace_once(self, chance: Random) -> None:
+        """Let one run replace the dataset with rows of a narrower range; repeat it after a kill."""
+        self.run()  # a publish that was begun under the job's own mode is finished under that mode
+        days = (self.now - START_MS) // DAY_MS
+        begin = chance.randrange(days)
+        end = chance.randrange(begin + 1, days + 1)
+        dates = {"from": _date(begin), "to": _date(end)}
+        units = chance.choice(("a", "b", "a,b"))
+        watermark = [
+            {"name": "system", "type": "datetime", "range": dates},
+            {"name": "unit", "type": "unit", "units": units},
+        ]
+        changes = {"ms.publish.mode": "replace", "ms.watermark": json.dumps(watermark)}
+        order = {"job": str(self.job), "now": self.now, "changes": changes}
+        name = f"replace once {units} {begin} to {end}"
+        at = chance.choice((-1, chance.randrange(self.calls)))
+        answer = self._order(name, at=at, **order)
+        if answer["killed"]:
+            answer = self._order(name, **order)
+        assert answer["exit"] == 0, self.story(answer)
 
     def change_policy(self) -> None:
         self.policy = "full" if self.policy == "successful" else "successful"
@@ -308,6 +334,10 @@ class History:
 
 def _iso(now: int) -> str:
     return f"{datetime.fromtimestamp(now / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _date(day: int) -> str:
+    return _iso(START_MS + day * DAY_MS)[:10]
 
 
 @pytest.fixture(scope="module")

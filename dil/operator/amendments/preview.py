@@ -17,7 +17,7 @@ from dil.operator.amendments.remainders import staged_remainders, whole_files
 from dil.operator.session import OperatorSession
 from dil.publishing import leftovers, set_aside, withdrawal
 from dil.publishing.leftovers import Leftovers
-from dil.run import plan_checks
+from dil.run import event_time, plan_checks
 from dil.run.books import kept_books
 from dil.run.books_closing import settle_registry
 from dil.state.amendments.amended_history import AmendedHistory
@@ -145,6 +145,7 @@ def _commit_of(session: OperatorSession, preview: Preview, act_id: str, reason: 
         late_dir=set_aside.late_dir_of(
             session.filesystem(), session.job.publishing, preview.files.quarantine
         ),
+        checkpoints=event_time.checkpoints_with_forgotten(session.store, proposal.forgotten),
         books=books,
     )
 

@@ -56,6 +56,15 @@ class Proposal:
         """Return whether nothing would change."""
         return not (self.changes or self.runs or self.closes or self.reopens)
 
+    @property
+    def forgotten(self) -> tuple[UnitEntry, ...]:
+        """Return the present rows of work units that runs would read again, at least in part."""
+        if self.verb == "prune":  # such work units are out of the job's range
+            return ()
+        return tuple(
+            each.before for each in self.changes if each.before is not None and _falls(each)
+        )
+
     def amended(self, entries: Iterable[UnitEntry]) -> Iterator[UnitEntry]:
         """Yield all rows after the change, the changed rows last."""
         changed = {each.signature for each in self.changes}
@@ -284,6 +293,14 @@ def _difference(
             changes.append(RowChange(entry.signature, entry, wanted))
     changes += [RowChange(signature, None, entry) for signature, entry in earlier.items()]
     return tuple(changes), keeps_records
+
+
+def _falls(change: RowChange) -> bool:
+    """Return whether a change takes a high watermark away or lowers it."""
+    before, after = change.before, change.after
+    if before is None or before.high is None:
+        return False
+    return after is None or after.high is None or after.high < before.high
 
 
 def _imported(before: UnitEntry | None, high: ImportedHigh) -> UnitEntry:

@@ -114,6 +114,13 @@ def test_the_head_says_whether_what_was_read_before_counts(
         assert "full extract" not in text
 
 
+def test_the_head_of_a_replace_of_one_run_says_nothing_about_other_runs() -> None:
+    publishing = replace(JOB.publishing, replaces_once=True)
+    job = replace(JOB, planning=PlanningSpec(ignore_history=True), publishing=publishing)
+    head = summary_text(PLAN, job).splitlines()[0]
+    assert head.endswith("this run reads everything in its range again and replaces the dataset")
+
+
 def test_a_plan_with_nothing_due_has_no_table() -> None:
     nothing = replace(PLAN, work_units=(), left=0)
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from dil import config
+from dil.cli.main import main
 from dil.model.job import Job
 from dil.model.report import RunStatus
 from dil.run.forgetting import forgotten_by_plan
 from dil.run.plan_builder import plan_job
 from dil.state.blocks.verification import verify_chain
 from tests.jobs import write_job
+from tests.killed import KilledError, killed
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day, failing, ids_of, work_unit
 from tests.table_readers import FORMATS, ids, rows_of
@@ -142,6 +146,64 @@ def test_a_failed_work_unit_without_rows_stays_failed(story: Story) -> None:
     assert story.rows() == ids_of("a", "b", days=range(2))
 
 
+def command(story: Story, *words: str) -> int:
+    return main([*words[:2], str(story.folder / "orders.conf"), *words[2:], "--yes"])
+
+
+@pytest.mark.parametrize("block", [0, 1], ids=["before the run", "between its blocks"])
+def test_a_rewind_over_a_replace_of_one_run_lets_the_next_run_read_what_is_missing(
+    story: Story, block: int
+) -> None:
+    story.run(day(2))
+    before = story.head()
+    assert before is not None
+    story.run(day(2), once(story, {}, ms__watermark=watermark("a")))
+    to = int(before["sequenceNumber"]) + block
+    with story.store() as store:
+        known = {entry.signature for entry in store.unit_entries(as_of=to)}
+    read_twice = {work_unit(0, "a"), work_unit(1, "a")}
+    assert (known == read_twice) is bool(block)
+    story.job()
+
+    now = ("--now", "2020-01-03T00:00:00Z")
+    assert command(story, "state", "rewind", "--to", str(to), "--withdraw-files", *now) == 0
+    story.run(day(3))
+
+    assert story.rows() == ids_of("a", "b", days=range(3))
+
+
+EVENTS = {
+    "ms__event__column": "updated_ms",
+    "ms__event__watermark": "fixed_delay",
+    "ms__event__delay": "PT1H",
+    "ms__late__action": "drop",
+}
+
+
+@pytest.mark.parametrize("changes", [{}, EVENTS], ids=["plain", "late rows dropped"])
+def test_a_replace_whose_record_is_damaged_forgets_when_it_is_given_up_after_it_landed(
+    story: Story, changes: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    narrow = watermark(end="2020-01-02")
+    story.run(day(2), story.job(**changes))
+    with monkeypatch.context() as patch:
+        patch.setattr("dil.run.commit.append", killed)
+        with pytest.raises(KilledError):
+            story.run(day(2), once(story, changes, ms__watermark=narrow))
+    (path,) = (story.folder / "state").glob("state.db")
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE intent SET payload = 'damaged'")
+
+    assert command(story, "runs", "abandon") == 1
+    flags = ("-D", "ms.publish.mode=replace", "-D", f"ms.watermark={narrow}")
+    assert command(story, "runs", "abandon", *flags) == 0
+
+    assert story.rows() == ids_of("a", "b", days=range(1))
+    assert story.states().keys() == {work_unit(0, "a"), work_unit(0, "b")}
+    story.run(day(3), story.job(**changes))
+    assert story.rows() == ids_of("a", "b", days=range(3))
+
+
 SERVERS = [pytest.param(name, marks=pytest.mark.long) for name in ("postgresql", "mysql")]
 
 
@@ -228,13 +290,7 @@ def forgotten_of_plan(story: Story, job: Job, now: int) -> tuple[str, ...]:
 def test_rows_that_a_replace_forgot_are_not_late_when_they_are_read_again(
     story: Story, partition: str
 ) -> None:
-    changes = {
-        "ms__work__unit__partition": partition,
-        "ms__event__column": "updated_ms",
-        "ms__event__watermark": "fixed_delay",
-        "ms__event__delay": "PT1H",
-        "ms__late__action": "drop",
-    }
+    changes = {**EVENTS, "ms__work__unit__partition": partition}
     story.run(day(5), story.job(**changes))
     story.run(day(3), once(story, changes))
     story.run(day(2), once(story, changes))
