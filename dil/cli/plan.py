@@ -122,7 +122,9 @@ def plan(
         emit_json({**plan_json(planned, job), **more, **asked})
         return 0
     due = len(planned.work_units) + planned.left
-    notes = (*_notes(job, expiring, events, stream, due), *_forgotten_notes(forgotten))
+    notes = tuple(_notes(job, expiring, events, stream, due))
+    if job.publishing.replaces_once:
+        notes = (*notes, *_forgotten_notes(forgotten))
     if short:
         emit(summary_text(planned, job, notes))
     else:

@@ -15,6 +15,7 @@ from dil.text.origins import HOSTS, is_host_entry
 _JOB_NAME = re.compile(r"[A-Za-z0-9._-]+(?: [A-Za-z0-9._-]+)*")
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PROXY_HOST = re.compile(r"[^\s/:?#@\[\]]+|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*")  # or IPv6
 _NAMESPACE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
 
@@ -54,9 +55,16 @@ def check_hosts(values: Properties, findings: Findings) -> None:
 
 
 def check_proxy(values: Properties, findings: Findings) -> None:
-    """Report a proxy that has a host without a port, or a port without a host."""
+    """Report half a proxy, and a host that cannot be one; no finding shows the login."""
     source = values.section(SourceSection)
     has_host, has_port = bool(source.proxy_host), source.proxy_port > 0
     if has_host != has_port:
         key = PROXY if has_host else PROXY_PORT
         findings.problem(key, "is one half of the proxy", "Give both host and port.")
+    host = source.proxy_parts[2]
+    if has_host and not _PROXY_HOST.fullmatch(host):
+        findings.problem(
+            PROXY,
+            "names no host",
+            f"Write a host, or user:${{env:NAME}}@host; its port is {PROXY_PORT}.",
+        )

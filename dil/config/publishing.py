@@ -212,27 +212,28 @@ def has_run_folder(values: Properties) -> bool:
 
 def replaces_once(values: Properties, entries: Mapping[str, Entry]) -> bool:
     """Return whether ``-D`` lets this run replace a dataset that the job's other runs do not."""
-    return publish_mode(values) is PublishMode.REPLACE and not _replaces_always(values, entries)
+    is_replace = publish_mode(values) is PublishMode.REPLACE
+    return is_replace and _mode_of_others(values, entries) is not PublishMode.REPLACE
 
 
-def _replaces_always(values: Properties, entries: Mapping[str, Entry]) -> bool:
-    """Return whether runs without ``-D`` replace the dataset; this run does."""
+def _mode_of_others(values: Properties, entries: Mapping[str, Entry]) -> PublishMode | None:
+    """Return the publish mode of the job's runs without ``-D``; None if the job file is wrong."""
     names = (MODE, OPERATION, REPLACES, TYPE)
     flags = {name for name in names if name in entries and entries[name].origin.is_flag}
     if not flags:
-        return True
+        return publish_mode(values)
     if named := _in_job_file(entries.get(MODE)):
-        return named == PublishMode.REPLACE
+        return next((mode for mode in PublishMode if mode == named), None)
     named = _in_job_file(entries.get(OPERATION))
     if named and values.section(WarehouseSection).url is not None:
-        return named == Operation.REPLACE
+        return next((modes[0] for operation, modes in _MODES.items() if operation == named), None)
     others = values.having(MODE, None)
     if REPLACES in flags:
         others = others.having(REPLACES, _in_job_file(entries[REPLACES]) == "true")
     kinds = {kind.value.lower(): kind for kind in TableType}
     if TYPE in flags and (kind := kinds.get(_in_job_file(entries[TYPE]))):
         others = others.having(TYPE, kind)
-    return _implied_mode(others, None) is PublishMode.REPLACE
+    return _implied_mode(others, None)
 
 
 def merges_anew(values: Properties, entries: Mapping[str, Entry]) -> bool:
@@ -244,11 +245,7 @@ def merges_anew(values: Properties, entries: Mapping[str, Entry]) -> bool:
     """
     if not replaces_once(values, entries) or other_place(values) == DESTINATION:
         return False
-    if named := _in_job_file(entries.get(MODE)):
-        return named == PublishMode.MERGE
-    if named := _in_job_file(entries.get(OPERATION)):
-        return named == Operation.UPSERT
-    return _implied_mode(values, None) is PublishMode.MERGE
+    return _mode_of_others(values, entries) is PublishMode.MERGE
 
 
 def _in_job_file(entry: Entry | None) -> str:

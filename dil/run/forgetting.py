@@ -1,7 +1,7 @@
-"""Forget: a replace of one run removes the records of work units whose rows it removes (rule U16).
+"""Forget: a replace removes the records of work units whose rows it removes (rule U16).
 
-The job's other runs rely on the records: a record of a success without rows would keep them from
-reading the rows again.
+Runs that do not replace rely on the records: a record of a success without rows would keep them
+from reading the rows again. The next run may be one of them, by its options or a changed job file.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dil.model.dataset import UnitEntry, WorkUnitOutcome
-from dil.model.job import Job
+from dil.model.job import Job, PublishMode
 from dil.model.work_unit import Plan
 from dil.spi.state_store import StateStore
 
@@ -37,7 +37,8 @@ def forgotten_by_run(
 
 
 def _forgets(job: Job) -> bool:
-    return job.publishing.replaces_once and job.query is None and job.state.enabled
+    is_replace = job.publishing.mode is PublishMode.REPLACE
+    return is_replace and job.query is None and job.state.enabled
 
 
 def _not_reached(store: StateStore, read: Iterable[tuple[str, int]]) -> tuple[UnitEntry, ...]:

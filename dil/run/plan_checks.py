@@ -114,8 +114,9 @@ def _losing(job: Job, first: Interval, known: str, now_ms: int) -> ConfigError:
         f"lost is for {moment(first.low, zone)} .. {moment(first.high, zone)} {name}:"
         " its rows would be read and published again",
         f"Restore the earlier from, {what}{_as_it_was(known)}, set from to a boundary of the "
-        "recorded partitions, use ms.backfill=true for a one-time range, or read everything again "
-        "with --accept-new-signatures.",
+        "recorded partitions, or use ms.backfill=true for a one-time range. To read everything "
+        "again, replace the dataset with -D ms.publish.mode=replace, or add to it with "
+        "--accept-new-signatures.",
         job.properties.origin("ms.watermark"),
     )
 

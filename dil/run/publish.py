@@ -292,7 +292,8 @@ def _file_notes(
     spec = run.job.publishing
     removed = commit.removes if spec.mode is PublishMode.REPLACE else ()
     notes = run_report.foreign_files(tuple(file.uri for file in removed if not file.run_id))
-    notes = (*notes, *run_report.forgotten(commit.run.forgotten))
+    if spec.replaces_once:
+        notes = (*notes, *run_report.forgotten(commit.run.forgotten))
     if not spec.is_one_folder_of_files:
         return notes
     base = run.files.uri(publishing.dataset_dir(spec))

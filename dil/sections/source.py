@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
+from urllib.parse import quote
 
 from annotated_types import Ge, Le
 
@@ -185,11 +186,24 @@ class SourceSection(Section):
 
     @property
     def proxy(self) -> str:
-        """Return the proxy's address; empty text unless both host and port are set."""
+        """Return the proxy's URL; empty text unless both host and port are set.
+
+        Characters of the login that would end it in a URL are encoded, and an IPv6 address has
+        brackets.
+        """
         if not self.proxy_host or self.proxy_port <= 0:
             return ""
-        scheme = "" if "://" in self.proxy_host else "http://"
-        return f"{scheme}{self.proxy_host.rstrip('/')}:{self.proxy_port}"
+        scheme, login, host = self.proxy_parts
+        place = f"[{host}]" if ":" in host else host
+        at = f"{quote(login, safe=':%')}@" if login else ""
+        return f"{scheme}://{at}{place}:{self.proxy_port}"
+
+    @property
+    def proxy_parts(self) -> tuple[str, str, str]:
+        """Return the scheme, the login and the host of the proxy, as they are written."""
+        scheme, _, rest = self.proxy_host.rpartition("://")
+        login, _, host = rest.rstrip("/").rpartition("@")
+        return scheme or "http", login, host.strip("[]")
 
 
 @dataclass(frozen=True, slots=True)

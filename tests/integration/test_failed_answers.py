@@ -83,6 +83,12 @@ def test_an_error_document_without_rows_is_explained_by_its_own_words(server, tm
     assert "a#1" not in error(report)
 
 
+def test_an_error_document_with_a_value_in_place_of_rows_is_asked_for_again(server, tmp_path):
+    busy = reply({"ok": False, "error": "ratelimited", "data": False}, **{"Retry-After": "0"})
+    report, ids = read(server, tmp_path, SLACK, busy, page([1]), **RETRIES)
+    assert (report.status, ids) == (RunStatus.SUCCESS, [1])
+
+
 def test_a_later_error_document_fails_instead_of_ending_the_pages(server, tmp_path):
     report, ids = read(
         server, tmp_path, {"name": "error"}, page([1], "b"), reply({"error": "invalid_cursor"})

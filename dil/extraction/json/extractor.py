@@ -144,9 +144,11 @@ class JsonExtractor(Extractor):
         if not document.is_container:
             return ()
         payload = document.rows(field)
-        if isinstance(payload, Missing):
-            # An answer that reports a failure explains more than a field that is missing.
+        is_value = isinstance(payload, msgspec.Raw) and not is_null(payload)
+        if isinstance(payload, Missing) or (is_value and not is_object(payload)):
+            # An answer that reports a failure explains more than a field without rows.
             refuse_failed_answer(self.spec.failing, source.response, source.looking_up(document))
+        if isinstance(payload, Missing):
             if source.page == 1 and not self.spec.data_field_optional:
                 raise source.refusal(*_what_is_there(field, document))
             return () if self.spec.data_field_optional else None

@@ -33,6 +33,7 @@ _TARGET = re.compile(r"[\s,]*<([^>]*)>")
 _PARAMETER = re.compile(
     r"""\s*;\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*(?:=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;,"]*)))?"""
 )
+_WHOLE = re.compile(r"\d{1,18}", re.ASCII)
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -149,7 +150,7 @@ def total_count(found: JsonValue | Missing, previous: JsonValue, path: str) -> J
     """
     if isinstance(found, Missing):
         return previous
-    if isinstance(found, str) and found.strip().isdecimal():
+    if isinstance(found, str) and _WHOLE.fullmatch(found.strip()):
         return int(found)
     if isinstance(found, bool) or not isinstance(found, int | float | Decimal):
         raise SourceContractError(

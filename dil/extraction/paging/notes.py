@@ -158,7 +158,7 @@ def end_notes(
     """
     lacks_rows = total_reached(rules, state) is False
     is_cut = decision.row == _SHORT_ROW and (
-        lacks_rows or has_link or (bool(state.key.cursor) and rules.gets_cursor)
+        lacks_rows or has_link or (_has_new_cursor(state) and rules.gets_cursor)
     )
     found = {
         CAPPED: decision.row == CAP_ROW,
@@ -184,10 +184,15 @@ def _names_another_page(rules: PagingRules, state: PageState) -> bool:
     """Return whether an empty page had a cursor that row 12 would have sent."""
     if state.rows or rules.condition or not (rules.sends_session or rules.is_paged):
         return False
-    if not state.key.cursor or total_reached(rules, state) or state.more is False:
+    if total_reached(rules, state) or state.more is False:
         return False
-    # Some sources repeat the cursor of the request at the end.
-    return state.previous_key is None or state.previous_key.cursor != state.key.cursor
+    return _has_new_cursor(state)
+
+
+def _has_new_cursor(state: PageState) -> bool:
+    """Return whether the last page had a cursor; some sources repeat that of the request there."""
+    previous = state.previous_key
+    return bool(state.key.cursor) and (previous is None or previous.cursor != state.key.cursor)
 
 
 def _nothing_named(

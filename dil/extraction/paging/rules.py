@@ -31,6 +31,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
 
+from dil.extraction.excerpt import excerpt
 from dil.extraction.paging.answers import LINK, SessionKey
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue
@@ -289,7 +290,9 @@ def failure(
         return f'the source returned the same session key "{name}" twice in a row'
     if decision.row == CAP_ROW:
         return "the source has more pages than maxPages and maxRows of ms.pagination allow"
-    shown = shortened(key.text, 60)
+    is_document = key.text.startswith(("{", "["))  # whose values could be data
+    shown = excerpt(key.text.encode(), is_refusal=True) if is_document else key.text
+    shown = shortened(shown, 60)
     if decision.row == 2:  # noqa: PLR2004 - a row of the decision table
         return f'the session key "{name}" is "{shown}", which matches failCondition'
     last = f'the last one was "{shown}"' if key.is_there else "the last answer had none"

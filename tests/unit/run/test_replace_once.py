@@ -13,6 +13,7 @@ from random import Random
 import pytest
 
 from dil import config
+from dil.errors import ConfigError
 from dil.cli.main import main
 from dil.model.job import Job
 from dil.model.report import RunStatus
@@ -96,16 +97,45 @@ def test_a_window_may_be_read_further_after_a_replace_that_was_shorter(story: St
     assert story.rows() == ids_of("a", "b", days=range(3))
 
 
-def test_a_job_whose_own_mode_is_replace_forgets_nothing(story: Story) -> None:
+def test_a_job_whose_own_mode_is_replace_forgets_without_a_word(story: Story) -> None:
     replaced = {"ms__publish__mode": "replace"}
-    story.run(day(3), story.job(**replaced))
-    before = story.states().keys()
+    story.run(day(3))
 
-    later = watermark(begin="2020-01-03")
-    for job in (story.job(**replaced, ms__watermark=later), once(story, replaced)):
-        report = story.run(day(4), job)
-        assert not [note for note in report.notes if "FORGOT" in note]
-        assert story.states().keys() >= before
+    later = story.job(**replaced, ms__watermark=watermark("a", begin="2020-01-03"))
+    report = story.run(day(4), later)
+    assert not [note for note in report.notes if "FORGOT" in note]
+    assert story.states().keys() == {work_unit(2, "a"), work_unit(3, "a")}
+
+    # The file has its former mode and units again.
+    story.run(day(5))
+    assert story.rows() == ids_of("a", "b", days=range(5))
+
+
+def test_a_replace_on_other_partitions_is_followed_by_a_replace_of_everything(story: Story) -> None:
+    story.run(day(3))
+    story.run(day(4), once(story, {}, ms__work__unit__partition="weekly"))
+
+    with pytest.raises(ConfigError) as refused:
+        story.run(day(5))
+
+    assert "-D ms.publish.mode=replace" in refused.value.problems[0].fix
+    story.run(day(5), once(story, {}))
+    story.run(day(6))
+    assert story.rows() == ids_of("a", "b", days=range(6))
+
+
+@pytest.mark.parametrize(
+    "flag", ["extract.table.type=SNAPSHOT_ONLY", "data.publisher.replace.final.dir=true"]
+)
+def test_any_replace_of_one_run_keeps_the_rows_that_a_merge_keeps(
+    flag: str, tmp_path: Path
+) -> None:
+    keys = {"extract__primary__key__fields": "id,unit", "extract__delta__fields": "updated_ms"}
+    kinds = {"ms__table__format": "delta", "extract__table__type": "SNAPSHOT_APPEND"}
+    path = write_job(tmp_path, "http://localhost", **keys, **kinds)
+    name, _, value = flag.partition("=")
+    publishing = config.load(path, overrides={name: value}, environ={}).job.publishing
+    assert (publishing.mode, publishing.merge is not None) == ("replace", True)
 
 
 @pytest.mark.parametrize(
