@@ -26,8 +26,9 @@ class Exchange:
     """Sends one request until its answer is final; each request of a session needs a new object.
 
     ``waits`` are new, too, unless an earlier exchange ended with an answer that reports a failure
-    and the same request is sent again: its repetitions have one budget. ``retries`` is the number of repetitions. ``seconds_waited`` is the time spent waiting, before
-    repetitions and for the job's rate limit. ``outgoing`` is the request sent last.
+    and the same request is sent again: its repetitions have one budget. ``retries`` is the number
+    of repetitions. ``seconds_waited`` is the time spent waiting, before repetitions and for the
+    job's rate limit. ``outgoing`` is the request sent last.
     """
 
     outgoing: OutgoingRequest
