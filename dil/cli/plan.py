@@ -116,15 +116,11 @@ def plan(
     planned = saved.plan
     if call.as_json:
         asked = {} if request is None else {"request": request.members}
-        more = _members(job, expiring, events, stream)
-        if forgotten:
-            more["forgets"] = forgotten
+        more = _members(job, expiring, events, stream, forgotten)
         emit_json({**plan_json(planned, job), **more, **asked})
         return 0
     due = len(planned.work_units) + planned.left
-    notes = tuple(_notes(job, expiring, events, stream, due))
-    if job.publishing.replaces_once:
-        notes = (*notes, *_forgotten_notes(forgotten))
+    notes = (*_notes(job, expiring, events, stream, due), *_forgotten_notes(job, forgotten))
     if short:
         emit(summary_text(planned, job, notes))
     else:
@@ -211,9 +207,13 @@ def _stream_state(job: Job, store: StateStore) -> StreamState | None:
 
 
 def _members(
-    job: Job, expiring: ExpiringFiles | None, events: EventSummary | None, known: StreamState | None
+    job: Job,
+    expiring: ExpiringFiles | None,
+    events: EventSummary | None,
+    known: StreamState | None,
+    forgotten: Sequence[str],
 ) -> dict[str, object]:
-    """Return the JSON members about files that are due to expire, event time and the stream."""
+    """Return the JSON members about expiring files, event time, stream, and forgotten units."""
     members: dict[str, object] = {}
     if expiring is not None:
         until = expiring.published_until
@@ -227,6 +227,8 @@ def _members(
         members["events"] = events_json(events)
     if job.stream is not None:
         members["stream"] = stream_json(job.stream, job.planning.limit, known)
+    if forgotten:
+        members["forgets"] = forgotten
     return members
 
 
@@ -250,8 +252,8 @@ def _notes(
         )
 
 
-def _forgotten_notes(signatures: Sequence[str]) -> Iterator[str]:
-    if signatures:
+def _forgotten_notes(job: Job, signatures: Sequence[str]) -> Iterator[str]:
+    if signatures and job.publishing.replaces_once:
         yield (
             f"The run forgets {counted(len(signatures), 'work unit')}, for example {signatures[0]}:"
             " earlier runs published their rows, this run replaces the dataset and does not read"

@@ -52,13 +52,7 @@ class Grouping:
         is_whole = self._held_rows + batch.num_rows >= self._size
         if is_whole or self._changes_within(batch):
             rows = join_batches([*self._held, batch])
-            inside = places = positions(rows.num_rows)
-            if self._breaks_on:
-                changes = _changes(rows, self._breaks_on)
-                runs = pc.cumulative_max(pc.if_else(changes, places, 0))
-                inside = pc.subtract(places, runs)
-            whole = pc.multiply(pc.divide(inside, self._size), self._size)
-            starts = pc.indices_nonzero(pc.equal(inside, whole)).cast(pa.int64())
+            starts = self._starts(rows)
             last = starts[-1].as_py()
             # The last group waits for more rows, unless it is full.
             end = rows.num_rows if rows.num_rows - last == self._size else last
@@ -87,6 +81,16 @@ class Grouping:
         before = [self._held[-1].slice(self._held[-1].num_rows - 1)] if self._held else []
         changed = pc.any(_changes(join_batches([*before, batch]), self._breaks_on), min_count=0)
         return bool(changed.as_py())
+
+    def _starts(self, rows: pa.RecordBatch) -> pa.Array:
+        """Return the positions at which groups begin."""
+        inside = places = positions(rows.num_rows)
+        if self._breaks_on:
+            changes = _changes(rows, self._breaks_on)
+            runs = pc.cumulative_max(pc.if_else(changes, places, 0))
+            inside = pc.subtract(places, runs)
+        whole = pc.multiply(pc.divide(inside, self._size), self._size)
+        return pc.indices_nonzero(pc.equal(inside, whole)).cast(pa.int64())
 
 
 def _groups(rows: pa.RecordBatch, starts: pa.Array) -> Groups:

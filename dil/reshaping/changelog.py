@@ -133,18 +133,16 @@ class _Appended:
 
     def __call__(self, staged: StagedSource) -> _Added:
         dataset_files, number = self.writer.dataset_files, staged.rows.number
-        # The live rows that rows of this staged file replace.
-        tables = [_REPLACING.empty_table()]
-        for candidate, rows in self.changed:
-            if number not in rows.files:
-                continue
-            changes = read_table(dataset_files, rows.path)
-            is_update = pc.equal(changes["change"], Change.UPDATED.value)
-            found = changes.filter(pc.and_(is_update, pc.equal(changes["file"], number)))
-            candidates = pa.repeat(pa.scalar(candidate, pa.int64()), found.num_rows)
-            columns = [candidates, found["position"], found["row"]]
-            tables.append(pa.table(columns, schema=_REPLACING))
-        replacing = pa.concat_tables(tables)
+        replacing = pa.concat_tables(
+            [
+                _REPLACING.empty_table(),
+                *(
+                    _replacing(read_table(dataset_files, rows.path), number, candidate)
+                    for candidate, rows in self.changed
+                    if number in rows.files
+                ),
+            ]
+        )
         dropped = (
             table.filter(pc.equal(table["file"], number))["row"]
             for each in self.drops
@@ -165,6 +163,17 @@ class _Appended:
 
 
 _REPLACING = pa.schema([("candidate", pa.int64()), ("position", pa.int64()), ("row", pa.int64())])
+
+
+def _replacing(table: pa.Table, file: int, candidate: int) -> pa.Table:
+    """Return the candidate's live rows that rows of a staged file replace."""
+    is_wanted = pc.and_(
+        pc.equal(table["change"], Change.UPDATED.value), pc.equal(table["file"], file)
+    )
+    found = table.filter(is_wanted)
+    names = [pa.repeat(pa.scalar(candidate, pa.int64()), found.num_rows), found["position"],
+             found["row"]]  # fmt: skip
+    return pa.table(names, schema=_REPLACING)
 
 
 def _doubled(replacing: pa.Table) -> pa.Table:
@@ -257,24 +266,15 @@ class _Corrected:
         is_marked = pc.equal(change, Change.MARKED.value)
         pairs = entries.filter(is_pair)
         new = self._new(pairs, sources)
-        before = old.filter(is_pair)
-        are_equal = (_equal(flat(before[name]), flat(new[name])) for name in before.schema.names)
-        same = reduce(pc.and_, are_equal, pa.repeat(pa.scalar(value=True), before.num_rows))
-        same = pc.and_(same, pc.invert(flat(pairs["is_kept"])))
+        same = pc.and_(_are_same(old.filter(is_pair), new), pc.invert(flat(pairs["is_kept"])))
         at, left = places.filter(is_pair), pc.invert(same)
         goes = pc.invert(pc.is_in(places, value_set=at.filter(same)))
         op = pc.if_else(pc.or_(is_pair, is_marked), CORRECTED_FROM, RETRACTED)
-        marked = old.filter(is_marked)
-        if marked.num_rows:
-            deleted_at = pa.scalar(self.writer.deleted_at * 1000, DELETED_TYPE)
-            place = marked.schema.get_field_index(DELETED_AT)
-            times = pa.repeat(deleted_at, marked.num_rows)
-            marked = marked.set_column(place, marked.schema.field(place), times)
         found = pa.concat_tables(
             [
                 _placed(old.filter(goes), pc.multiply(places.filter(goes), 2), op.filter(goes)),
                 _placed(new.filter(left), _behind(at.filter(left))),
-                _placed(marked, _behind(places.filter(is_marked))),
+                _placed(self._marked(old.filter(is_marked)), _behind(places.filter(is_marked))),
             ]
         )
         ordered = found.take(pc.sort_indices(found, sort_keys=[("place", "ascending")]))
@@ -296,6 +296,14 @@ class _Corrected:
                 found.append(pa.Table.from_batches([whole]))
         return pa.concat_tables(found).take(pc.sort_indices(pa.concat_arrays(order)))
 
+    def _marked(self, rows: pa.Table) -> pa.Table:
+        """Return rows with the mark that they are deleted."""
+        if not rows.num_rows:
+            return rows
+        at = pa.scalar(self.writer.deleted_at * 1000, DELETED_TYPE)
+        place = rows.schema.get_field_index(DELETED_AT)
+        return rows.set_column(place, rows.schema.field(place), pa.repeat(at, rows.num_rows))
+
 
 def _placed(rows: pa.Table, places: pa.Array, op: pa.Array | None = None) -> pa.Table:
     """Return rows with their places and ``op``; by default ``op`` means a row after its change."""
@@ -307,6 +315,12 @@ def _placed(rows: pa.Table, places: pa.Array, op: pa.Array | None = None) -> pa.
 
 def _behind(places: pa.Array) -> pa.Array:
     return pc.add(pc.multiply(places, 2), 1)
+
+
+def _are_same(one: pa.Table, other: pa.Table) -> pa.Array:
+    """Return for each row of ``one`` whether it equals the row at the same place of ``other``."""
+    columns = (_equal(flat(one[name]), flat(other[name])) for name in one.schema.names)
+    return reduce(pc.and_, columns, pa.repeat(pa.scalar(value=True), one.num_rows))
 
 
 def _equal(one: pa.Array, other: pa.Array) -> pa.Array:

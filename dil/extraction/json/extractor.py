@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, TypeAlias
 
 import msgspec
@@ -144,11 +145,12 @@ class JsonExtractor(Extractor):
         if not document.is_container:
             return ()
         payload = document.rows(field)
-        is_value = isinstance(payload, msgspec.Raw) and not is_null(payload)
-        if isinstance(payload, Missing) or (is_value and not is_object(payload)):
-            # An answer that reports a failure explains more than a field without rows.
-            refuse_failed_answer(self.spec.failing, source.response, source.looking_up(document))
+        # An answer that reports a failure explains more than a field without rows.
+        refuse_failed = partial(
+            refuse_failed_answer, self.spec.failing, source.response, source.looking_up(document)
+        )
         if isinstance(payload, Missing):
+            refuse_failed()
             if source.page == 1 and not self.spec.data_field_optional:
                 raise source.refusal(*_what_is_there(field, document))
             return () if self.spec.data_field_optional else None
@@ -159,6 +161,7 @@ class JsonExtractor(Extractor):
         if is_null(payload):
             return ()
         if not is_object(payload):
+            refuse_failed()
             raise source.refusal(
                 f'"{field}" is neither an object nor an array',
                 "Set ms.data.field to the path of one row or of an array of rows.",

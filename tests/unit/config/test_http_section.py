@@ -89,3 +89,26 @@ def test_a_header_name_that_http_does_not_know_is_a_problem(job_file):
     properties = job_file.load({}).job.properties
     wrong = properties.having("ms.http.idempotency.header", "Idempotency Key:")
     assert [each.key for each in HttpConnector.check(wrong)] == ["ms.http.idempotency.header"]
+
+
+@pytest.mark.parametrize(
+    ("written", "proxy"),
+    [
+        ("proxy.test", "http://proxy.test:3128"),
+        ("https://proxy.test/", "https://proxy.test:3128"),
+        ("::1", "http://[::1]:3128"),
+        ("me:p#s/w?d@proxy.test", "http://me:p%23s%2Fw%3Fd@proxy.test:3128"),
+        ("http://me:a%20b@[fe80::1]", "http://me:a%20b@[fe80::1]:3128"),
+    ],
+)
+def test_the_proxy_is_a_host_with_a_login_before_it(job_file, written, proxy):
+    given = {"source.conn.use.proxy.url": written, "source.conn.use.proxy.port": "3128"}
+    assert settings(job_file, given).proxy == proxy
+
+
+@pytest.mark.parametrize("written", ["proxy.test:3128", "me:s3cret@", "proxy.test/path", "//"])
+def test_a_proxy_that_names_no_host_is_a_problem_that_shows_no_login(job_file, written):
+    given = {"source.conn.use.proxy.url": written, "source.conn.use.proxy.port": "3128"}
+    (problem,) = job_file.problems(given)
+    assert (problem.key, problem.what) == ("source.conn.use.proxy.url", "names no host")
+    assert "s3cret" not in str(problem)

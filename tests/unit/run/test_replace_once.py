@@ -13,8 +13,8 @@ from random import Random
 import pytest
 
 from dil import config
-from dil.errors import ConfigError
 from dil.cli.main import main
+from dil.errors import ConfigError
 from dil.model.job import Job
 from dil.model.report import RunStatus
 from dil.run.forgetting import forgotten_by_plan
