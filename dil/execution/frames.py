@@ -56,12 +56,7 @@ class Frames:
     ) -> None:
         self._run = shared.run
         self._reader = reader
-        # The driver and all executors get the classes of local jars.
-        jvm = context._jvm  # noqa: SLF001 - a running JVM takes a jar by no public way
-        loader = _loader(jvm)
-        for jar in reader.jars:
-            loader.addURL(jvm.java.io.File(jar).toURI().toURL())
-            context._jsc.addJar(jar)  # noqa: SLF001
+        _add_jars(context, reader.jars)
         self._context = context
         self._workers = workers_at_once(context)
         self._session = own_session(context)
@@ -133,11 +128,7 @@ class Frames:
         with source_errors(read.location):
             frame = self._frame(read)
             named = replace(body, names=tuple(frame.columns))
-            plain = _marked(frame)
-            from pyspark.sql.types import BinaryType, StructField, StructType
-
-            result = StructType([StructField(_REPORT, BinaryType())])
-            mapped = mapped_in_arrow(plain, named, result)
+            mapped = mapped_in_arrow(_marked(frame), named, _result_type())
             self._go_on()
             found = mapped.collect()
         if not found:
@@ -165,6 +156,15 @@ class Frames:
 
     def _sleep(self, seconds: float) -> None:
         self._monitor.is_over.wait(seconds)
+
+
+def _add_jars(context: Any, jars: Sequence[str]) -> None:  # a SparkContext
+    """Give the classes of local jars to the driver and all executors."""
+    jvm = context._jvm  # noqa: SLF001 - a running JVM takes a jar by no public way
+    loader = _loader(jvm)
+    for jar in jars:
+        loader.addURL(jvm.java.io.File(jar).toURI().toURL())
+        context._jsc.addJar(jar)  # noqa: SLF001
 
 
 def _driver_for(context: Any, url: str, location: str) -> str:  # a SparkContext
@@ -274,6 +274,12 @@ def _marked(frame: Any) -> Any:  # a DataFrame
     nulls = [functions.lit(None).cast(field.dataType) for field in plain.schema.fields]
     end = frame.sparkSession.range(1).select(*nulls, functions.lit(True))  # noqa: FBT003
     return plain.withColumn("is_end", functions.lit(False)).union(end).coalesce(1)  # noqa: FBT003
+
+
+def _result_type() -> Any:  # pyspark is imported late
+    from pyspark.sql.types import BinaryType, StructField, StructType
+
+    return StructType([StructField(_REPORT, BinaryType())])
 
 
 def mapped_in_arrow(frame: Any, body: Callable[..., Any], result: Any) -> Any:

@@ -117,16 +117,7 @@ def source_errors(location: str) -> Iterator[None]:
 
 def _java_error(error: Exception, location: str) -> DilError | None:
     """Return the translation of the Java exceptions behind an error; an SQLException goes first."""
-    # The Java exceptions, the outermost first, with the names of their classes and superclasses.
-    causes: list[tuple[list[str], Any]] = []
-    cause = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    while cause is not None and len(causes) < _MOST_CAUSES:
-        names, found = [], cause.getClass()
-        while found is not None:
-            names.append(str(found.getName()))
-            found = found.getSuperclass()
-        causes.append((names, cause))
-        cause = cause.getCause()
+    causes = [(_ancestry(cause), cause) for cause in _causes(error)]
     for names, cause in reversed(causes):
         if _SQL_EXCEPTION in names:
             kind = next((_KINDS[name] for name in names if name in _KINDS), "")
@@ -181,5 +172,25 @@ def no_driver(what: str) -> ConfigError:
     )
 
 
+def _causes(error: Exception) -> Iterator[Any]:
+    """Yield the Java exceptions of an error, the outermost first."""
+    cause = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    for _ in range(_MOST_CAUSES):
+        if cause is None:
+            return
+        yield cause
+        cause = cause.getCause()
+
+
 def _message(cause: Any) -> str:  # a Java exception
     return str(cause.getMessage() or cause.getClass().getName())
+
+
+def _ancestry(cause: Any) -> tuple[str, ...]:  # a Java exception
+    """Return the names of an exception's class and of its superclasses."""
+    names = []
+    found = cause.getClass()
+    while found is not None:
+        names.append(str(found.getName()))
+        found = found.getSuperclass()
+    return tuple(names)

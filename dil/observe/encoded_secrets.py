@@ -148,8 +148,7 @@ def _needles(secret: str) -> tuple[tuple[str, ...], ...]:
     The forms are: unchanged, in small letters, as base64 and base32 without blanks, as hex digits
     and as decimal numbers.
     """
-    *_, meant = (secret, *_meanings(secret))  # with one layer of escapes undone
-    forms = tuple(dict.fromkeys((secret, meant)))
+    forms = tuple(dict.fromkeys((secret, _meant(secret))))
     folded = tuple(form.casefold() for form in forms) if len(secret) >= _FOLDED else ()
     folded = tuple(dict.fromkeys((*folded, *(_FOLDS.sub("", form) for form in folded))))
     raws = _raws(secret)
@@ -207,6 +206,12 @@ def _variants(text: str) -> Iterator[str]:
         yield _BYTES.sub(_as_utf8, found)
     if "''" in text or '""' in text:
         yield _DOUBLED.sub(lambda quotes: quotes[0][0], text)
+
+
+def _meant(text: str) -> str:
+    """Return a text with one layer of escapes undone."""
+    *_, meant = (text, *_meanings(text))
+    return meant
 
 
 def _meanings(text: str) -> Iterator[str]:

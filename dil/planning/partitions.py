@@ -289,24 +289,28 @@ def _cut(word: str, low: Instant, high: int, *, partial: bool) -> tuple[list[int
     """Return starts and ends of the partitions of [low, high)."""
     if low.ms >= high:
         return [], []
-    # The last boundary is the first that is not before ``high``.
-    boundaries = [low.ms]
-    if word == "none":
-        boundaries.append(high)
-    elif word == "hourly":
-        boundaries = [*range(low.ms, high + HOUR_MS, HOUR_MS)]
-    else:
-        calendar = _calendar_boundaries(_STEPS[word], low)
-        while boundaries[-1] < high:
-            boundary = next(calendar, sys.maxsize)  # after the year 9999 none follows
-            # A zone that skips a whole day moves two boundaries to the same instant.
-            if boundary > boundaries[-1]:
-                boundaries.append(boundary)
+    boundaries = _boundaries(word, low, high)
     if boundaries[-1] > high and partial:
         boundaries[-1] = high
     elif boundaries[-1] > high:
         boundaries.pop()
     return boundaries[:-1], boundaries[1:]
+
+
+def _boundaries(word: str, low: Instant, high: int) -> list[int]:
+    """Return the boundaries from ``low`` on to the first that is not before ``high``."""
+    if word == "none":
+        return [low.ms, high]
+    if word == "hourly":
+        return [*range(low.ms, high + HOUR_MS, HOUR_MS)]
+    boundaries = [low.ms]
+    calendar = _calendar_boundaries(_STEPS[word], low)
+    while boundaries[-1] < high:
+        boundary = next(calendar, sys.maxsize)  # after the year 9999 none follows
+        # A zone that skips a whole day moves two boundaries to the same instant.
+        if boundary > boundaries[-1]:
+            boundaries.append(boundary)
+    return boundaries
 
 
 def _calendar_boundaries(step: Callable[[datetime, int], datetime], low: Instant) -> Iterator[int]:

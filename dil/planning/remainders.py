@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from dil.model.history import History
 from dil.model.interval import Interval
 from dil.model.job import DAY_MS, PlanningSpec
 from dil.model.work_unit import Plan, Reason, WorkUnit
 from dil.planning.partitions import partition_from, splitting_windows
 from dil.text.instants import HOUR_MS
+
+if TYPE_CHECKING:
+    from dil.text.windows import Windows
 
 # No partition is longer, in any time zone.
 _WIDEST_MS = {
@@ -37,8 +43,7 @@ def remainders_past_backfill(
     for unit in plan.work_units:
         top = tops.get(unit.unit_key)
         tops[unit.unit_key] = unit if top is None or unit.high > top.high else top
-    words = [word for word, _, _ in spec.composite] or [spec.partition]
-    longest = max(_WIDEST_MS[word.lower()] for word in words) if windows is None else 0
+    widest = _widest(spec, windows)
     remainders: list[WorkUnit] = []
     for key, top in tops.items():
         coverage = history.coverage(key)
@@ -46,7 +51,7 @@ def remainders_past_backfill(
             continue
         newest = coverage.max_high
         # No partition that ends at the newest high begins earlier.
-        low = newest - longest if windows is None else windows.at(newest - 1).low
+        low = newest - widest(newest)
         for record in history.records(key, low, newest).values():
             if record.high != newest or record.failed or record.signature in planned:
                 continue
@@ -65,3 +70,12 @@ def remainders_past_backfill(
                     )
                 )
     return tuple(remainders)
+
+
+def _widest(spec: PlanningSpec, windows: Windows | None) -> Callable[[int], int]:
+    """Return a function: given a partition's end, it returns the greatest possible length in ms."""
+    if windows is None:
+        words = [word for word, _, _ in spec.composite] or [spec.partition]
+        longest = max(_WIDEST_MS[word.lower()] for word in words)
+        return lambda _: longest
+    return lambda end: end - windows.at(end - 1).low

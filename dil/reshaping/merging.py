@@ -18,12 +18,12 @@ from dil.model.report import MergedRows
 from dil.model.task import StagedFile
 from dil.publishing import Finished, PublishableResults
 from dil.reshaping.changelog import ChangedFile, ChangelogWriter, StagedSource
-from dil.reshaping.changes import DroppedRows, NumberedFile, changes_of
+from dil.reshaping.changes import Changes, DroppedRows, NumberedFile, changes_of
 from dil.reshaping.files import DatasetFiles, read_table, target_of
 from dil.reshaping.keys import KeyReader, is_among, merged_row_numbers
-from dil.reshaping.matching import BoundsReader, Candidate, KeySearch, Matching
+from dil.reshaping.matching import BoundsReader, Candidate, FileMatch, KeySearch, Matching
 from dil.reshaping.merged_lateness import MergedFile, lateness_of, with_lateness
-from dil.reshaping.reshaping import Reshaping, rows_of
+from dil.reshaping.reshaping import Reshaping, Stage, rows_of
 from dil.reshaping.unifying import SchemaConflictError, has_other_types, parts_of
 
 log = logging.getLogger(__name__)
@@ -64,11 +64,7 @@ def merge(
         writer = ChangelogWriter(dataset_files, schemas.target, work.now)
         writer.refuse_own_column()
     staged = _staged(finished, dataset_files)
-    rows = [each.rows for each in staged]
-    changes = changes_of(rows, work.bucket_rows, dataset_files, keyed, work.stage)
-    if isinstance(changes, dict):
-        misfits = ((staged[number].work, error) for number, error in changes.items())
-        raise SchemaConflictError(misfits)
+    changes = _changes(work, staged, keyed, dataset_files)
     measured = _measured_files(work, staged)
     matching = Matching(
         dataset_files,
@@ -84,7 +80,8 @@ def merge(
     outcomes = []
     for outcome in work.stage(matching.merge, files, _bytes(files)):
         if isinstance(outcome, ConversionError):
-            raise outcome
+            # A raised local would keep this frame, and with it all tables, in a reference cycle.
+            raise ConversionError(outcome.message, outcome.fix)
         outcomes.append(outcome)
     changed = [
         (item, outcome) for item, outcome in zip(files, outcomes, strict=True) if outcome.is_changed
@@ -96,9 +93,7 @@ def merge(
     if writer is not None:
         # The first changelog begins with all rows that the dataset already has.
         before = live if work.target.begins_changelog else []
-        sources = [StagedSource(each.rows, each.file.folder) for each in staged]
-        touched = [ChangedFile(item, each.changed) for item, each in changed if each.changed]
-        changelog = writer.changelog(sources, gone, touched, before, work.stage)
+        changelog = _changelog(writer, staged, gone, changed, before, work.stage)
     thinned = _thinned(staged, gone, work, dataset_files)
     results = tuple(_with_files(each, thinned) for each in finished)
     if measured and work.event_times is not None:
@@ -106,16 +101,42 @@ def merge(
         results = with_lateness(
             results, measured, known, work.event_times, dataset_files, work.stage
         )
-    # There may be several rows of one key if other modes published before.
-    count = sum(each.report.rows for each in rows_of(results))
-    updated = min(sum(each.updated for each in outcomes), count)
     return PublishableResults(
         results,
         rewritten=tuple(file for _, outcome in changed for file in outcome.rewritten),
         replaced=tuple(item.file for item, _ in changed),
-        merged=MergedRows(count - updated, updated, sum(each.deleted for each in outcomes)),
+        merged=_counted(results, outcomes),
         changelog=changelog,
     )
+
+
+def _changelog(
+    writer: ChangelogWriter,
+    staged: Sequence[_Staged],
+    gone: Sequence[DroppedRows],
+    changed: Sequence[tuple[Candidate, FileMatch]],
+    before: Sequence[Candidate],
+    stage: Stage,
+) -> tuple[StagedFile, ...]:
+    """Return the staged files with the rows that change; all rows of ``before`` come first."""
+    sources = [StagedSource(each.rows, each.file.folder) for each in staged]
+    touched = [ChangedFile(item, outcome.changed) for item, outcome in changed if outcome.changed]
+    return writer.changelog(sources, gone, touched, before, stage)
+
+
+def _changes(
+    work: Reshaping, staged: Sequence[_Staged], keyed: KeyReader, dataset_files: DatasetFiles
+) -> Changes:
+    """Return the changes that the staged rows make, by key.
+
+    Raises:
+        SchemaConflictError: a key is null, or it is unknown which row of a key is the newest.
+    """
+    rows = [each.rows for each in staged]
+    found = changes_of(rows, work.bucket_rows, dataset_files, keyed, work.stage)
+    if isinstance(found, dict):
+        raise SchemaConflictError((staged[number].work, error) for number, error in found.items())
+    return found
 
 
 def _candidates(
@@ -146,6 +167,13 @@ def _candidates(
             " higher limit: -D ms.merge.delete.limit.percent=100",
         )
     return files
+
+
+def _counted(finished: Sequence[Finished], outcomes: Sequence[FileMatch]) -> MergedRows:
+    rows = sum(each.report.rows for each in rows_of(finished))
+    # There may be several rows of one key if other modes published before.
+    updated = min(sum(each.updated for each in outcomes), rows)
+    return MergedRows(rows - updated, updated, sum(each.deleted for each in outcomes))
 
 
 @dataclass(frozen=True, slots=True)

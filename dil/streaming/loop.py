@@ -183,23 +183,10 @@ class StreamLoop:
         after = self.batches.state()
         if after is not None and after.batch == batch:
             self.checkpoint.commit(batch, after.end)
-        # One line says the outcome, the work left, and how far the stream is behind.
-        units, now_ms = report.units, self.around.now_ms()
-        parts = [f"micro-batch {batch.number} ({batch.epoch}): {report.status.value}"]
-        parts += [self._takes or counted(units.succeeded + units.adopted, "work unit")]
-        parts += [f"{units.failed} failed"] if units.failed and not self._takes else []
-        parts += [counted(report.rows, "row"), human_seconds(report.seconds)]
-        parts += [f"{due.plan.left:,} left"] if due.plan.left else []
-        done = after.end.get("done") if after is not None and self.is_dated else None
-        if isinstance(done, int) and done <= now_ms:
-            parts += [f"{human_seconds((now_ms - done) / 1000)} behind"]
-        line = ", ".join(parts)
-        if report.failures:
-            first = report.failures[0]
-            line += f"; {first.place}: {first.error}  [{first.code}]"
-            more = len(report.failures) - 1
-            line += f"; and {counted(more, 'more failure')}" if more else ""
-        log.log(logging.WARNING if report.failures else logging.INFO, "%s", line)
+        level = logging.WARNING if report.failures else logging.INFO
+        seen = after if self.is_dated else None
+        line = _line(batch, report, due, seen, self.around.now_ms(), self._takes)
+        log.log(level, "%s", line)
         return report
 
     def _goes_on(self, due: Due, report: RunReport) -> bool:
@@ -268,3 +255,30 @@ class StreamLoop:
             return False
         Path(stop_file).unlink(missing_ok=True)
         return True
+
+
+def _line(
+    batch: MicroBatch,
+    report: RunReport,
+    due: Due,
+    after: StreamState | None,
+    now_ms: int,
+    takes: str,
+) -> str:
+    """Return a line on a micro-batch: its outcome, the work left, how far the stream is behind."""
+    units = report.units
+    parts = [f"micro-batch {batch.number} ({batch.epoch}): {report.status.value}"]
+    parts += [takes or counted(units.succeeded + units.adopted, "work unit")]
+    parts += [f"{units.failed} failed"] if units.failed and not takes else []
+    parts += [counted(report.rows, "row"), human_seconds(report.seconds)]
+    parts += [f"{due.plan.left:,} left"] if due.plan.left else []
+    done = None if after is None else after.end.get("done")
+    if isinstance(done, int) and done <= now_ms:
+        parts += [f"{human_seconds((now_ms - done) / 1000)} behind"]
+    text = ", ".join(parts)
+    if report.failures:
+        first = report.failures[0]
+        text += f"; {first.place}: {first.error}  [{first.code}]"
+        more = len(report.failures) - 1
+        text += f"; and {counted(more, 'more failure')}" if more else ""
+    return text

@@ -75,14 +75,15 @@ def run_group(
     if group.broken is not None:
         raise group.broken
     reports = [*done.values(), *group.reports]
-    # A work unit whose result could not be written has failed.
     lost = {} if task.results is None else task.results.lost
-    return [
-        report
-        if (failure := lost.get(report.signature)) is None
-        else replace(report, files=(), quarantined=(), refused=(), schema="", failure=failure)
-        for report in reports
-    ]
+    return [_unless_lost(report, lost.get(report.signature)) for report in reports]
+
+
+def _unless_lost(report: TaskReport, failure: Failure | None) -> TaskReport:
+    """Return the report, as a failure if its result could not be written."""
+    if failure is None:
+        return report
+    return replace(report, files=(), quarantined=(), refused=(), schema="", failure=failure)
 
 
 def _may_share_a_folder(job: Job) -> bool:

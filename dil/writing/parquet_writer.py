@@ -1,4 +1,4 @@
-"""Writes Parquet files with row groups of a useful size."""
+"""Writes Parquet files with row groups of a useful size, and dictionaries of repeated values."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _FEW_ROWS = 1024
 _FEW_BATCHES = 128
 # With fewer rows, the search for repeated values would take longer than writing the rows.
 _LEAST_WITH_DICTIONARIES = 64
-_SAMPLE = 16_384
+_DICTIONARY_SAMPLE = 16_384
 # Columns whose values repeat this often on average get a dictionary.
-_REPEATS = 2
+_DICTIONARY_REPEATS = 2
 
 
 class ParquetFileWriter(FileWriter):
@@ -131,7 +131,7 @@ def dictionary_columns(table: pa.Table, row_group_rows: int) -> list[str]:
         table: The first rows of the file.
         row_group_rows: The largest number of rows that share a dictionary.
     """
-    sample = table.slice(0, _SAMPLE).combine_chunks()
+    sample = table.slice(0, _DICTIONARY_SAMPLE).combine_chunks()
     found: list[str] = []
     for name in sample.column_names:
         column = sample.column(name)
@@ -148,8 +148,8 @@ def _leaves(path: str, values: pa.Array) -> Iterator[tuple[str, pa.Array]]:
     elif pa.types.is_map(kind):
         # In a slice, ``keys`` and ``items`` also hold values of rows outside of the slice; these
         # values serve the sample as well.
-        yield from _leaves(f"{path}.key_value.key", values.keys[:_SAMPLE])
-        yield from _leaves(f"{path}.key_value.value", values.items[:_SAMPLE])
+        yield from _leaves(f"{path}.key_value.key", values.keys[:_DICTIONARY_SAMPLE])
+        yield from _leaves(f"{path}.key_value.value", values.items[:_DICTIONARY_SAMPLE])
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
         yield from _leaves(f"{path}.list.element", pc.list_flatten(values))
     else:
@@ -167,6 +167,6 @@ def _repeats(values: pa.Array, row_group_rows: int) -> bool:
         again = size - pc.count_distinct(values, mode="only_valid").as_py()
     except pa.ArrowNotImplementedError:
         return False  # Arrow counts neither nulls nor values of some types that no source has.
-    if len(values) < _SAMPLE:
-        return bool(again * _REPEATS >= size)
-    return bool(again and size * size / (2 * again) * _REPEATS <= row_group_rows)
+    if len(values) < _DICTIONARY_SAMPLE:
+        return bool(again * _DICTIONARY_REPEATS >= size)
+    return bool(again and size * size / (2 * again) * _DICTIONARY_REPEATS <= row_group_rows)

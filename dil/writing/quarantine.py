@@ -71,32 +71,13 @@ class QuarantineWriter:
             WriteError: the rows cannot be written.
         """
         places = self._batch.take([each.row for each in rejected], batch.num_rows)
-        limit = self._spec.max_rows
-        if limit is not None and self.rows + len(rejected) > limit:
-            at = limit - self.rows
-            first, row = rejected[at], places[at]
-            place = "" if row is None else f", row {row} of page {self._batch.page}"
-            raise ConversionError(
-                f'column "{first.column}"{place}: {first.reason}; the work unit may put at most'
-                f" {limit} rows aside",
-                "Correct the source or the schema, or raise ms.quarantine.max.rows.",
-            )
+        self._refuse_too_many(rejected, places)
         self.rows += len(rejected)
         for each in rejected:
             self._reasons[each.column, each.kind or each.reason] += 1
         if self._spec.enabled and rejected:
             with _write_errors(self._folder.path):
-                indices = pa.array([each.row for each in rejected], pa.int64())
-                position = 0
-                for rows in rows_of(_printable(batch.take(indices)), _SLICE_ROWS):
-                    lines = [
-                        self._line(row, rejected[at], places[at])
-                        for at, row in enumerate(rows, position)
-                    ]
-                    position += len(rows)
-                    self._file().write(_ENCODER.encode_lines(lines), len(rows))
-                    if self._file().size >= self._target_bytes:
-                        self._end_file()
+                self._write(batch, rejected, places)
 
     def discard(self, column: str, values: int) -> None:
         """Count values of a column that were dropped while their rows were kept."""
@@ -130,6 +111,35 @@ class QuarantineWriter:
     def discarded(self) -> tuple[DiscardCount, ...]:
         """Return the counts of dropped values by column, the most frequent column first."""
         return tuple(DiscardCount(*each) for each in self._discarded.most_common(_MOST_REASONS))
+
+    def _refuse_too_many(
+        self, rejected: Sequence[RejectedRow], places: Sequence[int | None]
+    ) -> None:
+        limit = self._spec.max_rows
+        if limit is None or self.rows + len(rejected) <= limit:
+            return
+        at = limit - self.rows
+        first, row = rejected[at], places[at]
+        place = "" if row is None else f", row {row} of page {self._batch.page}"
+        raise ConversionError(
+            f'column "{first.column}"{place}: {first.reason}; the work unit may put at most'
+            f" {limit} rows aside",
+            "Correct the source or the schema, or raise ms.quarantine.max.rows.",
+        )
+
+    def _write(
+        self, batch: pa.RecordBatch, rejected: Sequence[RejectedRow], places: Sequence[int | None]
+    ) -> None:
+        indices = pa.array([each.row for each in rejected], pa.int64())
+        position = 0
+        for rows in rows_of(_printable(batch.take(indices)), _SLICE_ROWS):
+            lines = [
+                self._line(row, rejected[at], places[at]) for at, row in enumerate(rows, position)
+            ]
+            position += len(rows)
+            self._file().write(_ENCODER.encode_lines(lines), len(rows))
+            if self._file().size >= self._target_bytes:
+                self._end_file()
 
     def _line(self, row: object, why: RejectedRow, place: int | None) -> dict[str, object]:
         return {

@@ -106,37 +106,50 @@ def list_books(job: Job, store: StateStore) -> LabelListing:
     for file in destination.live():
         if file.timelabel:
             rows[file.timelabel] = rows.get(file.timelabel, 0) + file.rows
-    closed_at: dict[str, int] = {}
-    for block in store.blocks_of_kind(CLOSE_BOOKS):  # newest first
-        event = block["event"]
-        name = str(event["timelabel"]) if isinstance(event, dict) else ""
-        closed_at.setdefault(name, instant_of(str(block["systemTime"])))
-    labels = {*rows, *books.reopened}
+    closed_at = _closed_at(store)
+    labels = {*rows, *books.reopened, *_closed_labels(books, windows)}
+    entries = (
+        _entry(publishing.window_of(label, windows), books, rows, closed_at)
+        for label in sorted(labels)
+    )
+    place = job.publishing.relation or publishing.dataset_dir(job.publishing)
+    return LabelListing(place, tuple(entries))
+
+
+def _entry(
+    window: LabelWindow, books: Books, rows: dict[str, int], closed_at: dict[str, int]
+) -> LabelEntry:
+    state = LabelState.LOADED
+    if books.is_closed(window):
+        state = LabelState.CLOSED
+    elif window.label in books.reopened:
+        state = LabelState.REOPENED
+    return LabelEntry(
+        window.label,
+        window.low,
+        window.high,
+        state,
+        rows.get(window.label, 0),
+        closed_at=closed_at.get(window.label) if state is LabelState.CLOSED else None,
+    )
+
+
+def _closed_labels(books: Books, windows: Windows) -> Iterator[str]:
     for stretch in books.closed:
         low = stretch.low
         while low < stretch.high:
-            labels.add(label_text(low))
+            yield label_text(low)
             low = windows.at(low).high
-    entries = []
-    for label in sorted(labels):
-        window = publishing.window_of(label, windows)
-        state = LabelState.LOADED
-        if books.is_closed(window):
-            state = LabelState.CLOSED
-        elif label in books.reopened:
-            state = LabelState.REOPENED
-        entries.append(
-            LabelEntry(
-                label,
-                window.low,
-                window.high,
-                state,
-                rows.get(label, 0),
-                closed_at=closed_at.get(label) if state is LabelState.CLOSED else None,
-            )
-        )
-    place = job.publishing.relation or publishing.dataset_dir(job.publishing)
-    return LabelListing(place, tuple(entries))
+
+
+def _closed_at(store: StateStore) -> dict[str, int]:
+    """Return when each label was last closed, epoch ms UTC."""
+    found: dict[str, int] = {}
+    for block in store.blocks_of_kind(CLOSE_BOOKS):  # newest first
+        event = block["event"]
+        label = str(event["timelabel"]) if isinstance(event, dict) else ""
+        found.setdefault(label, instant_of(str(block["systemTime"])))
+    return found
 
 
 def _require_books(job: Job, store: StateStore) -> tuple[TimelabelSpec, Books]:

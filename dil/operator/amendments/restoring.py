@@ -9,7 +9,7 @@ work unit becomes PENDING and is read again.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dil.model.dataset import Move, PublishedFile
@@ -55,34 +55,22 @@ def restore_rows(
         if again.before != again.after:
             changes.append(again)
     hashes = {unit_hash(change.signature) for change in unread}
-    # The files added since; of other files, only the rows of work units to read again.
-    affected: list[PublishedFile] = []
-    for file in live.files:
-        signatures = {each for each in file.signatures if unit_hash(each) in hashes}
-        if file.uri in since.came:
-            affected.append(file)
-        elif signatures:
-            affected.append(file.narrowed(signatures))
-    file_moves = replace(file_change(session, tuple(affected), decision), moves=tuple(moves))
+    affected = tuple(_affected(live.files, since.came, hashes))
+    file_moves = replace(file_change(session, affected, decision), moves=tuple(moves))
     proposal = replace(proposal, changes=tuple(changes), notes=(*proposal.notes, *live.notes))
-    if not unread:
-        return proposal, file_moves
-    note = (
-        f"PENDING, to be read again: {counted(len(unread), 'work unit')} whose files have left the "
-        "dataset, and of which not all copies exist"
-    )
-    # The dataset's watermark stays before the work units that must be read again.
-    reached = session.watermark()
-    wanted = proposal.watermark if proposal.sets_watermark else reached
-    if wanted is not None:
-        wanted = min(wanted, *(change.after.low for change in unread if change.after))
-    proposal = replace(
-        proposal,
-        notes=(*proposal.notes, note),
-        watermark=wanted,
-        sets_watermark=wanted != reached,
-    )
-    return proposal, file_moves
+    return _read_again(session, proposal, unread), file_moves
+
+
+def _affected(
+    files: Iterable[PublishedFile], came: Collection[str], hashes: Collection[str]
+) -> Iterator[PublishedFile]:
+    """Yield the files added since; of other files, only the rows of work units to read again."""
+    for file in files:
+        again = {each for each in file.signatures if unit_hash(each) in hashes}
+        if file.uri in came:
+            yield file
+        elif again:
+            yield file.narrowed(again)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,3 +148,25 @@ class _UnitFiles:
             before is not None and before.high is not None and before.high >= change.after.high
         )
         return () if is_replaced and reaches else None
+
+
+def _read_again(
+    session: OperatorSession, proposal: Proposal, unread: Sequence[RowChange]
+) -> Proposal:
+    """Note which work units must be read again, and keep the dataset's watermark before them."""
+    if not unread:
+        return proposal
+    note = (
+        f"PENDING, to be read again: {counted(len(unread), 'work unit')} whose files have left the "
+        "dataset, and of which not all copies exist"
+    )
+    reached = session.watermark()
+    wanted = proposal.watermark if proposal.sets_watermark else reached
+    if wanted is not None:
+        wanted = min(wanted, *(change.after.low for change in unread if change.after))
+    return replace(
+        proposal,
+        notes=(*proposal.notes, note),
+        watermark=wanted,
+        sets_watermark=wanted != reached,
+    )
