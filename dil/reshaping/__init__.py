@@ -5,6 +5,7 @@ from scratch (rule C26). This package does not use Spark: its callers decide whe
 run.
 """
 
-from dil.reshaping.reshaping import Reshaping, Stage, reshape
+from dil.reshaping.reshape import reshape
+from dil.reshaping.reshaping import Reshaping, Stage
 
 __all__ = ["Reshaping", "Stage", "reshape"]

@@ -1,7 +1,4 @@
-"""A run's results on their way to the dataset: whether files must change, and the steps then.
-
-Arrow is loaded only if files have to change.
-"""
+"""A run's results before they are published, and the check whether files must change."""
 
 from __future__ import annotations
 
@@ -15,8 +12,7 @@ from dil.errors import ConversionError
 from dil.model.dataset import PublishedFile
 from dil.model.destination import MergeSpec
 from dil.model.job import Job, OutputFormat, PublishMode
-from dil.publishing import Finished, PublishableResults, PublishTarget, run_staging_dir
-from dil.storage import Filesystem
+from dil.publishing import Finished, PublishTarget, run_staging_dir
 from dil.types.schema_lines import column_types, regardless_of_nulls
 
 log = logging.getLogger(__name__)
@@ -112,38 +108,6 @@ class Reshaping:
     def detects_missing(self) -> bool:
         """Return whether rows are deleted if this run did not read their keys."""
         return self.merge is not None and self.merge.deletes_missing and self.is_whole
-
-
-def reshape(
-    work: Reshaping, finished: Sequence[Finished], filesystem: Filesystem
-) -> PublishableResults:
-    """Return results whose files have one schema, merged or shared if the job says so.
-
-    Raises:
-        ConversionError: columns have unlike kinds, values do not fit their type, keys are null, or
-            no column marks deletes. The staged files of the work unit are not used again: the next
-            run reads the work unit again. If ``keeps_others`` is true, this error is not raised:
-            the results then have the failure of the work unit.
-        SourceContractError: more rows are missing at the source than may be deleted.
-        WriteError: files cannot be written.
-    """
-    shaped = PublishableResults(finished)
-    if not fits_as_it_is(work, finished):
-        own = work.job.writing.own
-        if own is not None:
-            raise ConversionError(
-                "work units of this job have unlike columns, and files of"
-                f" {own.ref.qualname} cannot be rewritten with one schema",
-                "Give the columns of this job with ms.output.schema.",
-            )
-        from dil.reshaping.steps import apply_steps
-
-        shaped = apply_steps(work, finished, filesystem)
-    if are_files_shared(work, shaped.finished):
-        from dil.reshaping.sharing import share
-
-        shaped = share(work, shaped, filesystem)
-    return shaped
 
 
 def fits_as_it_is(work: Reshaping, finished: Sequence[Finished]) -> bool:
