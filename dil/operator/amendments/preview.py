@@ -23,6 +23,9 @@ from dil.run.books_closing import settle_registry
 from dil.state.amendments.amended_history import AmendedHistory
 from dil.state.amendments.operations import Proposal
 
+# Late rows of other actions stay visible, so that these are judged again as they were before.
+_LOSING = frozenset({"drop", "fail"})
+
 
 @dataclass(frozen=True, slots=True)
 class Preview:
@@ -121,7 +124,7 @@ def require_applicable(session: OperatorSession, preview: Preview) -> None:
 
 
 def _commit_of(session: OperatorSession, preview: Preview, act_id: str, reason: str) -> Commit:
-    now, proposal = session.clock(), preview.proposal
+    now, proposal, events = session.clock(), preview.proposal, session.job.events
     books = None
     if proposal.closes or proposal.reopens:
         books = BookKeeping(
@@ -145,7 +148,9 @@ def _commit_of(session: OperatorSession, preview: Preview, act_id: str, reason: 
         late_dir=set_aside.late_dir_of(
             session.filesystem(), session.job.publishing, preview.files.quarantine
         ),
-        checkpoints=event_time.checkpoints_with_forgotten(session.store, proposal.forgotten),
+        checkpoints=event_time.checkpoints_with_forgotten(session.store, proposal.forgotten)
+        if events is not None and events.late_action in _LOSING
+        else {},
         books=books,
     )
 
