@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import ClassVar, TypeAlias
 
 import msgspec
@@ -145,12 +144,8 @@ class JsonExtractor(Extractor):
         if not document.is_container:
             return ()
         payload = document.rows(field)
-        # An answer that reports a failure explains more than a field without rows.
-        refuse_failed = partial(
-            refuse_failed_answer, self.spec.failing, source.response, source.looking_up(document)
-        )
         if isinstance(payload, Missing):
-            refuse_failed()
+            self._refuse_failed(document, source)
             if source.page == 1 and not self.spec.data_field_optional:
                 raise source.refusal(*_what_is_there(field, document))
             return () if self.spec.data_field_optional else None
@@ -161,12 +156,16 @@ class JsonExtractor(Extractor):
         if is_null(payload):
             return ()
         if not is_object(payload):
-            refuse_failed()
+            self._refuse_failed(document, source)
             raise source.refusal(
                 f'"{field}" is neither an object nor an array',
                 "Set ms.data.field to the path of one row or of an array of rows.",
             )
         return ((payload,),)
+
+    def _refuse_failed(self, document: _AnyDocument, source: _Source) -> None:
+        """Refuse an answer that reports a failure; that explains more than a field without rows."""
+        refuse_failed_answer(self.spec.failing, source.response, source.looking_up(document))
 
     def _batches(
         self, windows: Iterable[Sequence[msgspec.Raw]], page: Page, source: _Source
