@@ -139,7 +139,7 @@ class HttpSession(ByteSession):
         raise exchange.refusal(answer, verdict)
 
     def waits_to_repeat(self, response: Response, failure: str, repeats: int) -> bool:
-        """Wait as after a status 429, within what is left of the request's budget of retries."""
+        """Wait as after a status 429. The request's budget of retries continues."""
         del repeats
         environment, budget = self._environment, self._settings.retry
         now_s = environment.wall_clock()
