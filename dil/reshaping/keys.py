@@ -1,7 +1,8 @@
 """Keys and delta fields of rows as tables; values are compared exactly, by their types.
 
 The columns of such tables are ``k0``... for the key and ``d0``... for the delta fields. Nulls are
-the smallest delta values; not-a-number counts as null.
+the smallest delta values; not-a-number counts as null. Fractions in a key are kept as integers,
+because a join compares bits, and a comparison finds that not-a-number differs from itself.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ class KeyReader:
     @property
     def schema(self) -> pa.Schema:
         """Return the schema of key tables."""
-        names = [*self.spec.keys, *self.spec.delta_fields]
-        types = [self.target.field(name).type for name in names]
-        return pa.schema(list(zip([*self.keys, *self.deltas], types, strict=True)))
+        keys = [_key_type(self.target.field(name).type) for name in self.spec.keys]
+        deltas = [self.target.field(name).type for name in self.spec.delta_fields]
+        return pa.schema(list(zip([*self.keys, *self.deltas], [*keys, *deltas], strict=True)))
 
     @property
     def columns(self) -> list[str]:
@@ -103,7 +104,10 @@ class KeyReader:
             part = pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows)], schema=filler)
         rows = conform(part, wanted)
         arrays = {
-            **{k: rows.column(n) for k, n in zip(self.keys, self.spec.keys, strict=True)},
+            **{
+                k: _identified(rows.column(n))
+                for k, n in zip(self.keys, self.spec.keys, strict=True)
+            },
             **{
                 d: _comparable(rows.column(n))
                 for d, n in zip(self.deltas, self.spec.delta_fields, strict=True)
@@ -256,10 +260,27 @@ def _counting(size: int) -> pa.Array:
     return pa.array(range(size), pa.int64())
 
 
+def _key_type(data_type: pa.DataType) -> pa.DataType:
+    return pa.int64() if pa.types.is_floating(data_type) else data_type
+
+
+def _identified(column: pa.Array) -> pa.Array:
+    """Return values whose bits are equal if the values of a key are equal.
+
+    -0.0 becomes 0.0, and all forms of not-a-number become one.
+    """
+    if not pa.types.is_floating(column.type):
+        return column
+    numbers = pc.add(column.cast(pa.float64()), 0.0)
+    return pc.if_else(pc.is_nan(numbers), float("nan"), numbers).view(pa.int64())
+
+
 def _comparable(column: pa.Array) -> pa.Array:
     if not pa.types.is_floating(column.type):
         return column
-    return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    # Adding 0.0 makes -0.0 to 0.0, which are equal but have other bits.
+    numbers = pc.add(column, pa.scalar(0.0, column.type))
+    return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), numbers)
 
 
 def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -344,7 +344,7 @@ class BoundsReader:
         places = {path: at for at, path in enumerate(paths) if counts[path] == 1}
         columns = {}
         for name, key in zip(self.keyed.keys, self.keyed.spec.keys, strict=True):
-            here, wanted = schema.field(key).type, self.keyed.schema.field(name).type
+            here, wanted = schema.field(key).type, self.keyed.target.field(key).type
             both_whole = pa.types.is_integer(here) and pa.types.is_integer(wanted)
             is_micros = here == wanted and pa.types.is_timestamp(here) and here.unit in {"ms", "us"}
             is_bounded = here == wanted and any(is_kind(here) for is_kind in _BOUNDED)

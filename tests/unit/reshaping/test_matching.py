@@ -116,6 +116,33 @@ def test_keys_of_other_widths_are_equal(tmp_path: Path) -> None:
     assert [(row["id"], row["at"]) for row in there.rows()] == [(1, 0), (2, 1), (2**40, 1)]
 
 
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+@pytest.mark.parametrize("bucket_rows", [1, 1_000_000])
+def test_fractions_are_one_key_if_they_are_equal_or_not_a_number(
+    tmp_path: Path, bucket_rows: int, kind: pa.DataType
+) -> None:
+    there = Lake(tmp_path, bucket_rows=bucket_rows)
+    nan = float("nan")
+    first, again = [0.0, nan, -0.0, -nan, 1.5], [-0.0, -nan, 2.5]
+    there.run(there.stage_unit(0, T({"id": pa.array(first, kind), "at": [0, 0, 1, 1, 0]})))
+    assert sorted(map(str, there.table()["id"].to_pylist())) == ["-0.0", "1.5", "nan"]
+
+    there.run(there.stage_unit(1, T({"id": pa.array(again, kind), "at": [2, 2, 2]})))
+
+    rows = sorted((str(row["id"]), row["at"]) for row in there.table().to_pylist())
+    assert rows == [("-0.0", 2), ("1.5", 0), ("2.5", 2), ("nan", 2)]
+
+
+def test_a_whole_number_equals_the_same_fraction(tmp_path: Path) -> None:
+    """The bounds of the first file are whole numbers; its rows are written again as fractions."""
+    there = Lake(tmp_path)
+    there.run(there.stage_unit(0, T({"id": [0, 3], "at": [0, 0]})))
+
+    there.run(there.stage_unit(1, T({"id": [-0.0, 0.5], "at": [1, 1]})))
+
+    assert [(row["id"], row["at"]) for row in there.rows()] == [(0, 1), (0.5, 1), (3, 0)]
+
+
 def in_folders(unit: Finished) -> Finished:
     """Return a work unit with a folder for each of its files."""
     files = (replace(file, folder=f"f={n}") for n, file in enumerate(unit.report.files))
