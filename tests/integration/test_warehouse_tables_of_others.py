@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -87,6 +88,59 @@ def test_the_later_of_two_instants_wins_or_instants_are_refused(any_loads: Loads
     loads.load("run-1", version(late))
     loads.load("run-2", version(1))
     assert loads.rows("v") == [(late,)]
+
+
+def newest_of(loads: Loads, *values: str | float | None) -> str | float | None:
+    """Merge versions of one row, in one run and in a run each; return the version that stays."""
+    shown = []
+    for table, runs in (("orders", [values]), ("single", [[value] for value in values])):
+        each = replace(loads, mode=PublishMode.MERGE, merge=MergeSpec(("id",), ("v",)), table=table)
+        for number, given in enumerate(runs):
+            kind = pa.string() if isinstance(values[0], str) else pa.float64()
+            rows = pa.table({"id": [1] * len(given), "v": pa.array(given, kind)})
+            each.load(f"{kind}-{number}", rows)
+        shown += each.rows("v")
+    assert shown == [shown[0]] * 2
+    return shown[0][0]
+
+
+def test_delta_fields_are_compared_as_in_files(any_loads: Loads) -> None:
+    engine = any_loads.warehouse.engine
+    if engine in {"postgresql", "duckdb"}:
+        assert newest_of(any_loads, 1.0, math.nan, 2.0) == 2
+        any_loads.warehouse.execute("DROP TABLE shop.orders", "DROP TABLE shop.single")
+    words = {
+        "postgresql": 'text COLLATE "en-x-icu"',
+        "mysql": "varchar(20) COLLATE utf8mb4_general_ci",
+        "duckdb": "VARCHAR COLLATE NOCASE",
+        "sqlite": "TEXT COLLATE NOCASE",
+    }
+    for table in ("orders", "single"):
+        name = f"{any_loads.warehouse.prefix}{table}"
+        if engine == "duckdb":
+            any_loads.warehouse.execute("CREATE SCHEMA IF NOT EXISTS shop")
+        any_loads.warehouse.execute(
+            f"CREATE TABLE {name} (id BIGINT PRIMARY KEY, v {words[engine]})"
+        )
+    assert newest_of(any_loads, "B", "a", "C") == "a"
+
+
+def test_keys_that_a_collation_takes_for_one_are_one_row(tmp_path: Path, request) -> None:
+    with new_warehouse("sqlite", tmp_path, request) as warehouse:
+        made(warehouse, "id TEXT COLLATE NOCASE PRIMARY KEY, v INTEGER, op TEXT")
+        merge = MergeSpec(("id",), ("v",), "op", ("d",), deletes_missing=True)
+        loads = Loads(warehouse, tmp_path, PublishMode.MERGE, merge)
+        loads.load("run-1", pa.table({"id": ["a", "B"], "v": [0, 0], "op": ["i", "i"]}))
+        changes = pa.table({"id": ["A", "a", "b", "B"], "v": [2, 1, 1, 2], "op": list("udud")})
+        loads.load("run-2", changes)
+        assert loads.rows("id, v") == [("a", 2)]
+
+
+def test_keys_that_differ_after_a_kilobyte_are_different(mysql: Loads) -> None:
+    made(mysql.warehouse, "id VARCHAR(700) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PRIMARY KEY")
+    texts = [f"{'😀' * 300}{number % 5}" for number in range(50)]
+    upserts(mysql, "id").load("run-1", pa.table({"id": texts}))
+    assert len(mysql.rows()) == 5
 
 
 @pytest.mark.parametrize(

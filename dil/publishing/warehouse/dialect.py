@@ -43,7 +43,8 @@ class TableColumn:
     ``is_required`` is true if rows must give a value, ``takes_null`` if null is kept as null.
     ``is_computed`` is true if the database computes the values, ``is_fixed`` if only new rows may
     give a value. ``attributes`` is the text after the type in the definition, and a change of the
-    type must repeat this text; it is None if unknown.
+    type must repeat this text; it is None if unknown. ``collation`` compares values of a key in the
+    table but not in temporary tables; it is empty if they compare values alike.
     """
 
     name: str
@@ -55,6 +56,7 @@ class TableColumn:
     is_computed: bool = False
     is_fixed: bool = False
     attributes: str | None = ""
+    collation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,14 @@ class Dialect(ABC):
     @abstractmethod
     def same(self, left: str, right: str) -> str:
         """Return the condition that two values are equal or both null."""
+
+    def comparable(self, value: str, column: TableColumn) -> str:
+        """Return an expression for a value of a delta field that sorts as values in files do.
+
+        Text sorts by its bytes, whatever the column's collation is. Not-a-number is null.
+        """
+        del column
+        return value
 
     def kept(self, data_type: pa.DataType) -> pa.DataType:
         """Return the type that the database reports for a column of this type."""

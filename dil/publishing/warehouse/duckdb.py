@@ -104,6 +104,12 @@ class DuckdbDialect(Dialect):
         """Return the condition of standard SQL."""
         return f"{left} IS NOT DISTINCT FROM {right}"
 
+    def comparable(self, value: str, column: TableColumn) -> str:
+        """Return null for NaN, which would be the greatest number, and the bytes of text."""
+        if column.type == TEXT:
+            return f"encode({value})"
+        return f"NULLIF({value}, 'NaN')" if pt.is_floating(column.type) else value
+
 
 class _Connection(Connection):
     """One DuckDB connection."""

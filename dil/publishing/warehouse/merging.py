@@ -57,8 +57,10 @@ class Merge:
         added = (TableColumn(name, pa.int64(), "bigint") for name in (ORDER, GONE))
         loaded = (*columns, *added)
         connection.load(_STAGE, loaded, rows.batches(loaded))
-        keys = ", ".join(map(quote, self.spec.keys))
-        order = [f"({quote(name)} IS NULL), {quote(name)} DESC" for name in self.spec.delta_fields]
+        alike = {each.name: f" COLLATE {each.collation}" for each in columns if each.collation}
+        keys = ", ".join(f"{quote(name)}{alike.get(name, '')}" for name in self.spec.keys)
+        ages = [self._age(quote(name), name, columns) for name in self.spec.delta_fields]
+        order = [f"({age} IS NULL), {age} DESC" for age in ages]
         order.append(f"{quote(ORDER)} DESC")
         connection.change(
             dialect.temporary(
@@ -79,7 +81,7 @@ class Merge:
             connection.change(
                 f"DELETE FROM {WINNERS} WHERE EXISTS (SELECT 1 "  # noqa: S608 - quoted names
                 f"FROM {dialect.full(self.table)} t "
-                f"WHERE {self._equal_keys()} AND {self._is_newer()})"
+                f"WHERE {self._equal_keys()} AND {self._is_newer(columns)})"
             )
         merged = self._counted(connection)
         gone = dialect.quote(GONE)
@@ -115,15 +117,22 @@ class Merge:
             f"t.{name} = {WINNERS}.{name}" for name in map(self.dialect.quote, self.spec.keys)
         )
 
-    def _is_newer(self) -> str:
+    def _is_newer(self, columns: Sequence[TableColumn]) -> str:
         """Return the condition that the table's row has greater delta fields; null is the least."""
         cases, equal = [], ""
-        for name in map(self.dialect.quote, self.spec.delta_fields):
-            old, new = f"t.{name}", f"{WINNERS}.{name}"
+        for name in self.spec.delta_fields:
+            quoted = self.dialect.quote(name)
+            old = self._age(f"t.{quoted}", name, columns)
+            new = self._age(f"{WINNERS}.{quoted}", name, columns)
             greater = f"({old} > {new} OR ({new} IS NULL AND {old} IS NOT NULL))"
             cases.append(f"({equal}{greater})")
             equal += f"{self.dialect.same(old, new)} AND "
         return f"({' OR '.join(cases)})"
+
+    def _age(self, value: str, name: str, columns: Sequence[TableColumn]) -> str:
+        """Return a delta field's value in a form that is comparable as in files."""
+        column = next(each for each in columns if each.name == name)
+        return self.dialect.comparable(value, column)
 
 
 def check_fields(dialect: Dialect, spec: MergeSpec, schema: pa.Schema) -> None:

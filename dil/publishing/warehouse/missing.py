@@ -113,6 +113,6 @@ class MissingRows:
             return self._live()
         quote = self.dialect.quote
         pairs = " AND ".join(
-            f"w.{name} = {quote(self.name.name)}.{name}" for name in map(quote, self.spec.keys)
+            f"{quote(self.name.name)}.{name} = w.{name}" for name in map(quote, self.spec.keys)
         )
         return f"{self._live()} AND NOT EXISTS (SELECT 1 FROM {WINNERS} w WHERE {pairs})"  # noqa: S608

@@ -50,6 +50,7 @@ _INTEGERS = {
 _TEXTS = {"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json"}
 _BYTES = {"longblob", "mediumblob", "blob"}
 _KEY_CHARACTERS = 255
+_KEY_BYTES = 3072  # the most in an index of InnoDB
 _NAME_CHARACTERS = 64
 _DECIMAL_DIGITS, _DECIMAL_SCALE = 65, 30
 _INSERTED_ROWS = 500
@@ -103,6 +104,8 @@ class MysqlDialect(Dialect):
             "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO', "
             # Without room for warnings, changed values would stay unnoticed.
             "SESSION max_error_count = 64, "
+            # By default rows are sorted by the first kilobyte of a key, but keys may be longer.
+            f"SESSION max_sort_length = {_KEY_BYTES}, "
             f"SESSION innodb_lock_wait_timeout = {LOCK_S}, SESSION time_zone = '+00:00', "
             f"SESSION lock_wait_timeout = {LOCK_S}, SESSION wait_timeout = {IDLE_S}",
             "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
@@ -178,7 +181,12 @@ class MysqlDialect(Dialect):
         return replace(column, attributes=words + shown)
 
     def type_words(self, data_type: pa.DataType, *, is_key: bool) -> str:
-        """Return the type's name; key text has a length, and is compared by bytes."""
+        """Return the type's name; key text has a length, and is compared by bytes.
+
+        There is no name for a key of bytes, because a longblob cannot be a key.
+        """
+        if is_key and data_type == pa.binary():
+            return ""
         if data_type == TEXT:
             words = f"varchar({_KEY_CHARACTERS})" if is_key else MYSQL_WORDS[TEXT]
             return f"{words} CHARACTER SET utf8mb4 COLLATE {self._collation}"
@@ -198,6 +206,10 @@ class MysqlDialect(Dialect):
     def same(self, left: str, right: str) -> str:
         """Return the condition of MySQL."""
         return f"{left} <=> {right}"
+
+    def comparable(self, value: str, column: TableColumn) -> str:
+        """Return the bytes of text."""
+        return f"CAST({value} AS BINARY)" if column.type == TEXT else value
 
     def quote(self, name: str) -> str:
         """Return a name in backticks."""

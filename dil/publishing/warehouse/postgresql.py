@@ -175,6 +175,12 @@ class PostgresqlDialect(Dialect):
         """Return the condition of standard SQL."""
         return f"{left} IS NOT DISTINCT FROM {right}"
 
+    def comparable(self, value: str, column: TableColumn) -> str:
+        """Return null for NaN, which would be the greatest number, and text without a language."""
+        if column.type == TEXT:
+            return f'{value} COLLATE "C"'
+        return f"NULLIF({value}, 'NaN')" if pt.is_floating(column.type) else value
+
     def refusal(self, column: TableColumn, values: pa.Array) -> str:
         """Return why NUL in text and times that are out of range are refused."""
         if column.type == TEXT and _any(pc.match_substring(values, "\0")):

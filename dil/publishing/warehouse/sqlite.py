@@ -6,6 +6,7 @@ import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -103,12 +104,16 @@ class SqliteDialect(Dialect):
                 )
             )
         unique = {frozenset(key)} if key else set()
+        collations: dict[str, str] = {}
         for _, index, is_unique, _, is_partial in connection.rows(f"PRAGMA index_list({quoted})"):
             if is_unique and not is_partial:
-                parts = connection.rows(f"PRAGMA index_info({self.quote(str(index))})")
-                unique.add(frozenset(str(part[2]) for part in parts))
+                parts = connection.rows(f"PRAGMA index_xinfo({self.quote(str(index))})")
+                names = {str(part[2]): str(part[4]) for part in parts if part[5]}
+                unique.add(frozenset(names))
+                collations |= {name: of for name, of in names.items() if of != "BINARY"}
         problem = "" if found[0][0] == "table" else "is no table that rows can be loaded into"
-        return Table(tuple(columns), frozenset(unique), problem)
+        compared = (replace(each, collation=collations.get(each.name, "")) for each in columns)
+        return Table(tuple(compared), frozenset(unique), problem)
 
     def type_words(self, data_type: pa.DataType, *, is_key: bool) -> str:
         """Return the type's name; SQLite's numbers would round decimals."""
@@ -125,6 +130,10 @@ class SqliteDialect(Dialect):
     def same(self, left: str, right: str) -> str:
         """Return the condition of SQLite."""
         return f"{left} IS {right}"
+
+    def comparable(self, value: str, column: TableColumn) -> str:
+        """Return text that is compared by its bytes."""
+        return f"{value} COLLATE BINARY" if column.type == TEXT else value
 
     def kept(self, data_type: pa.DataType) -> pa.DataType:
         """Return the reported type: one kind of integers, one of fractions, decimals as text."""
