@@ -300,6 +300,14 @@ def test_a_table_grows_with_its_rows(loads: Loads) -> None:
     ]  # fmt: skip
 
 
+def test_a_key_of_small_numbers_takes_larger_ones(loads: Loads) -> None:
+    loads.mode, loads.merge = PublishMode.MERGE, MergeSpec(("id",))
+    for run, (kind, value) in enumerate([(pa.int32(), 1), (pa.int64(), 2**40), (pa.int16(), 1)]):
+        many = pa.array([value], pa.int64() if run else pa.int32())
+        loads.load(f"run-{run}", pa.table({"id": pa.array([value], kind), "many": many}))
+    assert loads.rows("id, many") == [(1, 1), (2**40, 2**40)]
+
+
 @pytest.mark.parametrize("then", [pa.string(), pa.float64(), pa.date32(), pa.bool_()])
 def test_another_type_is_refused_before_anything_is_decided(loads: Loads, then) -> None:
     loads.load("run-1", numbers(1))

@@ -136,6 +136,18 @@ def test_keys_that_a_collation_takes_for_one_are_one_row(tmp_path: Path, request
         assert loads.rows("id, v") == [("a", 2)]
 
 
+def test_a_key_whose_type_cannot_be_changed_refuses_larger_numbers(tmp_path: Path, request) -> None:
+    with new_warehouse("duckdb", tmp_path, request) as warehouse:
+        made(warehouse, "id INTEGER PRIMARY KEY, v INTEGER")
+        loads = upserts(Loads(warehouse, tmp_path), "id")
+        with pytest.raises(ConversionError) as caught:
+            loads.intent("refused", pa.table({"id": [2**40], "v": [2**40]}))
+        assert "column id of the table orders has the type INTEGER" in caught.value.message
+        assert "cannot change the type of this column" in str(caught.value.fix)
+        loads.load("run-1", pa.table({"id": pa.array([1], pa.int32()), "v": [2**40]}))
+        assert loads.rows() == [(1, 2**40)]
+
+
 def test_keys_that_differ_after_a_kilobyte_are_different(mysql: Loads) -> None:
     made(mysql.warehouse, "id VARCHAR(700) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PRIMARY KEY")
     texts = [f"{'😀' * 300}{number % 5}" for number in range(50)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +31,8 @@ from dil.types.warehouse import DUCKDB_WORDS, JSON, TEXT
 _TYPES = {words: data_type for data_type, words in DUCKDB_WORDS.items()}
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 _MOST_DIGITS = 38
+# The attribute of a column that is part of a primary key or a unique constraint.
+_KEYED = "UNIQUE"
 _COLUMNS = f"""
 SELECT c.column_name, c.data_type, c.is_nullable = 'NO' AND c.column_default IS NULL, t.table_type,
        c.is_nullable = 'YES'
@@ -77,7 +80,11 @@ class DuckdbDialect(Dialect):
             )
             for column, words, required, _, nullable in found
         )
-        unique = (frozenset(map(str, row[0])) for row in connection.rows(_UNIQUE, *place))  # type: ignore[call-overload]
+        unique = [frozenset(map(str, row[0])) for row in connection.rows(_UNIQUE, *place)]  # type: ignore[call-overload]
+        keyed = frozenset[str]().union(*unique)
+        columns = tuple(
+            replace(each, attributes=_KEYED) if each.name in keyed else each for each in columns
+        )
         is_table = found[0][3] == "BASE TABLE"
         return Table(
             columns,
@@ -86,8 +93,9 @@ class DuckdbDialect(Dialect):
         )
 
     def type_words(self, data_type: pa.DataType, *, is_key: bool) -> str:
-        """Return the type's name."""
-        del is_key
+        """Return the type's name; whole numbers of a key get the widest, which never changes."""
+        if is_key and pt.is_integer(data_type):
+            return DUCKDB_WORDS[pa.int64()]
         if pt.is_decimal(data_type):
             fits = data_type.precision <= _MOST_DIGITS
             return f"DECIMAL({data_type.precision},{data_type.scale})" if fits else ""
@@ -96,8 +104,9 @@ class DuckdbDialect(Dialect):
     def widen(
         self, table: TableName, column: str, words: str, attributes: str | None = None
     ) -> str:
-        """Return an ALTER COLUMN TYPE; it is part of the transaction."""
-        del attributes
+        """Return an ALTER COLUMN TYPE; it is part of the transaction. The type of a key stays."""
+        if attributes == _KEYED:
+            return ""
         return f"ALTER TABLE {self.full(table)} ALTER COLUMN {self.quote(column)} TYPE {words}"
 
     def same(self, left: str, right: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -174,16 +175,17 @@ class TargetTable:
             )
 
     def _mismatch(self, column: TableColumn, wanted: TableColumn) -> ConversionError:
-        statement = self.dialect.widen(self.name, column.name, wanted.words)
+        widen = partial(self.dialect.widen, self.name, column.name, wanted.words)
         how = (
-            f"If that is intended, give the column the other type: {statement};"
-            if statement
-            else ""
+            f"If that is intended, give the column the other type: {widen()};"
+            if widen(column.attributes)
+            else "Give the job's rows the type of the table with ms.output.schema, or load into a"
+            " new table: the database cannot change the type of this column."
         )
         return ConversionError(
             f"column {column.name} of the table {self.name.name} has the type {column.words}, but"
             f" the rows need {wanted.words}",
-            how or "Give the job's rows the type of the table with ms.output.schema.",
+            how,
         )
 
     def _check_required(self, table: Table, types: Mapping[str, pa.DataType]) -> None:
