@@ -69,6 +69,19 @@ def test_what_the_source_has_no_more_is_deleted(
         assert verify_chain(store).problems == ()
 
 
+def test_a_first_reading_without_rows_deletes_nothing_and_the_next_one_merges(
+    warehouse: Warehouse, source: DayRows, tmp_path: Path
+) -> None:
+    stock = Stock(tmp_path / "job", source, warehouse)
+    source.days[0] = []
+    assert stock.run(1).status is RunStatus.SUCCESS
+
+    source.days[0] = TWENTY
+    assert stock.run(2).status is RunStatus.SUCCESS
+
+    assert len(stock.names_by_id()) == 20
+
+
 def test_nothing_is_missing_where_rows_were_put_aside(
     warehouse: Warehouse, source: DayRows, tmp_path: Path
 ) -> None:

@@ -260,7 +260,7 @@ def _is_changed(own: Transaction, name: str, spec: QuerySpec) -> bool:
 
 
 def _has_rows(chain: StoredInput) -> bool:
-    return chain.has_data_in(-1, chain.sequence)
+    return chain.schema_sequence is not None and chain.has_data_in(-1, chain.sequence)
 
 
 def _closed(own: Transaction, name: str, plan: QueryPlan, windows: WindowSpec) -> Closing | None:

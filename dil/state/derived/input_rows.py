@@ -88,7 +88,9 @@ class InputReading:
                 what = f"{verb} rows of the timelabel {label}, which was closed and read"
                 raise self._broken(number, what)
             return has_books
-        if self.chain.has_data_in(self.first, self.last):
+        # Without a schema no rows ever came; blocks only removed files that were there before.
+        has_schema = self.chain.schema_sequence is not None
+        if has_schema and self.chain.has_data_in(self.first, self.last):
             return True
         return self.reads_late and any(True for _ in self._late_rows(self.first, self.last))
 

@@ -7,6 +7,8 @@ import sqlite3
 from collections import Counter
 from contextlib import closing
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
@@ -542,3 +544,21 @@ def test_rows_go_to_tables_and_databases_in_both_modes(lake, place, mode):
     assert Counter(ids) == Counter(range(5, 20))
     assert lake.run(big).status == "nothing_due"
     assert lake.verify(big).problems == ()
+
+
+def test_an_input_whose_first_run_only_removed_files_of_others_has_no_rows(lake):
+    stock = lake.of_files(
+        "stock", SCHEMA, {"ms.publish.mode": "replace", "ms.source.files.once": ""}
+    )
+    other = lake.folder / "lake/shop/stock/part-of-others.parquet"
+    other.parent.mkdir(parents=True)
+    pq.write_table(pa.table({"id": [7], "amount": [70]}), other)
+    every = lake.derive("every", "SELECT id FROM stock", "stock", ms__query__mode="full")
+
+    assert (lake.run(stock).exit_code, lake.run(every).exit_code) == (0, 0)
+
+    assert (lake.ids("stock"), other.exists()) == (Counter(), False)
+    lake.add(1, 2)
+    assert (lake.run(stock).exit_code, lake.run(every).exit_code) == (0, 0)
+    assert lake.ids("stock") == lake.ids("every") == Counter([1, 2])
+    assert lake.verify(stock).problems == lake.verify(every).problems == ()
