@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,8 +31,9 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_NAME_WITHOUT_BLANK = re.compile(r"([\[{,]\s*[A-Za-z_$][\w.$-]*):(?=\S)")
-_BAD_ESCAPE = re.compile(r'\\(?:u[0-9A-Fa-f]{4}|["\\/bfnrt])|(\\)')
+_NAME_WITHOUT_BLANK = re.compile(r"((?:\A|[\[{,])\s*(?:[^\W\d]|\$)[\w.$-]*\s*):(?=\S|\Z)")
+_BAD_ESCAPE = re.compile(r"""\\(?:u[0-9A-Fa-f]{4}|["'\\/bfnrt])|(\\)""")
+_ESCAPE_OR_QUOTE = re.compile(r"""(\\(?:u[0-9A-Fa-f]{4}|["\\/bfnrt]))|\\(')|["\\]""")
 
 
 class JsonError(ValueError):
@@ -126,7 +127,7 @@ def _strict(text: str) -> JsonValue:
 def _lenient(text: str) -> JsonValue:
     import yaml
 
-    flow = flow_text(text)
+    flow = flow_text(text, _for_yaml)
     try:
         for event in yaml.parse(flow, Loader=yaml.SafeLoader):
             has_name = getattr(event, "anchor", None) or getattr(event, "tag", None)
@@ -138,6 +139,21 @@ def _lenient(text: str) -> JsonValue:
     if isinstance(node, yaml.CollectionNode) and not node.flow_style:
         raise JsonError("", 0)  # a mapping without brackets is YAML only
     return from_node(node)
+
+
+def _for_yaml(token: str) -> str:
+    """Return a string in either quotes, whose escapes are JSON's, as YAML reads the same text.
+
+    The line breaks inside the string follow it, so that later lines keep their numbers.
+    """
+    inner = token[1:-1] if token[0] == '"' else token[1:-1].replace("''", "'")
+    strict = _ESCAPE_OR_QUOTE.sub(lambda found: found[1] or found[2] or f"\\{found[0]}", inner)
+    value: str = json.loads(f'"{strict}"', strict=False)
+    plain = (
+        each if " " <= each <= "~" and each not in '"\\' else f"\\U{ord(each):08x}"
+        for each in value
+    )
+    return f'"{"".join(plain)}"' + "\n" * token.count("\n")
 
 
 def from_node(node: yaml.Node | None) -> JsonValue:
@@ -173,9 +189,9 @@ def _mapping(node: yaml.MappingNode) -> JsonValue:
 
 
 def scalar(text: str) -> JsonValue:
-    """Return the value of an unquoted word: a number, true, false, null, or its text."""
-    if text in _WORDS:
-        return _WORDS[text]
+    """Return the value of a word without quotes: number, true, false, null (any case), or text."""
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
     return read_number(text) if _NUMBER.fullmatch(text) else text
 
 
@@ -230,10 +246,11 @@ def keep_unknown_escapes(text: str) -> str:
     return _TOKEN.sub(in_string, text)
 
 
-def flow_text(text: str) -> str:
+def flow_text(text: str, string: Callable[[str], str] = str) -> str:
     """Return lenient JSON as YAML flow text with the same number of lines.
 
-    Comments, and tabs between tokens, become blanks; a blank follows each unquoted name.
+    Comments, and tabs between tokens, become blanks; a blank follows each unquoted name. Strings
+    become what ``string`` makes of them and of their quotes.
     """
     parts: list[str] = []
     position = 0
@@ -242,13 +259,10 @@ def flow_text(text: str) -> str:
             continue
         parts.append(text[position : token.start()].replace("\t", " "))
         is_comment = token.lastgroup == "comment"
-        parts.append(re.sub(r"[^\n]", " ", token[0]) if is_comment else token[0])
+        parts.append(re.sub(r"[^\n]", " ", token[0]) if is_comment else string(token[0]))
         position = token.end()
     parts.append(text[position:].replace("\t", " "))
-    # Strings are inserted last, so that no text inside them is taken for a name.
-    plain = "".join(part for part in parts[::2])
-    if not _NAME_WITHOUT_BLANK.search(plain):
-        return "".join(parts)
+    # No text inside a string or a comment is taken for a name.
     return "".join(
         _NAME_WITHOUT_BLANK.sub(r"\1: ", part) if index % 2 == 0 else part
         for index, part in enumerate(parts)
