@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dil.model.json import JsonValue, read_number
+from dil.model.json import JsonValue, compact, read_number
 
 if TYPE_CHECKING:
     import yaml
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _TOO_DEEP = "its brackets are nested too deep"
+_HALF = "\\u in it is half of a character; write both halves, or the character"
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 _TOKEN = re.compile(
     r"""
@@ -32,6 +33,8 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _NAME_WITHOUT_BLANK = re.compile(r"((?:\A|[\[{,])\s*(?:[^\W\d]|\$)[\w.$-]*\s*):(?=\S|\Z)")
+# Begins half of a surrogate pair, unless it is a whole pair.
+_SURROGATE = re.compile(r"\\u[Dd][89A-Fa-f]")
 _BAD_ESCAPE = re.compile(r"""\\(?:u[0-9A-Fa-f]{4}|["'\\/bfnrt])|(\\)""")
 _ESCAPE_OR_QUOTE = re.compile(r"""(\\(?:u[0-9A-Fa-f]{4}|["\\/bfnrt]))|\\(')|["\\]""")
 
@@ -55,8 +58,20 @@ def parse(text: str) -> tuple[JsonValue, str]:
     Numbers are exact: integers of any length, others as a Decimal that keeps its text.
 
     Raises:
-        JsonError: neither strict nor lenient reading succeeds.
+        JsonError: neither strict nor lenient reading succeeds, or a text holds half of a character,
+            which no file and no database can hold.
     """
+    value, difference = _read(text)
+    surrogate = _SURROGATE.search(text)
+    if surrogate is not None:
+        try:
+            compact(value).encode()
+        except UnicodeEncodeError as error:
+            raise JsonError(_HALF, text.count("\n", 0, surrogate.start())) from error
+    return value, difference
+
+
+def _read(text: str) -> tuple[JsonValue, str]:
     try:
         return _strict(text), ""
     except RecursionError as error:

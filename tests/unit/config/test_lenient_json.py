@@ -104,6 +104,15 @@ def test_escapes_in_either_quotes_are_those_of_json(quote, written, value):
 
 
 @pytest.mark.parametrize(
+    "text", [r'["a",\n "\ud83d"]', r"['a',\n '\ude00\ud83d']", r'["a",\n {"\ud83d": 1}]']
+)
+def test_half_of_a_character_is_refused_where_it_stands(text):
+    with pytest.raises(JsonError, match="half of a character") as caught:
+        parse(text.replace(r"\n", "\n"))
+    assert caught.value.line == 1
+
+
+@pytest.mark.parametrize(
     "text",
     ["{a}", "{a: }", "[1,,2]", '{"say "hi""}', "", "{", '{"a" "b"}', "[&x 1]", "[!!int 1]", "[*x]",
      '{"a": 1, "a": 2}', "{a: 1, a: 2}"],
