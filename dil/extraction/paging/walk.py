@@ -43,12 +43,11 @@ from dil.extraction.paging.position import (
     skips_rows,
 )
 from dil.extraction.paging.rules import (
-    GUARD_ROW,
-    TIMEOUT_ROW,
     Action,
     PageState,
     PagingDecision,
     PagingRules,
+    Row,
     decide,
     failure,
 )
@@ -189,7 +188,8 @@ def walk_pages(
         ResumeRefusedError: the source refuses to continue from ``walk.start``, or the payload rows
             differ from the rows that were sent before.
     """
-    hashes = _guard(walk).reads_content and walk.payload is None
+    rules = PagingRules.of(walk.spec)
+    hashes = rules.compares_bodies and walk.payload is None
 
     def page_of(response: Response) -> Page:
         if response.body is None:
@@ -221,7 +221,7 @@ def walk_pages(
                     raise TransientSourceError(failure.message + again, failure.fix) from None
             repeats += 1
 
-    return _walk(ask, walk)
+    return _walk(ask, walk, rules)
 
 
 def walk_rows(session: RowSession, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
@@ -240,19 +240,23 @@ def walk_rows(session: RowSession, walk: Walk) -> Iterator[tuple[Page, RequestVa
         page.batches = _counted(chain(begin, rows), page, last, session)
         return page, Response(body=None)
 
-    return _walk(ask, walk)
+    return _walk(ask, walk, PagingRules.of(walk.spec))
 
 
-def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
+def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, RequestValues]]:
     """Yield each page and its request, running the loop (rule G21); ``ask`` sends a request."""
-    rules, guard, pace = PagingRules.of(walk.spec), _guard(walk), _Pace(walk)
+    pace = _Pace(walk)
     start = walk.start or PagingPosition(values=initial_values(walk.spec))
     state, values, rows = start.state, start.values, walk.payload
     if rows is not None and not _skips(walk, rows, start):
         raise ResumeRefusedError
     if rows is not None and not rows.left:
         return
-    doubts = _doubts(walk)
+    last = start.last if rows is None else LastPage()
+    guard = PagingGuard(rules, bytes.fromhex(last.content) or None)
+    oddities = PageNotes(
+        last, compares=rules.names_pages and rows is None and not rules.allows_equal_pages
+    )
     while True:
         pace.before_request()
         request = _request(walk, values, state)
@@ -265,14 +269,14 @@ def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
             if is_refused and rules.is_paged and state.asked > 1:
                 error.fix += _BEYOND
             raise
-        doubts.watch(page)
+        oddities.watch(page)
         yield page, request
         for _ in page.batches:
             pass
         walk.counters.rows += page.rows
         walk.counters.dropped += page.dropped
         walk.counters.leave_out(page.left_out)
-        _note(walk, *page.notes, *doubts.about(page))
+        _note(walk, *page.notes, *oddities.about(page))
         echoed = _echoed(walk.spec, page)
         state = replace(
             _state_after(walk, state, page, response),
@@ -288,9 +292,9 @@ def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
         guard.check(decision, state, body.content if isinstance(body, MeasuredBody) else None)
         guard.check_values(decision, values, following)
         walk.counters.is_void = False
-        doubts.go_on(decision, is_short=_is_short(walk, state, echoed, page))
+        oddities.go_on(decision, is_short=_is_short(walk, state, echoed, page))
         values = following
-        walk.on_page(_position(walk, state, values, doubts.last_page(guard.content)))
+        walk.on_page(_position(walk, state, values, oddities.last_page(guard.content)))
 
 
 def _position(walk: Walk, state: PageState, values: PageValues, last: LastPage) -> PagingPosition:
@@ -319,11 +323,11 @@ def _is_over(
     request, response, page = last
     if decision.action is Action.FAIL:
         walk.counters.is_void = True
-        document = _shown(page) if decision.row == TIMEOUT_ROW else ""
+        document = _shown(page) if decision.row is Row.TIMED_OUT else ""
         raise SourceContractError(
             failure(decision, walk.spec.session, rules.wait_timeout_s, state.key, document),
             "See ms.session.key.field, ms.pagination and ms.wait.timeout.seconds."
-            + (_ONE_CURSOR if decision.row == GUARD_ROW else ""),
+            + (_ONE_CURSOR if decision.row is Row.REPEATED_CURSOR else ""),
         )
     if decision.action is Action.NEXT:
         return False
@@ -351,20 +355,6 @@ def _shown(page: Page) -> str:
         ""
         if isinstance(document, Missing)
         else excerpt(compact(document).encode(), is_refusal=True)
-    )
-
-
-def _doubts(walk: Walk) -> PageNotes:
-    is_led = PagingRules.of(walk.spec).names_pages and walk.payload is None
-    before = walk.start.last if walk.start and walk.payload is None else LastPage()
-    return PageNotes(before, compares=is_led and not walk.spec.pagination.equal_pages)
-
-
-def _guard(walk: Walk) -> PagingGuard:
-    return PagingGuard(
-        PagingRules.of(walk.spec),
-        allows_equal_pages=walk.spec.pagination.equal_pages,
-        content=bytes.fromhex(walk.start.last.content) or None if walk.start else None,
     )
 
 
