@@ -26,8 +26,7 @@ from dil.execution.jdbc_columns import refuse_lossy
 from dil.execution.job_monitor import SparkJobMonitor
 from dil.execution.jvm_errors import no_driver, source_errors
 from dil.execution.memory import workers_at_once
-from dil.extraction.paging.position import initial_values
-from dil.extraction.parameters import ParameterScope, evaluate
+from dil.extraction.parameters import ParameterScope, first_request
 from dil.model.task import Counters, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.observe.redaction import redactor, secrets_of
@@ -104,9 +103,9 @@ class Frames:
         begun = time.monotonic()
         try:
             # The query has the values that the task's only request has.
-            run, extraction = self._run, self._run.job.extraction
+            run = self._run
             scope = ParameterScope.of(unit, full_extract=run.full_extract, secondary=run.secondary)
-            values = evaluate(extraction.parameters, scope, initial_values(extraction))
+            values = first_request(run.job.extraction, scope)
             read = self._reader.read(values)
             return self._report(read, _Body(run, unit, number, self._workers))
         except _NotRunError:

@@ -38,7 +38,6 @@ from dil.extraction.paging.notes import DOUBTS, PageNotes, asked_rows, end_notes
 from dil.extraction.paging.position import (
     LastPage,
     PagingPosition,
-    initial_values,
     next_values,
     skips_rows,
 )
@@ -51,7 +50,7 @@ from dil.extraction.paging.rules import (
     decide,
     failure,
 )
-from dil.extraction.parameters import PageValues, ParameterScope, evaluate
+from dil.extraction.parameters import PageValues, ParameterScope, evaluate, initial_values
 from dil.extraction.payload_rows import PayloadRows
 from dil.extraction.streams import MeasuredBody
 from dil.model.job import ExtractionSpec
