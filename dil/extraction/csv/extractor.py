@@ -20,6 +20,7 @@ from dil.extraction.names import NameCleansing
 from dil.extraction.packed import LONGEST, refuse_packed, stream_of
 from dil.extraction.preprocessing.compression import GunzipProcessor
 from dil.extraction.preprocessing.limits import CountedStream, LimitedStream, ReceivedBytes
+from dil.extraction.shapes import schema_without_rows
 from dil.extraction.sizes import CSV_RECORD_BYTES, longest
 from dil.extraction.streams import located_errors, read_up_to
 from dil.model.job import ExtractionSpec
@@ -57,8 +58,7 @@ class CsvExtractor(Extractor):
             most_columns=spec.most_columns if spec.output_schema is None else 0,
         )
         self._failures = CsvFailures(settings.max_failures)
-        cleansing = spec.cleansing
-        names = NameCleansing(cleansing) if cleansing and cleansing.enabled else None
+        names = NameCleansing(spec.cleansing) if spec.cleansing else None
         self._columns: CsvColumns = (
             GivenCsvColumns(spec, spec.output_schema, self._cells, names)
             if spec.output_schema is not None
@@ -69,7 +69,8 @@ class CsvExtractor(Extractor):
     @property
     def schema(self) -> pa.Schema | None:
         """Return the given schema, else the schema found so far, None before the first page."""
-        return self._columns.schema(has_pages=self._pages > 0)
+        found = self._columns.schema
+        return schema_without_rows(self.spec) if found is None and self._pages else found
 
     def extract(self, response: Response) -> Page:
         """Return the page of one response; consuming its batches reads the response.

@@ -26,6 +26,7 @@ from dil.extraction.json.spool import Span, Spool, SpoolLimits, read_body
 from dil.extraction.json.windows import RowWindows
 from dil.extraction.names import NameCleansing
 from dil.extraction.packed import as_text
+from dil.extraction.shapes import schema_without_rows
 from dil.extraction.sizes import longest
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue
@@ -65,8 +66,7 @@ class JsonExtractor(Extractor):
         self.limits = replace(self.limits, value=longest(spec, self.limits.value))
         self._accepted = {*self.content_types, *(t.lower() for t in spec.extra_content_types)}
         self._named = frozenset(t.lower() for t in spec.extra_content_types)
-        cleansing = spec.cleansing
-        names = NameCleansing(cleansing) if cleansing and cleansing.enabled else None
+        names = NameCleansing(spec.cleansing) if spec.cleansing else None
         self._columns: RowColumns = (
             GivenJsonColumns(spec.output_schema, names, spec.csv.made_up)
             if spec.output_schema is not None and spec.filters_by_schema
@@ -77,7 +77,8 @@ class JsonExtractor(Extractor):
     @property
     def schema(self) -> pa.Schema | None:
         """Return the given schema, else the schema found so far, None before the first page."""
-        return self._columns.schema(has_pages=self._pages > 0)
+        found = self._columns.schema
+        return schema_without_rows(self.spec) if found is None and self._pages else found
 
     def extract(self, response: Response) -> Page:
         """Return the page of one response; its rows become Arrow while the batches are consumed.
