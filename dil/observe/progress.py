@@ -33,9 +33,9 @@ class Progress(Protocol):
         """End, also after a failure or interruption; may be called twice, or without ``start``."""
 
 
-def progress_for(stream: TextIO, *, clock: Callable[[], float] = time.monotonic) -> Progress:
+def progress_for(stream: TextIO) -> Progress:
     """Return a bar if ``stream`` is a terminal, else lines in the log every 30 seconds."""
-    return RichProgress(stream) if stream.isatty() else LineProgress(clock=clock)
+    return RichProgress(stream) if stream.isatty() else LineProgress(clock=time.monotonic)
 
 
 class SilentProgress:

@@ -26,18 +26,9 @@ log = logging.getLogger(__name__)
 ANEW = "-D ms.publish.mode=replace"
 
 
-def newer_dataset(
-    job: str,
-    store: StateStore,
-    spec: PublishingSpec,
-    filesystem: Filesystem,
-    destination: Destination | None = None,
-) -> str:
-    """Return the problem if the dataset has commits that the state lacks, else "".
-
-    ``destination`` belongs to ``spec``; a caller that has it already may pass it.
-    """
-    destination = destination or destination_for(spec, filesystem)
+def newer_dataset(job: str, store: StateStore, spec: PublishingSpec, filesystem: Filesystem) -> str:
+    """Return the problem if the dataset has commits that the state lacks, else ""."""
+    destination = destination_for(spec, filesystem)
     older = _older_copy(job, store, spec, filesystem, destination)
     return older or lost_state(job, store, spec, filesystem, destination)
 
