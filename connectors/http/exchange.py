@@ -19,7 +19,7 @@ from dil.errors import DilError, QuotaError, TransientSourceError
 if TYPE_CHECKING:
     import requests
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 class Exchange:
@@ -109,7 +109,7 @@ class Exchange:
         what = answer_words(answer, self.outgoing.shown)
         if self._credentials.is_token_refused(status) and not self._is_replayed:
             answer.close()
-            _LOG.info("%s; sending again with a new token", what)
+            log.info("%s; sending again with a new token", what)
             self._is_replayed = True
             self._credentials.reject_token()
             self.retries += 1
@@ -118,7 +118,7 @@ class Exchange:
             return False
         answer.close()
         self._renewals += 1
-        _LOG.warning(
+        log.warning(
             "%s; reading the authentication input again in %d s (%d of at most %d)",
             what, retry.delay_s, self._renewals, retry.count,
         )  # fmt: skip
@@ -178,7 +178,7 @@ class Exchange:
         return error
 
     def _say(self, what: str, wait: float) -> None:
-        _LOG.warning(
+        log.warning(
             "%s; sending again in %.1f s (%d of at most %d)",
             what, wait, self._waits.done, self._settings.retry.attempts,
         )  # fmt: skip

@@ -20,7 +20,7 @@ from dil.model.secret import Secret
 from dil.secrets import learn
 from dil.spi.coordination import Credential, CredentialSource
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 _USED_UP = "invalid_grant"
 _FIXES: Mapping[str, str] = {
     "invalid_client": "Check clientId and clientSecret, and clientAuthentication (basic or body).",
@@ -121,7 +121,7 @@ class OAuthSource(CredentialSource):
 
     def _warn_of_loss(self, why: str) -> None:
         if not self._has_warned:
-            _LOG.warning(
+            log.warning(
                 "the server gave a new refresh token, %s: the next run will be refused", why
             )
             self._has_warned = True

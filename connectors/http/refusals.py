@@ -27,7 +27,7 @@ from dil.extraction.excerpt import excerpt
 if TYPE_CHECKING:
     import requests
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 _SHOWN_BYTES = 4096
 _BODY_WAIT_S = 30.0
 _ERRORS = range(400, 600)
@@ -74,7 +74,7 @@ class Refusal:
         text = body.decode("utf-8", "replace").strip()
         if text:
             level = logging.INFO if passes or status in _ERRORS else logging.WARNING
-            _LOG.log(level, "%s: the answer with status %d says: %s", self.shown, status, text)
+            log.log(level, "%s: the answer with status %d says: %s", self.shown, status, text)
         if passes:
             what += after_retries(self.repeats)
         if text and status in _ERRORS:
@@ -137,7 +137,7 @@ def in_doubt(answer: requests.Response, shown: str) -> UnknownOutcomeError:
         text = _beginning(answer, shown).decode("utf-8", "replace").strip()
     what = answer_words(answer, shown)
     if text:
-        _LOG.warning("%s: the answer with status %d says: %s", shown, answer.status_code, text)
+        log.warning("%s: the answer with status %d says: %s", shown, answer.status_code, text)
         what = _with_beginning(what, text)
     return unknown_outcome(what)
 

@@ -29,7 +29,7 @@ from dil.spi.request_view import RequestView
 if TYPE_CHECKING:
     import requests
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 class HttpSession(ByteSession):
@@ -150,7 +150,7 @@ class HttpSession(ByteSession):
         if wait is None:
             return False
         environment.coordinator.slow_down(wait)
-        _LOG.warning(
+        log.warning(
             "%s; sending again in %.1f s (%d of at most %d)",
             failure, wait, self._waits.done, budget.attempts,
         )  # fmt: skip
@@ -191,7 +191,7 @@ class HttpSession(ByteSession):
         outgoing = build_outgoing(self._settings, self._credentials.overlaid(values), token)
         for place, names in outgoing.unknown.items():
             for name in sorted(names - self._warned):  # once about each name (rule G31)
-                _LOG.warning(
+                log.warning(
                     "no value for {{%s}} in %s; the placeholder is sent as it is written",
                     name,
                     place,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 LINE_EVERY_S = 30.0
 _DAY_H = 24
 
@@ -70,7 +70,7 @@ class LineProgress:
         self._total = total
         self._started = self._last_line = self._clock()
         self._state = (0, 0, 0, 0, 0)
-        _LOG.info("%s to run", counted(total, "work unit"), extra={"event": "progress.start"})
+        log.info("%s to run", counted(total, "work unit"), extra={"event": "progress.start"})
 
     def update(self, *, done: int, failed: int, running: int, rows: int, bytes: int) -> None:  # noqa: A002
         """Keep the numbers; write a line if the last line is old enough."""
@@ -97,7 +97,7 @@ class LineProgress:
         missing = (self._total or 0) - done
         if done and missing > 0:
             parts.append(f"about {human_seconds(elapsed / done * missing)} left")
-        _LOG.info("%s", ", ".join(parts), extra={"event": event})
+        log.info("%s", ", ".join(parts), extra={"event": event})
 
 
 class RichProgress:

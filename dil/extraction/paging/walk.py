@@ -63,7 +63,7 @@ from dil.spi.extractor import Extractor, Page, nothing_found
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 MOST_LEFT_OUT = 100
 _ONE_CURSOR = (
     " If the source keeps one cursor for all pages, as a scroll does, read by offsets or by a key"
@@ -335,7 +335,7 @@ def _is_over(
     has_link = next_link(response.header("Link") or "") is not None
     notes = end_notes(rules, state, decision, has_body=has_body, has_link=has_link, asked=asked)
     for note in notes:
-        _LOG.warning(
+        log.warning(
             "%s: %s (rows %d, total %s)",
             response.location or "the source", note, state.processed,
             "unknown" if state.total is None else as_text(state.total),
@@ -417,7 +417,7 @@ def _count(response: Response, counters: WalkCounters) -> None:
     if response.warning:
         counters.warnings += 1
         counters.warned[response.status] += 1
-        _LOG.warning("%s: %s", response.location, response.warning)
+        log.warning("%s: %s", response.location, response.warning)
     else:
         counters.pages += 1
 
