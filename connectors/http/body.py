@@ -20,7 +20,7 @@ import urllib3
 from connectors.http.failures import unknown_outcome
 from dil.errors import SourceContractError, SourceError, TransientSourceError
 from dil.extraction.preprocessing.limits import CountedStream, LimitedStream, ReceivedBytes
-from dil.extraction.streams import ReadStream
+from dil.extraction.streams import ReadStream, has_zlib_header
 from dil.model.job import ExpansionSpec
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ _GZIP = frozenset({"gzip", "x-gzip"})
 _DEFLATE = "deflate"
 # Codings in the IANA registry that this module does not decode and never requests.
 _FOREIGN = frozenset({"br", "zstd", "compress", "x-compress", "dcb", "dcz"})
-_ZLIB_METHOD = 8
 _USUAL_LIMIT = ExpansionSpec()
 
 
@@ -198,7 +197,7 @@ class _InflatedBody(ReadStream):
             packed = self._left or self._stream.read(_CHUNK)
             if not packed and not self._begun:
                 return b""  # An empty body has no content to compress.
-            if not self._begun and not _has_zlib_header(packed):
+            if not self._begun and not has_zlib_header(packed):
                 self._inflater = zlib.decompressobj(-zlib.MAX_WBITS)
             self._begun = True
             found = self._inflater.decompress(packed, size)
@@ -212,16 +211,6 @@ class _InflatedBody(ReadStream):
         while self._stream.read(_CHUNK):
             pass
         return b""
-
-
-def _has_zlib_header(packed: bytes) -> bool:
-    """Return whether data begins with a header of RFC 1950 section 2.2."""
-    head = packed[:2]
-    return (
-        len(head) == 2  # noqa: PLR2004 - CMF and FLG
-        and head[0] & 0x0F == _ZLIB_METHOD
-        and int.from_bytes(head) % 31 == 0
-    )
 
 
 def _reason(error: Exception) -> str:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 LINE_EVERY_S = 30.0
 _DAY_H = 24
+_KILO = 1000
+_TENTHS_BELOW_S = 10
 
 
 class Progress(Protocol):
@@ -156,9 +158,9 @@ def human_bytes(size: int) -> str:
     """Return a size with about three digits: ``512 B``, ``1.5 KB`` (powers of 1000)."""
     value = float(size)
     for unit in ("B", "KB", "MB", "GB"):
-        if value < 1000:  # noqa: PLR2004 - the factor between units
+        if value < _KILO:
             return f"{size} B" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
+        value /= _KILO
     return f"{value:.1f} TB"
 
 
@@ -167,7 +169,7 @@ def human_seconds(seconds: float) -> str:
 
     ``seconds`` are not negative.
     """
-    if seconds < 10:  # noqa: PLR2004
+    if seconds < _TENTHS_BELOW_S:
         return f"{seconds:.1f} s"
     whole = round(seconds)
     minutes, rest = divmod(whole, 60)
