@@ -10,7 +10,7 @@ from connectors.http.credentials import Credentials
 from connectors.http.environment import SessionEnvironment
 from connectors.http.limits import asked_wait, is_rate_limited
 from connectors.http.outgoing import OutgoingRequest
-from connectors.http.refusals import Refusal, answer_words, in_doubt, quota_error
+from connectors.http.refusals import answer_words, in_doubt, quota_error, refusal_error
 from connectors.http.retries import RetryWaits, after_retries
 from connectors.http.settings import HttpSettings
 from connectors.http.statuses import NOT_DONE, RETRIED, StatusVerdict, judge
@@ -83,14 +83,14 @@ class Exchange:
 
     def refusal(self, answer: requests.Response, verdict: StatusVerdict) -> DilError:
         """Return the error for a final answer that is not a success."""
-        return Refusal(
+        return refusal_error(
             answer,
             verdict,
             self.outgoing.shown,
-            self._waits.done,
-            self._asked(answer),
-            self._settings.credential_sources.advice,
-        ).error()
+            repeats=self._waits.done,
+            asked_s=self._asked(answer),
+            login_fix=self._settings.credential_sources.advice,
+        )
 
     def _judged(self, answer: requests.Response) -> StatusVerdict:
         """Return the verdict on an answer; an exhausted rate limit is not a failed login."""

@@ -84,9 +84,9 @@ def build_outgoing(
         token: The token of a grant, None for a job without a grant.
 
     Raises:
-        ConfigError: the URI needs a value that the request lacks, or a header has a line break.
+        ConfigError: the URI needs a value that the request lacks, a header has a line break, or
+            values lead to another origin than that of the job's URI.
         SourceContractError: the next page is at another origin.
-        ConfigError: values lead to another origin than that of the job's URI.
     """
     headers, used, missing = _headers(settings, values, token)
     has_body = settings.method in _WITH_BODY
