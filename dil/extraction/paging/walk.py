@@ -283,7 +283,11 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
             elapsed_s=pace.elapsed_s(),
         )
         decision = decide(rules, state)
-        if _is_over(walk, rules, state, decision, (request, response, page)):
+        if decision.action is Action.FAIL:
+            walk.counters.is_void = True
+            raise _failed(walk, rules, state, decision, page)
+        if decision.action is Action.STOP:
+            _note(walk, *_notes_of_end(rules, state, decision, request, response))
             return
         following = next_values(values, echoed, page.rows, state.key.cursor)
         body: object = response.body
@@ -305,31 +309,26 @@ def _position(walk: Walk, state: PageState, values: PageValues, last: LastPage) 
     )
 
 
-def _is_over(
-    walk: Walk,
+def _failed(
+    walk: Walk, rules: PagingRules, state: PageState, decision: PagingDecision, page: Page
+) -> SourceContractError:
+    """Return the error of a walk that fails by the decision after a page."""
+    document = _shown(page) if decision.row is Row.TIMED_OUT else ""
+    return SourceContractError(
+        failure(decision, walk.spec.session, rules.wait_timeout_s, state.key, document),
+        "See ms.session.key.field, ms.pagination and ms.wait.timeout.seconds."
+        + (_ONE_CURSOR if decision.row is Row.REPEATED_CURSOR else ""),
+    )
+
+
+def _notes_of_end(
     rules: PagingRules,
     state: PageState,
     decision: PagingDecision,
-    last: tuple[RequestValues, Response, Page],
-) -> bool:
-    """Return whether a decision ends the walk; note the oddities of its end.
-
-    ``last`` are the last request, its answer and its page.
-
-    Raises:
-        SourceContractError: the decision is that the walk fails.
-    """
-    request, response, page = last
-    if decision.action is Action.FAIL:
-        walk.counters.is_void = True
-        document = _shown(page) if decision.row is Row.TIMED_OUT else ""
-        raise SourceContractError(
-            failure(decision, walk.spec.session, rules.wait_timeout_s, state.key, document),
-            "See ms.session.key.field, ms.pagination and ms.wait.timeout.seconds."
-            + (_ONE_CURSOR if decision.row is Row.REPEATED_CURSOR else ""),
-        )
-    if decision.action is Action.NEXT:
-        return False
+    request: RequestValues,
+    response: Response,
+) -> tuple[str, ...]:
+    """Return the notes about the end of a walk, and log them with the number of rows."""
     asked = asked_rows(request.parameters, response.uri)
     has_body = response.body is not None
     has_link = next_link(response.header("Link") or "") is not None
@@ -340,8 +339,7 @@ def _is_over(
             response.location or "the source", note, state.processed,
             "unknown" if state.total is None else as_text(state.total),
         )  # fmt: skip
-    _note(walk, *notes)
-    return True
+    return notes
 
 
 def _shown(page: Page) -> str:
