@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import re
+from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -148,10 +149,7 @@ def _with_beginning(what: str, text: str) -> str:
 def _beginning(answer: requests.Response, shown: str) -> str:
     """Return the beginning of a body as text, as far as it can be read; close the answer."""
     found = b""
-    try:
-        with answer, BodyStream(answer, shown, wait_s=_BODY_WAIT_S) as body:
-            while len(found) < _SHOWN_BYTES and (more := body.read(_SHOWN_BYTES - len(found))):
-                found += more
-    except DilError:
-        pass
+    with suppress(DilError), answer, BodyStream(answer, shown, wait_s=_BODY_WAIT_S) as body:
+        while len(found) < _SHOWN_BYTES and (more := body.read(_SHOWN_BYTES - len(found))):
+            found += more
     return found.decode("utf-8", "replace").strip()
