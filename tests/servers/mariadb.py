@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import pymysql
 
-from tests.servers.certificates import Identity
 from tests.servers.programs import (
     find_program,
     free_port,
@@ -19,6 +18,9 @@ from tests.servers.programs import (
     start,
 )
 from tests.servers.waiting import wait_until
+
+if TYPE_CHECKING:
+    from tests.servers.certificates import Identity
 
 PLACES = ("/usr/sbin", "/opt/homebrew/opt/mariadb/bin")
 PASSWORD = "p@ss:wörd/%"
