@@ -5,7 +5,14 @@ from __future__ import annotations
 import hashlib
 
 from dil.errors import SourceContractError
-from dil.extraction.paging.rules import BY_VALUES, LED, PageState, PagingDecision, PagingRules, Row
+from dil.extraction.paging.rules import (
+    BY_VALUES,
+    SAYS_MORE,
+    PageState,
+    PagingDecision,
+    PagingRules,
+    Row,
+)
 from dil.extraction.parameters import PageValues
 
 _REMEMBERED = 100_000
@@ -105,7 +112,7 @@ class PagingGuard:
             )
 
     def _refuse_emptiness(self, decision: PagingDecision, state: PageState) -> None:
-        self._empty = self._empty + 1 if decision.row in LED and not state.rows else 0
+        self._empty = self._empty + 1 if decision.row in SAYS_MORE and not state.rows else 0
         if self._empty > _MOST_EMPTY:
             raise SourceContractError(
                 f"the source says that there is more, and {_MOST_EMPTY} pages in a row had no rows",

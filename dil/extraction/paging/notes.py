@@ -17,7 +17,7 @@ from dil.extraction.content import NO_DATA_FIELD
 from dil.extraction.paging.position import LastPage
 from dil.extraction.paging.rules import (
     BY_VALUES,
-    LED,
+    SAYS_MORE,
     PageState,
     PagingDecision,
     PagingRules,
@@ -265,7 +265,7 @@ class PageNotes:
             decision: The row of the table that asks for another page.
             is_short: Whether this page had fewer rows than the start of the next page assumes.
         """
-        self._is_named = decision.row in LED
+        self._is_named = decision.row in SAYS_MORE
         self._was_short = is_short and decision.row in BY_VALUES
 
     def last_page(self, content: bytes | None) -> LastPage:

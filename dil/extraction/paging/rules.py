@@ -78,7 +78,7 @@ class Row(IntEnum):
 
 
 # The answer says that there is another page, even if this one is empty.
-LED = frozenset({Row.CURSOR, Row.NEXT_ADDRESS, Row.MORE})
+SAYS_MORE = frozenset({Row.CURSOR, Row.NEXT_ADDRESS, Row.MORE})
 # Only the page values say where the next page begins.
 BY_VALUES = frozenset({Row.PAGED, Row.TOTAL_NOT_REACHED, Row.MORE})
 
