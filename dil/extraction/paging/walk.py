@@ -330,7 +330,11 @@ def _is_over(
     asked = asked_rows(request.parameters, response.uri)
     has_body = response.body is not None
     has_link = next_link(response.header("Link") or "") is not None
-    notes = end_notes(rules, state, decision, has_body=has_body, has_link=has_link, asked=asked)
+    notes = end_notes(
+        rules, state, decision,
+        has_body=has_body, has_link=has_link, asked=asked,
+        is_strict=walk.spec.pagination.strict,
+    )  # fmt: skip
     for note in notes:
         _LOG.warning(
             "%s: %s (rows %d, total %s)",
