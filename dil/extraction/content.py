@@ -8,7 +8,7 @@ from collections.abc import Collection
 from contextlib import closing
 
 from dil.errors import SourceContractError
-from dil.extraction.excerpt import glimpse
+from dil.extraction.excerpt import glimpse, utf_16_of
 from dil.spi.connector import Response
 
 # A note of extractors; if paging is strict, it fails the work unit.
@@ -60,8 +60,10 @@ def _fix(kind: str) -> str:
     return accepted
 
 
-def charset_advice(response: Response) -> str:
+def charset_advice(response: Response, begin: bytes = b"") -> str:
     """Return the advice for a body that is not text in the job's character set."""
+    if utf_16 := utf_16_of(begin):
+        return f"The body begins like {utf_16}: set ms.source.data.character.set={utf_16}."
     named = _CHARSET.search(response.header("Content-Type") or "")
     if named is None:
         return "Check ms.source.data.character.set."

@@ -79,6 +79,16 @@ def test_of_a_body_in_another_character_set_the_advice_names_the_one_that_the_so
         assert caught.value.fix.endswith(told)
 
 
+@pytest.mark.parametrize("extractor", [JsonExtractor, CsvExtractor])
+@pytest.mark.parametrize("charset", ["UTF-16", "UTF-16LE", "UTF-16BE"])
+def test_utf_16_is_recognized_also_where_it_is_valid_utf_8(extractor, charset):
+    body = '[{"card": 4711081500}]'.encode(charset)
+    with pytest.raises(SourceContractError, match="UTF-8") as caught:
+        list(extractor(ExtractionSpec(REF)).extract(Response(io.BytesIO(body), {})).batches)
+    assert caught.value.fix.endswith(f"set ms.source.data.character.set={charset}.")
+    assert "7" not in caught.value.message.replace(" ", "")
+
+
 @pytest.mark.parametrize("text", [r"\ud83d", r"\uDE00abcdefgh", r"\ud83d, and more text"])
 def test_half_of_a_character_is_named_as_such(text):
     error = refusal(b'[{"a": "\\ud83d\\ude00"}, {"a": "%b"}]' % text.encode())
