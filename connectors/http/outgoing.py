@@ -246,7 +246,8 @@ def _followed(next_uri: str, own: RequestTarget, hosts: Iterable[str]) -> Reques
             f"{own.shown}: the answer names a next page at {shown}, which is another origin"
             " (scheme, host and port)",
             "DIL does not send the credentials there. If the source has moved, change"
-            " ms.source.uri; if it has pages at that host, add the host to ms.source.uri.hosts.",
+            " ms.source.uri; if it has pages at that host, add the host to ms.source.uri.hosts; if"
+            ' it is behind a proxy that it does not know, add "queryOnly": true to ms.pagination.',
         )
         error.is_unsent = True
         raise error

@@ -390,6 +390,8 @@ def _check_ends(paging: PagingSection, findings: Findings) -> None:
             "has stopOnShortPage, and nothing says how many rows a full page has",
             'Give the page size: "initialvalues": [0, 100].',
         )
+    if pagination.query_only and not pagination.next:
+        findings.problem(PAGES, "has queryOnly without `next`", "Add next, or leave it out.")
     if pagination.fail_at_cap and not pagination.has_cap:
         findings.problem(PAGES, "has failAtCap without a cap", "Add maxPages or maxRows.")
     if pagination.next and session is not None and not has_condition:

@@ -477,7 +477,11 @@ def _state_after(walk: Walk, before: PageState, page: Page, response: Response) 
         files_left=response.has_more,
         had_files=before.had_files or before.files_left,
         asked=before.asked + 1,
-        next_uri=next_address(paging.next, response, page.lookup) if paging.next else "",
+        next_uri=(
+            next_address(paging.next, response, page.lookup, query_only=paging.query_only)
+            if paging.next
+            else ""
+        ),
         next_was_there=bool(paging.next)
         and (had_next or has_place(paging.next, response, page.lookup)),
         more=more,

@@ -24,7 +24,7 @@ def pagination(job_file, text: str) -> Pagination:
 def test_members_of_our_own_stand_beside_those_of_dil(job_file):
     text = (
         '{"initialvalues":[0,100],"next":"link","more":"header:X-More","maxPages":"9",'
-        '"maxRows":10,"failAtCap":true,"stopOnShortPage":"true","allowEqualPages":true}'
+        '"maxRows":10,"failAtCap":true,"stopOnShortPage":"true","allowEqualPages":true,"queryOnly":true}'
     )
     assert pagination(job_file, text) == Pagination(
         initial_values=(0, 100),
@@ -35,6 +35,7 @@ def test_members_of_our_own_stand_beside_those_of_dil(job_file):
         fail_at_cap=True,
         stop_on_short_page=True,
         equal_pages=True,
+        query_only=True,
     )
     assert not pagination(job_file, '{"next":"link"}').is_on
     assert not Pagination().is_named
@@ -51,6 +52,7 @@ def test_members_of_our_own_stand_beside_those_of_dil(job_file):
         ('{"next":"Link"}', 'next is "Link"'),
         ('{"initialvalues":[0],"stopOnShortPage":true}', "has stopOnShortPage, and nothing says"),
         ('{"next":"link","failAtCap":true}', "has failAtCap without a cap"),
+        ('{"more":"more","queryOnly":true}', "has queryOnly without `next`"),
     ],
 )
 def test_what_is_wrong_with_paging_is_told(job_file, text, what):
