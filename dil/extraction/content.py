@@ -16,6 +16,10 @@ NO_DATA_FIELD = (
     "a later page had no ms.data.field and counted as empty; it may have been an error document;"
     " if the source leaves the field out where there are no rows, set ms.data.field.optional=true"
 )
+NO_END = (
+    "the source does not say where its answers end, by Content-Length or chunks, so rows may be"
+    " missing if a connection broke off between two rows"
+)
 OMITTED_FIX = (
     "If the source leaves it out where there are no rows, set ms.data.field.optional=true."
 )
@@ -58,6 +62,11 @@ def _fix(kind: str) -> str:
     if kind in _CSV:
         return f"For CSV write ms.extractor.class=csv. {accepted}"
     return accepted
+
+
+def notes_of_end(response: Response) -> tuple[str, ...]:
+    """Return a note if a response could be cut off unnoticed; for formats without an end mark."""
+    return () if response.has_end else (NO_END,)
 
 
 def charset_advice(response: Response, begin: bytes = b"") -> str:

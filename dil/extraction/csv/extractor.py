@@ -10,7 +10,12 @@ import pyarrow as pa
 
 from dil.errors import SourceContractError
 from dil.extraction.coercion import RowPosition
-from dil.extraction.content import charset_advice, is_utf8, refuse_other_types
+from dil.extraction.content import (
+    charset_advice,
+    is_utf8,
+    notes_of_end,
+    refuse_other_types,
+)
 from dil.extraction.csv.cells import CellReader
 from dil.extraction.csv.columns import CsvColumns, FoundCsvColumns, GivenCsvColumns, ReadBlock
 from dil.extraction.csv.dialect import CsvDialect
@@ -84,7 +89,8 @@ class CsvExtractor(Extractor):
         """
         refuse_other_types(response, self._accepted)
         self._pages += 1
-        page = Page(iter(()), nothing_found)
+        notes = () if response.content_type == _GZIP else notes_of_end(response)
+        page = Page(iter(()), nothing_found, notes=notes)
         if response.body is not None:
             page.batches = self._batches(response.body, response, page)
         return page
