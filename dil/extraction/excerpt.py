@@ -82,8 +82,8 @@ def utf_16_of(begin: bytes) -> str:
     """
     if begin.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "UTF-16"
-    nulls = [byte == 0 for byte in begin[:2]]
-    return {(False, True): "UTF-16LE", (True, False): "UTF-16BE"}.get(tuple(nulls), "")
+    place = begin[:2].find(0)
+    return {0: "UTF-16BE", 1: "UTF-16LE"}.get(place, "")
 
 
 def _decoded(body: bytes) -> str:
