@@ -106,7 +106,7 @@ class Frames:
             # The query has the values that the task's only request has.
             run, extraction = self._run, self._run.job.extraction
             scope = ParameterScope.of(unit, full_extract=run.full_extract, secondary=run.secondary)
-            values = evaluate(extraction.parameters, scope, initial_values(extraction))
+            values = evaluate(extraction.parameters, scope, initial_values(extraction, scope))
             read = self._reader.read(values)
             return self._report(read, _Body(run, unit, number, self._workers))
         except _NotRunError:

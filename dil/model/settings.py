@@ -224,7 +224,8 @@ class SessionKeyField(Setting):
         default=None,
     )
     init_value: str | None = member(
-        "Session key of the first request; if left out, the first request has none.",
+        "Session key of the first request; if left out, the first request has none. It may hold "
+        "`{{name}}` of members of the unit.",
         name="initValue",
         default=None,
     )

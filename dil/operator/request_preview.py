@@ -33,7 +33,7 @@ def first_request(
         return None, None
     unit = chosen.work_units[0]
     scope = scope_of(unit, secondary.variables, full_extract=chosen.full_extract)
-    values = evaluate(job.extraction.parameters, scope, initial_values(job.extraction))
+    values = evaluate(job.extraction.parameters, scope, initial_values(job.extraction, scope))
     if job.has_input("payload"):
         batches = payload_batches(job, values.variables)
         payload = PayloadRows(batches, job.name, unit.signature)

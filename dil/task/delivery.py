@@ -134,7 +134,7 @@ class Delivery:
         if not job.has_input("payload"):
             return None
         spec = job.extraction
-        first = evaluate(spec.parameters, attempt.scope, initial_values(spec))
+        first = evaluate(spec.parameters, attempt.scope, initial_values(spec, attempt.scope))
         batches = payload_batches(job, first.variables)
         rows = PayloadRows(batches, job.name, attempt.unit.signature)
         self._sends_rows = True

@@ -9,10 +9,11 @@ import msgspec
 
 from dil.extraction.paging.answers import EchoedPage, SessionKey
 from dil.extraction.paging.rules import PageState
-from dil.extraction.parameters import PageValues
+from dil.extraction.parameters import PageValues, ParameterScope
 from dil.model.job import ExtractionSpec
 from dil.model.json import as_text, read_number
 from dil.model.settings import flat_parameters
+from dil.text.variables import substitute
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +127,13 @@ def skips_rows(spec: ExtractionSpec, size: int | None, echoed: EchoedPage, rows:
     return any(each.type == "pagestart" for each in flat_parameters(spec.parameters))
 
 
-def initial_values(spec: ExtractionSpec) -> PageValues:
-    """Return the page values of the first request; a page value that is not configured is None."""
+def initial_values(spec: ExtractionSpec, scope: ParameterScope) -> PageValues:
+    """Return the page values of the first request; a page value that is not configured is None.
+
+    The first session key may hold variables: members of the unit, and authentication fields.
+    """
     given: tuple[int | None, ...] = (*spec.pagination.initial_values, None, None, None)
     session = spec.session.init_value if spec.session else None
+    if session:
+        session = substitute(session, scope.variables).text
     return PageValues(given[0], given[1], given[2], session)

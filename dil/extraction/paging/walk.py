@@ -246,7 +246,7 @@ def walk_rows(session: RowSession, walk: Walk) -> Iterator[tuple[Page, RequestVa
 def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
     """Yield each page and its request, running the loop (rule G21); ``ask`` sends a request."""
     rules, guard, pace = PagingRules.of(walk.spec), _guard(walk), _Pace(walk)
-    start = walk.start or PagingPosition(values=initial_values(walk.spec))
+    start = walk.start or PagingPosition(values=initial_values(walk.spec, walk.scope))
     state, values, rows = start.state, start.values, walk.payload
     if rows is not None and not _skips(walk, rows, start):
         raise ResumeRefusedError

@@ -59,6 +59,18 @@ def test_what_is_wrong_with_paging_is_told(job_file, text, what):
     assert job_file.problem(PAGING, text).what.startswith(what)
 
 
+def test_the_first_session_key_takes_members_of_units_only(job_file):
+    unit = '[{"name": "u", "type": "unit", "units": [{"seq": "7"}]}]'
+    facts = {**CURSOR, "ms.watermark": unit}
+    key = "ms.session.key.field"
+    job_file.load({**facts, key: '{"name":"next","initValue":"{{seq}}"}'})
+    for name in ("cursor", "sep"):
+        variable = "{{" + name + "}}"
+        session = json.dumps({"name": "next", "initValue": variable})
+        (found,) = job_file.problems({**facts, key: session})
+        assert found.what.startswith(f"uses {variable} in initValue, which only members of units")
+
+
 @pytest.mark.parametrize(
     ("text", "noticed"),
     [

@@ -401,7 +401,8 @@ def test_a_cursor_that_only_an_object_sends_leads_on():
 
 def test_the_request_of_a_named_page_still_has_its_variables():
     spec = ExtractionSpec(REF, parameters=(Parameter(name="a", value="x"),))
-    first = evaluate(spec.parameters, ParameterScope(0, 1, full_extract=True), initial_values(spec))
+    scope = ParameterScope(0, 1, full_extract=True)
+    first = evaluate(spec.parameters, scope, initial_values(spec, scope))
     source = Source(page(1, next="/2"), page(1))
     walked(source, parameters=spec.parameters, pagination=Pagination(next="next"))
     assert source.asked[1].variables == first.variables
