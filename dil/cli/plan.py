@@ -257,8 +257,8 @@ def _forgotten_notes(job: Job, signatures: Sequence[str]) -> Iterator[str]:
         yield (
             f"The run forgets {counted(len(signatures), 'work unit')}, for example {signatures[0]}:"
             " earlier runs published their rows, this run replaces the dataset and does not read"
-            " them, or not as far. Later runs read them again if they are in the job's range and"
-            " units."
+            " these work units, or not as far. Later runs read them again if they are in the job's"
+            " range and units."
         )
 
 

@@ -24,7 +24,7 @@ from dil.model.properties import Properties
 from dil.model.section import Section
 from dil.model.suggestions import suggestion
 from dil.sections.conversion import CONVERTERS, ConversionSection
-from dil.sections.extraction import EXTRACTOR, ExtractionSection
+from dil.sections.extraction import EXTRACTOR, ExtractionSection, needs_extractor
 from dil.sections.query import FUNCTION, INPUTS, QuerySection
 from dil.sections.reading import ShapeError
 from dil.spi.connector import Connector, PluginProperty
@@ -51,7 +51,7 @@ _FORMAT_CONVERTERS = {
     "IdentityConverter",
     "JsonIntermediateToAvroConverter",
 }
-# Placeholders for a job that reads datasets and has no connector and no extractor.
+# Placeholders: a job that reads datasets has no connector, and one that reads rows no extractor.
 _GIVEN_ROWS = ClassRef("dil.extraction.given_rows", "GivenRows")
 _ROWS_AS_THEY_ARE = ClassRef("dil.extraction.json.extractor", "JsonExtractor")
 _BASES: Mapping[PluginKind, type] = {
@@ -90,14 +90,14 @@ def find_plugins(values: Properties, findings: Findings) -> Plugins:
     if INPUTS in values.explicit:
         given = tuple(ref for ref in converters if ref is not None)
         return Plugins(_GIVEN_ROWS, _ROWS_AS_THEY_ARE, given)
+    source = values.section(JobSection).source_class
+    name = values.section(ExtractionSection).extractor
+    extractor = _find(PluginKind.EXTRACTOR, EXTRACTOR, name, findings)
+    if not (name or needs_extractor(source)):
+        extractor = _ROWS_AS_THEY_ARE
     return Plugins(
-        _find(PluginKind.CONNECTOR, CLASS, values.section(JobSection).source_class, findings),
-        _find(
-            PluginKind.EXTRACTOR,
-            EXTRACTOR,
-            values.section(ExtractionSection).extractor,
-            findings,
-        ),
+        _find(PluginKind.CONNECTOR, CLASS, source, findings),
+        extractor,
         tuple(ref for ref in converters if ref is not None),
         find_preprocessors(values, findings),
         _find_destination(values.section(DestinationSection).name, findings),

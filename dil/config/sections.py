@@ -15,6 +15,7 @@ from dil.config import values
 from dil.config.canonical import shown
 from dil.config.entry import Entry
 from dil.config.findings import Findings
+from dil.config.identity import CLASS
 from dil.config.identity import TABLE as DATASET
 from dil.config.property import Property, properties_of
 from dil.config.read_context import JobFileLocation, JobReadContext, SecretsSection, secret_resolver
@@ -25,7 +26,7 @@ from dil.model.json import JsonValue
 from dil.model.secret import Secret
 from dil.model.section import Blank, Reader, Section, Support, ValueType, Written
 from dil.secrets import SecretResolver
-from dil.sections.extraction import EXTRACTOR, names_file_dump
+from dil.sections.extraction import EXTRACTOR, names_file_dump, needs_extractor
 from dil.sections.file_systems import FileSystemsSection
 from dil.sections.query import INPUTS, SOURCE_KEYS
 from dil.sections.reading import ShapeError, as_array, as_object, build
@@ -214,6 +215,9 @@ def report_missing(
             continue
         if entry.name in SOURCE_KEYS and INPUTS in entries:
             continue  # a query reads datasets
+        connector = entries.get(CLASS)
+        if entry.name == EXTRACTOR and connector and not needs_extractor(connector.text.strip()):
+            continue
         extractor = entries.get(EXTRACTOR)
         if entry.name == DATASET and extractor and names_file_dump(extractor.text.strip()):
             continue  # without rows a dataset needs no name

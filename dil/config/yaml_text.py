@@ -80,9 +80,14 @@ def _entries(prefix: str, node: yaml.MappingNode, path: str, findings: Findings)
             yield from _entries(f"{key}.", value, path, findings)
             continue
         try:
-            yield Entry(key, _text(key, value), origin)
+            # YAML reads each half of a character that is written as two escapes separately.
+            halves = _text(key, value).encode("utf-16-le", "surrogatepass")
+            yield Entry(key, halves.decode("utf-16-le"), origin)
         except JsonError as error:
             findings.problem(key, error.reason, _FIX, Origin(path, error.line + 1))
+        except UnicodeDecodeError:
+            what = r"has \u with half of a character"
+            findings.problem(key, what, "Write both halves, or the character.", origin)
 
 
 def _text(key: str, node: yaml.Node) -> str:

@@ -128,7 +128,7 @@ def connect(
         ImportError: PyMySQL is not installed.
     """
     given = arguments(address, connect_s=connect_s)
-    connection = driver().connect(**given, program_name="dil", **facts)
+    connection = _connection_class()(**given, program_name="dil", **facts)
     try:
         for statement in settings:
             connection.query(statement)
@@ -218,6 +218,28 @@ def _percents(statement: str) -> str:
 
 def _bound(statement: str, values: tuple[Value, ...]) -> tuple[str, tuple[Value, ...] | None]:
     return (_percents(statement), values) if values else (statement, None)
+
+
+@lru_cache(maxsize=1)
+def _connection_class() -> Any:  # a class of PyMySQL
+    class Connection(driver().connections.Connection):  # type: ignore[misc]
+        """A connection that does not load the system's certificates where none is verified.
+
+        PyMySQL loads them for each connection of the mode ``preferred``: 20 ms of CPU.
+        """
+
+        def _create_ssl_ctx(self, sslp: Any) -> ssl.SSLContext:
+            return super()._create_ssl_ctx(sslp) if sslp else _unverified()
+
+    return Connection
+
+
+@lru_cache(maxsize=1)
+def _unverified() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 def _tls(options: Mapping[str, str]) -> dict[str, Any]:

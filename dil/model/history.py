@@ -91,6 +91,9 @@ class History(Protocol):
     def is_empty(self) -> bool:
         """Return whether the job has no record of any work unit."""
 
+    def has_succeeded(self) -> bool:
+        """Return whether any work unit of the job succeeded once, or was skipped."""
+
     def lowest(self) -> int | None:
         """Return the earliest partition start, epoch ms UTC, of any unit that was ever recorded."""
 

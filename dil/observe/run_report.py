@@ -196,8 +196,9 @@ def forgotten(signatures: Sequence[str]) -> tuple[str, ...]:
         return ()
     return (
         f"FORGOT {counted(len(signatures), 'work unit')}, for example {signatures[0]}: earlier runs"
-        " had published their rows, this run replaced the dataset and did not read them, or not as"
-        " far. The next runs read them again if they are in the range and units of the job",
+        " had published their rows, this run replaced the dataset and did not read these work"
+        " units, or not as far. The next runs read them again if they are in the range and units of"
+        " the job",
     )
 
 

@@ -21,9 +21,9 @@ class BareHistory:
     def __init__(self, highs: Mapping[str, int | UnitRecord]) -> None:
         self._highs = highs
 
-    def is_empty(self) -> bool:
-        """Return whether nothing is known."""
-        return not self._highs
+    def has_succeeded(self) -> bool:
+        """Return whether any work unit succeeded once, or was skipped."""
+        return any(_has_succeeded(signature, known) for signature, known in self._highs.items())
 
     def lowest(self, units: Sequence[Unit], starts: Sequence[int]) -> int | None:
         """Return the earliest of these starts that has a record; None if none has one."""
@@ -50,6 +50,12 @@ class BareHistory:
                 head, tail = _stored(unit.head), _stored(unit.tail)
                 found = _found(by_stored_key, head, tail, starts) | found
             yield found
+
+
+def _has_succeeded(signature: str, known: Known) -> bool:
+    if isinstance(known, int):
+        return f".{known}, watermark." not in signature
+    return known.succeeded_once or known.skipped
 
 
 def _found(

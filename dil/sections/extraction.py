@@ -75,7 +75,7 @@ class ExtractionSection(Section):
     extractor: ClassName = prop(
         EXTRACTOR,
         "The extractor: a short name such as `json`, a Java name of DIL's, or "
-        "`package.module:Class`.",
+        "`package.module:Class`. Databases (`source.class=jdbc`) need none.",
         default="",
         example="json",
         required=True,
@@ -131,6 +131,11 @@ class ExtractionSection(Section):
 def names_file_dump(extractor: str) -> bool:
     """Return whether a text names the extractor of file dumps."""
     return known_name(PluginKind.EXTRACTOR, extractor) == "filedump"
+
+
+def needs_extractor(connector: str) -> bool:
+    """Return whether the connector that a text names gives bytes, which an extractor reads."""
+    return known_name(PluginKind.CONNECTOR, connector) != "jdbc"
 
 
 def _csv(value: JsonValue, around: ReadContext) -> CsvSettings:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dil.model.json import JsonValue, read_number
+from dil.model.json import JsonValue, compact, read_number
 
 if TYPE_CHECKING:
     import yaml
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _TOO_DEEP = "its brackets are nested too deep"
+_HALF = "\\u in it is half of a character; write both halves, or the character"
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 _TOKEN = re.compile(
     r"""
@@ -31,8 +32,11 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_NAME_WITHOUT_BLANK = re.compile(r"([\[{,]\s*[A-Za-z_$][\w.$-]*):(?=\S)")
-_BAD_ESCAPE = re.compile(r'\\(?:u[0-9A-Fa-f]{4}|["\\/bfnrt])|(\\)')
+_NAME_WITHOUT_BLANK = re.compile(r"((?:\A|[\[{,])\s*(?:[^\W\d]|\$)[\w.$-]*\s*):(?=\S|\Z)")
+# Begins half of a surrogate pair, unless it is a whole pair.
+_SURROGATE = re.compile(r"\\u[Dd][89A-Fa-f]")
+_BAD_ESCAPE = re.compile(r"""\\(?:u[0-9A-Fa-f]{4}|["'\\/bfnrt])|(\\)""")
+_ESCAPE_OR_QUOTE = re.compile(r"""(\\(?:u[0-9A-Fa-f]{4}|["\\/bfnrt]))|\\(')|["\\]""")
 
 
 class JsonError(ValueError):
@@ -54,8 +58,20 @@ def parse(text: str) -> tuple[JsonValue, str]:
     Numbers are exact: integers of any length, others as a Decimal that keeps its text.
 
     Raises:
-        JsonError: neither strict nor lenient reading succeeds.
+        JsonError: neither strict nor lenient reading succeeds, or a text holds half of a character,
+            which no file and no database can hold.
     """
+    value, difference = _read(text)
+    surrogate = _SURROGATE.search(text)
+    if surrogate is not None:
+        try:
+            compact(value).encode()
+        except UnicodeEncodeError as error:
+            raise JsonError(_HALF, text.count("\n", 0, surrogate.start())) from error
+    return value, difference
+
+
+def _read(text: str) -> tuple[JsonValue, str]:
     try:
         return _strict(text), ""
     except RecursionError as error:
@@ -126,7 +142,7 @@ def _strict(text: str) -> JsonValue:
 def _lenient(text: str) -> JsonValue:
     import yaml
 
-    flow = flow_text(text)
+    flow = flow_text(text, _for_yaml)
     try:
         for event in yaml.parse(flow, Loader=yaml.SafeLoader):
             has_name = getattr(event, "anchor", None) or getattr(event, "tag", None)
@@ -138,6 +154,21 @@ def _lenient(text: str) -> JsonValue:
     if isinstance(node, yaml.CollectionNode) and not node.flow_style:
         raise JsonError("", 0)  # a mapping without brackets is YAML only
     return from_node(node)
+
+
+def _for_yaml(token: str) -> str:
+    """Return a string in either quotes, whose escapes are JSON's, as YAML reads the same text.
+
+    The line breaks inside the string follow it, so that later lines keep their numbers.
+    """
+    inner = token[1:-1] if token[0] == '"' else token[1:-1].replace("''", "'")
+    strict = _ESCAPE_OR_QUOTE.sub(lambda found: found[1] or found[2] or f"\\{found[0]}", inner)
+    value: str = json.loads(f'"{strict}"', strict=False)
+    plain = (
+        each if " " <= each <= "~" and each not in '"\\' else f"\\U{ord(each):08x}"
+        for each in value
+    )
+    return f'"{"".join(plain)}"' + "\n" * token.count("\n")
 
 
 def from_node(node: yaml.Node | None) -> JsonValue:
@@ -173,9 +204,9 @@ def _mapping(node: yaml.MappingNode) -> JsonValue:
 
 
 def scalar(text: str) -> JsonValue:
-    """Return the value of an unquoted word: a number, true, false, null, or its text."""
-    if text in _WORDS:
-        return _WORDS[text]
+    """Return the value of a word without quotes: number, true, false, null (any case), or text."""
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
     return read_number(text) if _NUMBER.fullmatch(text) else text
 
 
@@ -230,10 +261,11 @@ def keep_unknown_escapes(text: str) -> str:
     return _TOKEN.sub(in_string, text)
 
 
-def flow_text(text: str) -> str:
+def flow_text(text: str, string: Callable[[str], str] = str) -> str:
     """Return lenient JSON as YAML flow text with the same number of lines.
 
-    Comments, and tabs between tokens, become blanks; a blank follows each unquoted name.
+    Comments, and tabs between tokens, become blanks; a blank follows each unquoted name. Strings
+    become what ``string`` makes of them and of their quotes.
     """
     parts: list[str] = []
     position = 0
@@ -242,13 +274,10 @@ def flow_text(text: str) -> str:
             continue
         parts.append(text[position : token.start()].replace("\t", " "))
         is_comment = token.lastgroup == "comment"
-        parts.append(re.sub(r"[^\n]", " ", token[0]) if is_comment else token[0])
+        parts.append(re.sub(r"[^\n]", " ", token[0]) if is_comment else string(token[0]))
         position = token.end()
     parts.append(text[position:].replace("\t", " "))
-    # Strings are inserted last, so that no text inside them is taken for a name.
-    plain = "".join(part for part in parts[::2])
-    if not _NAME_WITHOUT_BLANK.search(plain):
-        return "".join(parts)
+    # No text inside a string or a comment is taken for a name.
     return "".join(
         _NAME_WITHOUT_BLANK.sub(r"\1: ", part) if index % 2 == 0 else part
         for index, part in enumerate(parts)

@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from dil.spi.state_store import StateStore
+from tests.contract.state_servers import mysql_place, postgresql_place
 from tests.contract.state_stores import (
     FOLDER_KINDS,
     KINDS,
     Place,
     folder_place,
-    mysql_place,
-    postgresql_place,
 )
 
 

@@ -13,14 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.contract.state_servers import mysql_place, postgresql_place
 from tests.contract.state_stores import (
     DAY,
     NOW,
     Clock,
     Place,
     folder_place,
-    mysql_place,
-    postgresql_place,
 )
 from tests.servers.mariadb import MariadbServer
 from tests.servers.postgresql import PostgresqlServer

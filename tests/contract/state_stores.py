@@ -1,4 +1,7 @@
-"""The state stores under contract, and the values that their tests record."""
+"""State stores in folders, and the values that tests record.
+
+The processes of ``child`` import this module, which therefore knows no server.
+"""
 
 import base64
 import hashlib
@@ -6,12 +9,10 @@ import pickle
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
-from dil.model.database_address import DatabaseAddress
 from dil.model.dataset import (
     Commit,
     Lease,
@@ -23,12 +24,8 @@ from dil.model.dataset import (
 )
 from dil.model.job import StateSpec
 from dil.model.json import JsonObject
-from dil.model.secret import Secret
 from dil.spi.state_store import StateStore
 from dil.state import open_store
-from dil.text.database_url import read_database_url
-from tests.servers.mariadb import MariadbServer
-from tests.servers.postgresql import PASSWORD, PostgresqlServer
 
 DAY = 86_400_000
 START = 1_704_067_200_000  # 2024-01-01T00:00:00Z
@@ -81,40 +78,6 @@ def folder_place(kind: str, folder: Path) -> Place:
         return [path.name for path in folder.iterdir()]
 
     return Place(StateSpec(kind, str(folder / "state")), traces=traces)
-
-
-@contextmanager
-def postgresql_place(server: PostgresqlServer, name: str) -> Iterator[Place]:
-    """Return a store in a schema of its own."""
-    server.execute(f"CREATE SCHEMA {name}")
-    url = f"postgresql://127.0.0.1:{server.port}/postgres"
-    address = replace(server_address(url), schema=name)
-
-    def traces() -> list[str]:
-        found = server.execute(
-            f"SELECT relname FROM pg_class WHERE relnamespace='{name}'::regnamespace"
-        )
-        return [row[0] for row in found]
-
-    yield Place(StateSpec("postgresql", server=address), traces=traces)
-    server.execute(f"DROP SCHEMA {name} CASCADE")
-
-
-@contextmanager
-def mysql_place(server: MariadbServer, name: str) -> Iterator[Place]:
-    """Return a store in a database of its own."""
-    address = server_address(server.add_database(name))
-
-    def traces() -> list[str]:
-        return [row[0] for row in server.execute(f"SHOW TABLES IN {name}")]
-
-    yield Place(StateSpec("mysql", server=address), traces=traces)
-    server.drop_database(name)
-
-
-def server_address(url: str) -> DatabaseAddress:
-    """Return a test server's address with the administrator's name and password."""
-    return replace(read_database_url(url).address, user="admin", password=Secret(PASSWORD))
 
 
 FOLDER_KINDS = ("sqlite", "fs", "filelog")

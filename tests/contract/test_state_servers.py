@@ -21,12 +21,11 @@ from dil.model.secret import Secret
 from dil.state.blocks.verification import verify_chain
 from dil.state.databases.mysql_database import MysqlDriver
 from dil.state.databases.server_database import ServerDatabase
+from tests.contract.state_servers import mysql_place, postgresql_place
 from tests.contract.state_stores import (
     Place,
     commit_of,
-    mysql_place,
     outcome,
-    postgresql_place,
 )
 from tests.servers.mariadb import MariadbServer
 from tests.servers.meddling_proxy import MeddlingProxy

@@ -33,6 +33,7 @@ def test_reading_an_empty_store_finds_nothing_and_creates_nothing(
     with place.open() as store:
         history = store.history()
         assert history.is_empty()
+        assert not history.has_succeeded()
         assert history.coverage("u.{}") is None
         assert history.records("u.{}", 0, NOW) == {}
         assert history.open_records("u.{}") == {}
@@ -196,6 +197,17 @@ def test_a_run_that_stops_after_its_commit_stays_published(store: StateStore, st
     store.commit(lease, commit_of("r1", outcome(0), outcome(1, ok=False)))
     store.end_run(lease, "r1", status, rows=0, files=0)
     assert [run.committed for run in store.unfinished_runs()] == [True]
+
+
+def test_a_failure_is_a_record_and_becomes_no_success_of_the_job(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    store.commit(lease, commit_of("r1", outcome(0, ok=False)))
+    assert not store.history().is_empty()
+    assert not store.history().has_succeeded()
+
+    store.commit(lease, commit_of("r2", outcome(0)))
+    store.commit(lease, commit_of("r3", outcome(0, ok=False)))
+    assert store.history().has_succeeded()
 
 
 def test_ending_a_run_that_was_never_begun_is_an_error(store: StateStore) -> None:

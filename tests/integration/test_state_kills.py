@@ -14,12 +14,11 @@ from contextlib import ExitStack
 
 import pytest
 
+from tests.contract.state_servers import mysql_place, postgresql_place
 from tests.contract.state_stores import (
     KINDS,
     Place,
     folder_place,
-    mysql_place,
-    postgresql_place,
 )
 from tests.marks import some_long
 from tests.servers.mariadb import MariadbServer

@@ -227,8 +227,8 @@ class CoveredHistory:
     def _of(self, key: str) -> Mapping[str, UnitRecord]:
         return {s: record for s, record in self._records.items() if s.endswith(f"watermark.{key}]")}
 
-    def is_empty(self) -> bool:
-        return not self._records
+    def has_succeeded(self) -> bool:
+        return any(record.succeeded_once for record in self._records.values())
 
     def coverage(self, unit_key: str) -> Coverage | None:
         return self._rows.get(unit_key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import pymysql
 
@@ -19,16 +19,23 @@ from tests.servers.programs import (
 )
 from tests.servers.waiting import wait_until
 
+if TYPE_CHECKING:
+    from tests.servers.certificates import Identity
+
 PLACES = ("/usr/sbin", "/opt/homebrew/opt/mariadb/bin")
 PASSWORD = "p@ss:wörd/%"
 
 
 class MariadbServer:
-    """One server in a folder of its own; ``durable`` makes its disk writes safe, but slower."""
+    """One server in a folder of its own, which speaks TLS if it has an identity.
 
-    def __init__(self, *, durable: bool = False) -> None:
+    ``durable`` makes its disk writes safe, but slower.
+    """
+
+    def __init__(self, *, durable: bool = False, identity: Identity | None = None) -> None:
         self.port = free_port()
         self._durable = durable
+        self._identity = identity
         self._program = needed_program("mariadbd", *PLACES)
 
     def __enter__(self) -> Self:
@@ -60,6 +67,11 @@ class MariadbServer:
                     "--sql-mode="]  # fmt: skip
         if not self._durable:
             settings += ["--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0"]
+        if self._identity is not None:
+            pem = self.folder / "server.pem"
+            pem.write_bytes(self._identity.pem + self._identity.key_pem())
+            pem.chmod(0o644)  # The server is another user.
+            settings += [f"--ssl-cert={pem}", f"--ssl-key={pem}"]
         self._process = start(
             [self._program, "--no-defaults", f"--datadir={self.folder / 'data'}", *settings],
             self._user,

@@ -22,7 +22,7 @@ from dil.model.json import JsonValue
 from dil.model.path import MISSING, Missing, Path, Reach, Step, Steps
 from dil.text.paths import compile_path, index, only, places
 
-_NULL = b"null"
+NULL = b"null"
 
 
 _VALUE = msgspec.json.Decoder(msgspec.Raw)
@@ -68,12 +68,14 @@ class Document:
     """A body of UTF-8 JSON text; other text raises msgspec.DecodeError or UnicodeError."""
 
     def __init__(self, text: bytes, *, is_lines: bool = False) -> None:
-        text.decode()  # Raw rows are not checked again, so bad UTF-8 must be found here.
+        if not text.isascii():
+            text.decode()  # Raw rows are not checked again, so bad UTF-8 must be found here.
         self._root: object  # dict or list of Raw, or a Raw scalar
         if is_lines:
             self._root = decode_lines(text)
         else:
-            self._root = _opened(_VALUE.decode(text))
+            # A container is opened at once: to find its end first would read the text twice.
+            self._root = _opened(text if text[:1] in {b"{", b"["} else _VALUE.decode(text))
 
     @property
     def is_container(self) -> bool:
@@ -170,8 +172,11 @@ def _child(value: object, step: Step) -> object:
 
 
 def _opened(value: object) -> object:
-    """Return a raw container as a dict or list of Raw, one level deep; other values unchanged."""
-    if not isinstance(value, msgspec.Raw):
+    """Return the text of a container as a dict or list of Raw, one level deep.
+
+    Other values are returned unchanged.
+    """
+    if not isinstance(value, msgspec.Raw | bytes):
         return value
     first = bytes(memoryview(value)[:1])
     if first == b"{":
@@ -207,7 +212,7 @@ def decode_lines(text: bytes, begin: int = 0) -> list[msgspec.Raw]:
 
 def is_null(value: msgspec.Raw) -> bool:
     """Return whether a raw value is JSON null."""
-    return bytes(value) == _NULL
+    return bytes(value) == NULL
 
 
 def is_object(value: msgspec.Raw) -> bool:

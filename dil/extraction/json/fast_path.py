@@ -77,7 +77,7 @@ class ArrowFastPath:
 
     def _read(self, shape: FoundShape, rows: Sequence[msgspec.Raw]) -> pa.RecordBatch | None:
         text = joined(rows)
-        batch = read_rows(text, len(rows), self._trial, others="error")
+        batch = read_rows(rows, text, self._trial, others="error")
         if batch is None:
             return None
         values = batch.to_struct_array()

@@ -137,7 +137,7 @@ class GivenJsonColumns(RowColumns):
 
     def _read(self, rows: Sequence[msgspec.Raw]) -> pa.RecordBatch | None:
         """Return the batch as Arrow reads it, None if the rows have to be read value by value."""
-        batch = read_rows(joined(rows), len(rows), self._schema, others="ignore")
+        batch = read_rows(rows, joined(rows), self._schema, others="ignore")
         if batch is None or (self._has_float32 and _has_infinity(batch)):
             return None
         if self._names and self._has_other_names(batch, rows, self._names):
@@ -291,7 +291,7 @@ def _parts(
     rows: Sequence[msgspec.Raw], schema: pa.Schema | None
 ) -> Iterator[tuple[int, Sequence[msgspec.Raw]]]:
     """Yield the rows for each batch, and before them the number of rows in earlier batches."""
-    size = len(joined(rows))
+    size = sum(map(len, rows))
     fitting = BATCH_BYTES * len(rows) // max(size, 1)
     step = max(1, min(rows_at_once(len(schema or ())), fitting))
     for begin in range(0, len(rows), step):

@@ -37,6 +37,11 @@ class AmendedHistory(History):
         """Return whether no work unit would be recorded."""
         return self._is_empty
 
+    def has_succeeded(self) -> bool:
+        """Return whether any work unit would have succeeded once, or be skipped."""
+        records = map(_record, self._proposal.amended(self._entries()))
+        return any(each is not None and (each.succeeded_once or each.skipped) for each in records)
+
     def lowest(self) -> int | None:
         """Return the earliest partition start of any unit, epoch ms UTC."""
         return min((row.low for row in self._proposal.amended(self._entries())), default=None)

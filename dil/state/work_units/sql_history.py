@@ -25,6 +25,10 @@ class SqlHistory(History):
         """Return whether no work unit of this job was ever recorded."""
         return self._snapshot.row(sql.ANY_UNIT, self._job) is None
 
+    def has_succeeded(self) -> bool:
+        """Return whether any work unit of this job succeeded once, or was skipped."""
+        return self._snapshot.row(sql.ANY_SUCCESS, self._job) is not None
+
     def lowest(self) -> int | None:
         """Return the earliest partition start of any unit; pending work units count."""
         row = self._snapshot.row(sql.LOWEST, self._job)

@@ -68,6 +68,10 @@ def test_a_number_is_written_as_it_was_read(number):
         ("{u: http://h/p, d: 2020-01-01, y: yes, t: true, n: null}",
          {"u": "http://h/p", "d": "2020-01-01", "y": "yes", "t": True, "n": None}),
         ("{\ta:\t'\t'}", {"a": "\t"}),
+        ("{a:'x',b_1 :\"y\" , // why\n é:[1]}", {"a": "x", "b_1": "y", "é": [1]}),
+        ("{t: TRUE, f: False, n: NULL, s: 'NULL'}",
+         {"t": True, "f": False, "n": None, "s": "NULL"}),
+        ("{'a': 'x\n  y', b: 1}", {"a": "x\n  y", "b": 1}),
     ],
 )  # fmt: skip
 def test_what_dil_let_pass_is_read_with_a_notice(text, value):
@@ -82,6 +86,32 @@ def test_an_escape_that_json_does_not_have_is_kept_with_a_notice():
     assert "backslash" in difference
 
 
+@pytest.mark.parametrize("quote", ["'", '"'])
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        (r"\\d+\t\/", "\\d+\t/"),
+        (r"\u00e9 \ud83d\ude00 \u0080", "é \U0001f600 \x80"),
+        (r"it\'s", "it's"),
+        (r"say \"hi\"", 'say "hi"'),
+        (r"\s\\\s", "\\s\\\\s"),
+    ],
+)
+def test_escapes_in_either_quotes_are_those_of_json(quote, written, value):
+    found, difference = parse(f"{{a: {quote}{written}{quote}}}")
+    assert found == {"a": value}
+    assert difference
+
+
+@pytest.mark.parametrize(
+    "text", [r'["a",\n "\ud83d"]', r"['a',\n '\ude00\ud83d']", r'["a",\n {"\ud83d": 1}]']
+)
+def test_half_of_a_character_is_refused_where_it_stands(text):
+    with pytest.raises(JsonError, match="half of a character") as caught:
+        parse(text.replace(r"\n", "\n"))
+    assert caught.value.line == 1
+
+
 @pytest.mark.parametrize(
     "text",
     ["{a}", "{a: }", "[1,,2]", '{"say "hi""}', "", "{", '{"a" "b"}', "[&x 1]", "[!!int 1]", "[*x]",
@@ -92,9 +122,10 @@ def test_all_else_is_refused(text):
         parse(text)
 
 
-def test_the_line_of_the_error_is_told():
+@pytest.mark.parametrize("text", ['{"a": 1,\n "b": 2\n "c": 3}', "{'a': 'x\ny',\n b: }"])
+def test_the_line_of_the_error_is_told(text):
     with pytest.raises(JsonError) as caught:
-        parse('{"a": 1,\n "b": 2\n "c": 3}')
+        parse(text)
     assert caught.value.line == 2
 
 

@@ -277,3 +277,20 @@ def test_all_that_is_wrong_with_a_section_of_the_users_is_a_problem(job_file, sh
         ("ms.x.shop.order", "is required and not set"),
         ("ms.x.shop.sise", "is no known property"),
     }
+
+
+@pytest.mark.parametrize("connector", ["jdbc", "com.linkedin.cdi.source.JdbcSource"])
+def test_a_database_needs_no_extractor(job_file, connector):
+    job = {
+        "source.class": connector,
+        "ms.source.uri": "jdbc:sqlite:/shop.db",
+        "ms.jdbc.statement": "select * from orders",
+    }
+    named = job_file.load(job).job
+    unnamed = job_file.load({**job, "ms.extractor.class": None}).job
+    assert unnamed.extraction == named.extraction
+
+
+def test_bytes_need_an_extractor(job_file):
+    (problem,) = job_file.problems({"ms.extractor.class": None})
+    assert (problem.key, problem.what) == ("ms.extractor.class", "is required and not set")

@@ -259,6 +259,14 @@ def test_yaml_that_stands_for_more_than_there_is_room_for_is_told(tmp_path, text
     assert what in problem(tmp_path / "a.yaml").what
 
 
+def test_yaml_joins_the_halves_of_a_character_and_refuses_a_single_half(tmp_path):
+    (tmp_path / "a.yaml").write_text(r"""{"a": "\ud83d\ude00", "b": [{"c": "\ud83d\ude00"}]}""")
+    assert entries(tmp_path / "a.yaml") == {"a": "\U0001f600", "b": '[{"c":"\U0001f600"}]'}
+
+    (tmp_path / "a.yaml").write_text(r"""b: [{"c": "\ud83d"}]""")
+    assert "half of a character" in problem(tmp_path / "a.yaml").what
+
+
 def test_aliases_in_yaml_stand_for_what_they_name(tmp_path):
     (tmp_path / "a.yaml").write_text("a: &once [x, {b: 1}]\nc: *once\n")
     found = entries(tmp_path / "a.yaml")

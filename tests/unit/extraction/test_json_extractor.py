@@ -94,7 +94,11 @@ def test_a_null_payload_gives_no_row_and_a_scalar_payload_fails():
         given_rows('{"data":5}', column("a"), data_field="data")
 
 
-@pytest.mark.parametrize("body", ['[{"a":1},5]', '[{"a":1},null]', "[[1]]", '[{"a":1},"x"]'])
+@pytest.mark.parametrize(
+    "body",
+    ['[{"a":1},5]', '[{"a":1},null]', "[null]", '[null,{"a":1}]', '[{"a":1},null,{"a":2}]', "[[1]]",
+     '[{"a":1},"x"]'],
+)  # fmt: skip
 @pytest.mark.parametrize("columns", [(), (Column("a", Primitive("long")),)])
 def test_elements_that_are_no_objects_fail_with_their_row(body, columns):
     with pytest.raises(SourceContractError) as caught:

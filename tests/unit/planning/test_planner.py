@@ -262,6 +262,24 @@ def test_full_or_incremental_is_decided_once(
     assert make(spec, done(0) if known else {}).full_extract is expected
 
 
+@pytest.mark.parametrize(
+    ("history", "expected"),
+    [
+        ({signature(0): START}, True),
+        (failed(0) | failed(1), True),
+        (failed(0) | done(1), False),
+        (failed(0, high=START + 1), False),
+        ({signature(0): UnitRecord(signature(0), START, None, skipped=True)}, False),
+    ],
+)
+def test_runs_stay_full_until_a_work_unit_has_succeeded(
+    history: Mapping[str, int | UnitRecord], expected: bool
+) -> None:
+    made = make(replace(SPEC, table_type=TableType.APPEND_ONLY), history)
+
+    assert made.full_extract is expected
+
+
 def test_activation_rows_must_be_given_where_the_job_needs_them_and_only_there() -> None:
     with pytest.raises(PlanningError):
         plan(replace(SPEC, units=None), now_ms=NOW, history=NOTHING)
@@ -292,8 +310,8 @@ class CountingHistory:
         self.open_day = open_day
         self.handed_out = 0
 
-    def is_empty(self) -> bool:
-        return False
+    def has_succeeded(self) -> bool:
+        return True
 
     def coverage(self, unit_key: str) -> Coverage | None:
         end = START + self.covered * DAY_MS

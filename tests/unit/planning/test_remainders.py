@@ -22,8 +22,8 @@ class ReadOnce:
     def __init__(self, low: int, high: int) -> None:
         self.record = UnitRecord(f"[watermark.datetime.{low}, watermark.{KEY}]", low, high)
 
-    def is_empty(self) -> bool:
-        return False
+    def has_succeeded(self) -> bool:
+        return True
 
     def coverage(self, unit_key: str) -> Coverage | None:
         assert unit_key == KEY

@@ -77,8 +77,8 @@ class Covered:
     def __init__(self, coverage: Coverage) -> None:
         self._coverage = coverage
 
-    def is_empty(self) -> bool:
-        return False
+    def has_succeeded(self) -> bool:
+        return True
 
     def coverage(self, unit_key: str) -> Coverage:
         return self._coverage

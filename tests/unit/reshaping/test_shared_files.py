@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -64,31 +65,25 @@ def test_of_one_unknown_piece_all_is_unknown() -> None:
 def test_a_shared_file_has_the_rows_that_were_taken_in_their_order(
     data: st.DataObject, found: list[SharedFilePiece]
 ) -> None:
-    folder = Path(data.draw(st.builds(_new_folder)))
-    placed, expected = [], []
-    for number, piece in enumerate(found):
-        rows = [{"unit": str(number), "number": row} for row in range(piece.rows)]
-        path = folder / f"{number}.parquet"
-        group = data.draw(st.integers(1, 9))
-        pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path, row_group_size=group)
-        placed.append(SharedFilePiece(str(path), piece.rows, piece.units))
-        expected += [row for low, high in piece.ranges for row in rows[low:high]]
-    spec = WritingSpec(format=OutputFormat.PARQUET, target_bytes=1)
-    dataset_files = DatasetFiles(str(folder), str(folder / "staged"), spec)
+    with TemporaryDirectory() as folder:
+        placed, expected = [], []
+        for number, piece in enumerate(found):
+            rows = [{"unit": str(number), "number": row} for row in range(piece.rows)]
+            path = f"{folder}/{number}.parquet"
+            group = data.draw(st.integers(1, 9))
+            pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path, row_group_size=group)
+            placed.append(SharedFilePiece(path, piece.rows, piece.units))
+            expected += [row for low, high in piece.ranges for row in rows[low:high]]
+        spec = WritingSpec(format=OutputFormat.PARQUET, target_bytes=1)
+        dataset_files = DatasetFiles(folder, f"{folder}/staged", spec)
 
-    plan = SharedFilePlan("j", tuple(placed), "/lake/x", "label")
-    made = SharedFileWriter(dataset_files, SCHEMA)(plan)
+        plan = SharedFilePlan("j", tuple(placed), "/lake/x", "label")
+        made = SharedFileWriter(dataset_files, SCHEMA)(plan)
 
-    assert pq.read_table(made.file.path).to_pylist() == expected
-    assert (made.file.rows, made.folder) == (len(expected), "/lake/x")
-    assert made.file.timelabel == "label"
-    assert sum(each.rows for each in made.units) == len(expected)
-
-
-def _new_folder() -> str:
-    from tempfile import mkdtemp
-
-    return mkdtemp()
+        assert pq.read_table(made.file.path).to_pylist() == expected
+        assert (made.file.rows, made.folder) == (len(expected), "/lake/x")
+        assert made.file.timelabel == "label"
+        assert sum(each.rows for each in made.units) == len(expected)
 
 
 def test_a_file_with_other_rows_than_it_should_have_is_refused(tmp_path: Path) -> None:

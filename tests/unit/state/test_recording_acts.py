@@ -215,6 +215,10 @@ def test_any_mixture_of_runs_and_acts_is_sound_and_claims_nothing(
             assert list(store.unit_entries(as_of=int(head["sequenceNumber"]))) == entries
         history = store.history()
         assert history.is_empty() == all(entry.status == "PENDING" for entry in entries)
+        assert history.has_succeeded() == any(
+            entry.status == "COMMITTED" or (entry.status == "FAILED" and entry.high is not None)
+            for entry in entries
+        )
         for unit in "ab":
             key = f'u.{{"id":"{unit}"}}'
             coverage, records = history.coverage(key), history.records(key, 0, NOW)
@@ -337,11 +341,11 @@ def test_a_preview_foresees_the_history_after_the_act(
             keys = ['u.{"id":"a"}', 'u.{"id":"b"}']
             window = [each * HOUR for each in asked]
             before = [(foreseen.records(key, *window), foreseen.open_records(key)) for key in keys]
-            whole = (foreseen.lowest(), foreseen.is_empty())
+            whole = (foreseen.lowest(), foreseen.is_empty(), foreseen.has_succeeded())
             if proposal.changes:
                 do(store, "act", proposal.act("", GRID))
             after = store.history()
             assert before == [
                 (after.records(key, *window), after.open_records(key)) for key in keys
             ]
-            assert whole == (after.lowest(), after.is_empty())
+            assert whole == (after.lowest(), after.is_empty(), after.has_succeeded())
