@@ -12,7 +12,7 @@ import gzip
 import io
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 import urllib3
@@ -114,6 +114,19 @@ class BodyStream(ReadStream):
             return raw
         name = f"{self._shown}: decoding {text}"
         return cast("BinaryIO", LimitedStream(stream, name, received, self._limit))
+
+
+def marks_its_end(headers: Mapping[str, str]) -> bool:
+    """Return whether the transfer or the coding of a body says where it ends (RFC 9112, 6.3).
+
+    The body of another answer ends when the connection ends, also if that broke.
+    """
+    coded = (headers.get("Content-Encoding") or "").lower().split(",")
+    return (
+        "Content-Length" in headers
+        or "chunked" in (headers.get("Transfer-Encoding") or "").lower()
+        or not {*_GZIP, _DEFLATE}.isdisjoint(each.strip() for each in coded)
+    )
 
 
 class _TrickleError(Exception):

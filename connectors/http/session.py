@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from requests.structures import CaseInsensitiveDict
 
-from connectors.http.body import BodyStream
+from connectors.http.body import BodyStream, marks_its_end
 from connectors.http.credentials import Credentials
 from connectors.http.environment import SessionEnvironment
 from connectors.http.exchange import Exchange
@@ -125,6 +125,7 @@ class HttpSession(ByteSession):
                 location=exchange.outgoing.shown,
                 uri=answer.url,
                 status=answer.status_code,
+                has_end=marks_its_end(answer.headers),
             )
         if verdict is StatusVerdict.WARNING:
             answer.close()

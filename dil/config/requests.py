@@ -66,8 +66,10 @@ def check_parameters(values: Properties, planning: PlanningSpec, findings: Findi
     overlaid = _overlaid(units)
     _check_page_values(values, overlaid, findings)
     _check_self_references(values, overlaid, findings)
-    known = {name for unit in units for name in unit}
-    known |= {parameter.name for parameter in values.section(ParametersSection).parameters}
+    of_units = {name for unit in units for name in unit}
+    known = of_units | {
+        parameter.name for parameter in values.section(ParametersSection).parameters
+    }
     is_readable = findings.is_sound(STATEMENT)  # else the connector has reported the statement
     for use in _uses(values):
         for name in _missing(use, known) if use.key != STATEMENT or is_readable else ():
@@ -76,6 +78,14 @@ def check_parameters(values: Properties, planning: PlanningSpec, findings: Findi
                 use.key,
                 f"uses {{{{{name}}}}}, which nothing gives a value",
                 nearest(name, known, "Declare it in ms.parameters, or as a unit."),
+            )
+    session = values.section(PagingSection).session
+    for name in placeholders(session.init_value or "") if session else ():
+        if name not in of_units:
+            findings.problem(
+                SESSION,
+                f"uses {{{{{name}}}}} in initValue, which only members of units can fill",
+                nearest(name, of_units, "Declare it as a unit, or as a field of an input."),
             )
 
 
@@ -388,6 +398,8 @@ def _check_ends(paging: PagingSection, findings: Findings) -> None:
             "has stopOnShortPage, and nothing says how many rows a full page has",
             'Give the page size: "initialvalues": [0, 100].',
         )
+    if pagination.query_only and not pagination.next:
+        findings.problem(PAGES, "has queryOnly without `next`", "Add next, or leave it out.")
     if pagination.fail_at_cap and not pagination.has_cap:
         findings.problem(PAGES, "has failAtCap without a cap", "Add maxPages or maxRows.")
     if pagination.next and session is not None and not has_condition:

@@ -10,12 +10,18 @@ import pyarrow as pa
 
 from dil.errors import SourceContractError
 from dil.extraction.coercion import RowPosition
-from dil.extraction.content import charset_advice, refuse_other_types
+from dil.extraction.content import (
+    charset_advice,
+    is_utf8,
+    notes_of_end,
+    refuse_other_types,
+)
 from dil.extraction.csv.cells import CellReader
 from dil.extraction.csv.columns import CsvColumns, FoundCsvColumns, GivenCsvColumns, ReadBlock
 from dil.extraction.csv.dialect import CsvDialect
 from dil.extraction.csv.failures import DROPPED, CsvFailures
 from dil.extraction.csv.records import RecordBlocks
+from dil.extraction.excerpt import utf_16_of
 from dil.extraction.names import NameCleansing
 from dil.extraction.packed import LONGEST, refuse_packed, stream_of
 from dil.extraction.preprocessing.compression import GunzipProcessor
@@ -84,7 +90,8 @@ class CsvExtractor(Extractor):
         """
         refuse_other_types(response, self._accepted)
         self._pages += 1
-        page = Page(iter(()), nothing_found)
+        notes = () if response.content_type == _GZIP else notes_of_end(response)
+        page = Page(iter(()), nothing_found, notes=notes)
         if response.body is not None:
             page.batches = self._batches(response.body, response, page)
         return page
@@ -92,8 +99,14 @@ class CsvExtractor(Extractor):
     def _batches(self, body: BinaryIO, response: Response, page: Page) -> Iterator[pa.RecordBatch]:
         errors = self._translated_errors(response)
         with closing(body), errors, self._unpacked(body, response) as stream:
+            begin = read_up_to(stream, 2)
+            if utf_16_of(begin) and is_utf8(self.spec.charset):
+                # With null characters between its letters, English text is valid UTF-8, too.
+                raise SourceContractError(
+                    f"the body is not {self.spec.charset} text", charset_advice(response, begin)
+                )
             records = RecordBlocks(
-                stream,
+                stream_of(begin, stream),
                 self.spec.charset,
                 self._dialect,
                 record_bytes=longest(self.spec, CSV_RECORD_BYTES),

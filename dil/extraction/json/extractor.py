@@ -13,8 +13,13 @@ import pyarrow as pa
 
 from dil.errors import SourceContractError
 from dil.extraction.coercion import RowPosition
-from dil.extraction.content import NO_DATA_FIELD, charset_advice, refuse_other_types
-from dil.extraction.excerpt import excerpt
+from dil.extraction.content import (
+    NO_DATA_FIELD,
+    charset_advice,
+    notes_of_end,
+    refuse_other_types,
+)
+from dil.extraction.excerpt import excerpt, utf_16_of
 from dil.extraction.failed_answers import refuse_failed_answer
 from dil.extraction.json.document import Document, collector_paused, is_null, is_object
 from dil.extraction.json.envelope import is_envelope, likely_rows, note_of
@@ -96,14 +101,17 @@ class JsonExtractor(Extractor):
         if isinstance(text, bytes) and not text.strip():
             self._pages += 1
             return Page(iter(()), nothing_found, has_content=False)
+        is_lines = self._is_lines(response)
         with source.problems():
-            document = self._document(text, is_lines=self._is_lines(response))
+            document = self._document(text, is_lines=is_lines)
             windows = self._windows(document, source)
         page = Page(iter(()), source.looking_up(document), has_content=document.is_container)
         if windows is None:
             page.notes = (NO_DATA_FIELD,)
         if isinstance(document, Document) and source.page == 1 and not self.spec.data_field:
             page.notes = self._look_for_rows(document)
+        if is_lines:
+            page.notes += notes_of_end(response)
         page.batches = self._batches(windows or (), page, source)
         return page
 
@@ -231,8 +239,9 @@ class _Source:
     def _no_json(self, error: Exception) -> SourceContractError:
         reason = str(error)
         fix = "The source may have answered with an error page, or the answer was cut off."
-        if isinstance(error, UnicodeDecodeError):
-            reason, fix = "bad UTF-8", charset_advice(self.response)
+        begin = self._begin()
+        if isinstance(error, UnicodeDecodeError) or utf_16_of(begin):
+            reason, fix = "bad UTF-8", charset_advice(self.response, begin)
         elif "trailing characters" in reason:
             fix = (
                 "If each line is a value of its own, give the file a name that ends in .jsonl, or"
@@ -246,7 +255,7 @@ class _Source:
             )
         return self.refusal(
             f"the body is not JSON ({reason}); content type"
-            f' {self.response.content_type or "unknown"}; it begins: "{excerpt(self._begin())}"',
+            f' {self.response.content_type or "unknown"}; it begins: "{excerpt(begin)}"',
             fix,
         )
 

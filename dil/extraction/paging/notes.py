@@ -141,6 +141,7 @@ def end_notes(
     has_body: bool,
     has_link: bool = False,
     asked: int | None = None,
+    is_strict: bool = False,
 ) -> tuple[str, ...]:
     """Return notes about the oddities of a walk that has stopped.
 
@@ -151,6 +152,7 @@ def end_notes(
         has_link: Whether the last answer had a Link header with the address of a next page.
         has_body: Whether the last answer had a body, because only a body can hold the fields.
         asked: How many rows the last request asked for, None if unknown.
+        is_strict: Whether doubts fail the walk; what a request asks for does not settle them.
     """
     lacks_rows = total_reached(rules, state) is False
     is_cut = decision.row is Row.SHORT_PAGE and (
@@ -175,7 +177,8 @@ def end_notes(
         }
     notes = (note for note, applies in found.items() if applies)
     is_short = asked is not None and state.rows < asked
-    return tuple(LIKELY_LAST if is_short and note in {NO_KEY, NO_LINK} else note for note in notes)
+    settled = {NO_KEY, NO_LINK} if is_strict else {NO_KEY, NO_LINK, NO_NEXT}
+    return tuple(LIKELY_LAST if is_short and note in settled else note for note in notes)
 
 
 def _names_another_page(rules: PagingRules, state: PageState) -> bool:

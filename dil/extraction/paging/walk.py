@@ -245,7 +245,7 @@ def walk_rows(session: RowSession, walk: Walk) -> Iterator[tuple[Page, RequestVa
 def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, RequestValues]]:
     """Yield each page and its request, running the loop (rule G21); ``ask`` sends a request."""
     pace = _Pace(walk)
-    start = walk.start or PagingPosition(values=initial_values(walk.spec))
+    start = walk.start or PagingPosition(values=initial_values(walk.spec, walk.scope))
     state, values, rows = start.state, start.values, walk.payload
     if rows is not None and not _skips(walk, rows, start):
         raise ResumeRefusedError
@@ -287,7 +287,7 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
             walk.counters.is_void = True
             raise _failed(walk, rules, state, decision, page)
         if decision.action is Action.STOP:
-            _note(walk, *_notes_of_end(rules, state, decision, request, response))
+            _note(walk, *_notes_of_end(walk, rules, state, decision, request, response))
             return
         following = next_values(values, echoed, page.rows, state.key.cursor)
         body: object = response.body
@@ -322,6 +322,7 @@ def _failed(
 
 
 def _notes_of_end(
+    walk: Walk,
     rules: PagingRules,
     state: PageState,
     decision: PagingDecision,
@@ -332,7 +333,11 @@ def _notes_of_end(
     asked = asked_rows(request.parameters, response.uri)
     has_body = response.body is not None
     has_link = next_link(response.header("Link") or "") is not None
-    notes = end_notes(rules, state, decision, has_body=has_body, has_link=has_link, asked=asked)
+    notes = end_notes(
+        rules, state, decision,
+        has_body=has_body, has_link=has_link, asked=asked,
+        is_strict=walk.spec.pagination.strict,
+    )  # fmt: skip
     for note in notes:
         log.warning(
             "%s: %s (rows %d, total %s)",
@@ -460,7 +465,11 @@ def _state_after(walk: Walk, before: PageState, page: Page, response: Response) 
         files_left=response.has_more,
         had_files=before.had_files or before.files_left,
         asked=before.asked + 1,
-        next_uri=next_address(paging.next, response, page.lookup) if paging.next else "",
+        next_uri=(
+            next_address(paging.next, response, page.lookup, query_only=paging.query_only)
+            if paging.next
+            else ""
+        ),
         next_was_there=bool(paging.next)
         and (had_next or has_place(paging.next, response, page.lookup)),
         more=more,
