@@ -15,7 +15,7 @@ from typing import Protocol
 from dil.errors import SourceContractError, TransientSourceError
 from dil.extraction.streams import ReadStream
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 # The bytes that one call requests; a failed call is repeated as a whole.
 _PIECE = 1 << 16
 # After this many tries in a row that each bring less than one MiB, the stream gives up.
@@ -146,7 +146,7 @@ class FileBody(ReadStream):
                 f" {self._file.size}",
                 error.fix or "Check the source, the network and the proxies on the way.",
             ) from None
-        _LOG.warning("%s; going on from byte %d", error.message, self._position)
+        log.warning("%s; going on from byte %d", error.message, self._position)
         if self._tries > 1:
             self._wait(2.0 ** (self._tries - 2))
 

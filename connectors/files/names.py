@@ -16,7 +16,7 @@ from dil.sections.source import URI, FilesSection
 from dil.text.java_regex import compile_java
 from dil.text.variables import substitute
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 _PATTERN = "ms.source.files.pattern"
 _SETTLE = "ms.source.files.settle"
 # Media types by the ending of the name; for other endings the extractor decides.
@@ -109,7 +109,7 @@ def without_doubles(items: Iterable[Listed], location: str) -> list[Listed]:
             seen.add(each.leads_to)
     if len(kept) < len(found):
         number = len(found) - len(kept)
-        _LOG.info("%s: links left out, to files that are listed anyway: %d", location, number)
+        log.info("%s: links left out, to files that are listed anyway: %d", location, number)
     return kept
 
 
@@ -128,7 +128,7 @@ def stable_files(
         else:
             yield item
     if young:
-        _LOG.warning("%s: files left for later by %s: %d", location, _SETTLE, young)
+        log.warning("%s: files left for later by %s: %d", location, _SETTLE, young)
 
 
 def require_all_stable(
@@ -177,7 +177,7 @@ def chosen(
             " the job lists the files there.",
         )
     if first.path != asked and next(found, None) is not None:
-        _LOG.warning("%s: there are several files; the first is read: %s", location, first.path)
+        log.warning("%s: there are several files; the first is read: %s", location, first.path)
     if _is_young(first, properties.section(FilesSection).settle_ms, now_ms):
         raise TransientSourceError(
             f"{location}: {first.path} was written to just now ({_SETTLE})",

@@ -12,7 +12,7 @@ from dil.storage.hdfs.nameservices import HadoopSetupError
 from dil.storage.hdfs.place import web_addresses
 from dil.storage.hdfs.session import user_here
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 def open_store(source_path: HdfsSourcePath, user: str = "") -> FileStore:
@@ -53,7 +53,7 @@ def open_store(source_path: HdfsSourcePath, user: str = "") -> FileStore:
             "Install Hadoop's native client and set HADOOP_HOME, CLASSPATH and"
             " ARROW_LIBHDFS_DIR, or write webhdfs://host:9870/path.",
         )
-    _LOG.info("libhdfs is not there: %s is read by WebHDFS", host)
+    log.info("libhdfs is not there: %s is read by WebHDFS", host)
     return _by_web(source_path, user)
 
 

@@ -12,7 +12,7 @@ import gzip
 import io
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 import urllib3
@@ -20,7 +20,7 @@ import urllib3
 from connectors.http.failures import unknown_outcome
 from dil.errors import SourceContractError, SourceError, TransientSourceError
 from dil.extraction.preprocessing.limits import CountedStream, LimitedStream, ReceivedBytes
-from dil.extraction.streams import ReadStream
+from dil.extraction.streams import ReadStream, has_zlib_header
 from dil.model.job import ExpansionSpec
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ _GZIP = frozenset({"gzip", "x-gzip"})
 _DEFLATE = "deflate"
 # Codings in the IANA registry that this module does not decode and never requests.
 _FOREIGN = frozenset({"br", "zstd", "compress", "x-compress", "dcb", "dcz"})
-_ZLIB_METHOD = 8
 _USUAL_LIMIT = ExpansionSpec()
 
 
@@ -117,6 +116,19 @@ class BodyStream(ReadStream):
         return cast("BinaryIO", LimitedStream(stream, name, received, self._limit))
 
 
+def marks_its_end(headers: Mapping[str, str]) -> bool:
+    """Return whether the transfer or the coding of a body says where it ends (RFC 9112, 6.3).
+
+    The body of another answer ends when the connection ends, also if that broke.
+    """
+    coded = (headers.get("Content-Encoding") or "").lower().split(",")
+    return (
+        "Content-Length" in headers
+        or "chunked" in (headers.get("Transfer-Encoding") or "").lower()
+        or not {*_GZIP, _DEFLATE}.isdisjoint(each.strip() for each in coded)
+    )
+
+
 class _TrickleError(Exception):
     """A body arrives so slowly that the wait is given up."""
 
@@ -198,7 +210,7 @@ class _InflatedBody(ReadStream):
             packed = self._left or self._stream.read(_CHUNK)
             if not packed and not self._begun:
                 return b""  # An empty body has no content to compress.
-            if not self._begun and not _has_zlib_header(packed):
+            if not self._begun and not has_zlib_header(packed):
                 self._inflater = zlib.decompressobj(-zlib.MAX_WBITS)
             self._begun = True
             found = self._inflater.decompress(packed, size)
@@ -212,16 +224,6 @@ class _InflatedBody(ReadStream):
         while self._stream.read(_CHUNK):
             pass
         return b""
-
-
-def _has_zlib_header(packed: bytes) -> bool:
-    """Return whether data begins with a header of RFC 1950 section 2.2."""
-    head = packed[:2]
-    return (
-        len(head) == 2  # noqa: PLR2004 - CMF and FLG
-        and head[0] & 0x0F == _ZLIB_METHOD
-        and int.from_bytes(head) % 31 == 0
-    )
 
 
 def _reason(error: Exception) -> str:

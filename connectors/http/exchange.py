@@ -10,7 +10,7 @@ from connectors.http.credentials import Credentials
 from connectors.http.environment import SessionEnvironment
 from connectors.http.limits import asked_wait, is_rate_limited
 from connectors.http.outgoing import OutgoingRequest
-from connectors.http.refusals import Refusal, answer_words, in_doubt, quota_error
+from connectors.http.refusals import answer_words, in_doubt, quota_error, refusal_error
 from connectors.http.retries import RetryWaits, after_retries
 from connectors.http.settings import HttpSettings
 from connectors.http.statuses import NOT_DONE, RETRIED, StatusVerdict, judge
@@ -19,7 +19,7 @@ from dil.errors import DilError, QuotaError, TransientSourceError
 if TYPE_CHECKING:
     import requests
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 class Exchange:
@@ -83,14 +83,14 @@ class Exchange:
 
     def refusal(self, answer: requests.Response, verdict: StatusVerdict) -> DilError:
         """Return the error for a final answer that is not a success."""
-        return Refusal(
+        return refusal_error(
             answer,
             verdict,
             self.outgoing.shown,
-            self._waits.done,
-            self._asked(answer),
-            self._settings.credential_sources.advice,
-        ).error()
+            repeats=self._waits.done,
+            asked_s=self._asked(answer),
+            login_fix=self._settings.credential_sources.advice,
+        )
 
     def _judged(self, answer: requests.Response) -> StatusVerdict:
         """Return the verdict on an answer; an exhausted rate limit is not a failed login."""
@@ -109,7 +109,7 @@ class Exchange:
         what = answer_words(answer, self.outgoing.shown)
         if self._credentials.is_token_refused(status) and not self._is_replayed:
             answer.close()
-            _LOG.info("%s; sending again with a new token", what)
+            log.info("%s; sending again with a new token", what)
             self._is_replayed = True
             self._credentials.reject_token()
             self.retries += 1
@@ -118,7 +118,7 @@ class Exchange:
             return False
         answer.close()
         self._renewals += 1
-        _LOG.warning(
+        log.warning(
             "%s; reading the authentication input again in %d s (%d of at most %d)",
             what, retry.delay_s, self._renewals, retry.count,
         )  # fmt: skip
@@ -178,7 +178,7 @@ class Exchange:
         return error
 
     def _say(self, what: str, wait: float) -> None:
-        _LOG.warning(
+        log.warning(
             "%s; sending again in %.1f s (%d of at most %d)",
             what, wait, self._waits.done, self._settings.retry.attempts,
         )  # fmt: skip

@@ -20,16 +20,18 @@ from dil.model.secret import Secret
 from dil.secrets import learn
 from dil.spi.coordination import Credential, CredentialSource
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 _USED_UP = "invalid_grant"
 _FIXES: Mapping[str, str] = {
-    "invalid_client": "Check clientId and clientSecret, and clientAuthentication (basic or body).",
+    "invalid_client": "Check clientId and clientSecret of ms.authentication, and its"
+    " clientAuthentication (basic or body).",
     "unauthorized_client": "The server does not allow this grant for this client; ask the server's"
     " owner.",
-    "unsupported_grant_type": "The server does not know this grant; check grant and tokenUri.",
-    "invalid_scope": "Check scope.",
-    "invalid_request": "Check scope, audience and parameters; the server lacks or refuses a"
-    " member.",
+    "unsupported_grant_type": "The server does not know this grant; check grant and tokenUri of"
+    " ms.authentication.",
+    "invalid_scope": "Check scope of ms.authentication.",
+    "invalid_request": "Check scope, audience and parameters of ms.authentication; the server"
+    " lacks or refuses a member.",
 }
 _GRANT_FIXES: Mapping[str | None, str] = {
     "password": "Check source.conn.username and source.conn.password.",
@@ -121,7 +123,7 @@ class OAuthSource(CredentialSource):
 
     def _warn_of_loss(self, why: str) -> None:
         if not self._has_warned:
-            _LOG.warning(
+            log.warning(
                 "the server gave a new refresh token, %s: the next run will be refused", why
             )
             self._has_warned = True

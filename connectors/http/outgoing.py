@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
+from xml.sax.saxutils import escape
 
 from connectors.address import AddressError
 from connectors.http.origin import is_allowed, is_same_origin, origin_of
-from connectors.http.section import AUTHENTICATION, HEADERS
-from connectors.http.settings import IDEMPOTENT, HttpSettings
+from connectors.http.section import AUTHENTICATION, BODY, HEADERS
+from connectors.http.settings import IDEMPOTENT, WITH_BODY, HttpSettings
 from connectors.http.target import (
     RequestTarget,
     build_target,
@@ -37,7 +38,6 @@ from dil.text.variables import Substituted, placeholders, substitute
 _FORM = "application/x-www-form-urlencoded"
 _JSON = "application/json; charset=UTF-8"
 _CONTENT_TYPE = "Content-Type"
-_WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _PREFIXES = {"basic": "Basic ", "bearer": "Bearer ", "oauth": "OAuth ", "custom": ""}
 
 
@@ -84,19 +84,20 @@ def build_outgoing(
         token: The token of a grant, None for a job without a grant.
 
     Raises:
-        ConfigError: the URI needs a value that the request lacks, or a header has a line break.
+        ConfigError: the URI needs a value that the request lacks, a header has a line break, or
+            values lead to another origin than that of the job's URI.
         SourceContractError: the next page is at another origin.
-        ConfigError: values lead to another origin than that of the job's URI.
     """
     headers, used, missing = _headers(settings, values, token)
-    has_body = settings.method in _WITH_BODY
+    has_body = settings.method in WITH_BODY
+    written = _written_body(settings, headers, values.variables)
     target = build_target(
         settings.uri,
         values,
         encodes=settings.encodes,
         declared=settings.declared,
-        consumed=used,
-        appends=not has_body,
+        consumed=used | written.used,
+        appends=not has_body or bool(settings.body),
     )
     try:
         refuse_other_origin(settings.uri, target.uri, origin_of, settings.hosts)
@@ -106,7 +107,11 @@ def build_outgoing(
     if values.next_uri:
         address = _followed(values.next_uri, target, settings.hosts)
 
-    body = _body(headers, target.left, values.payload or {}) if has_body else None
+    body = None
+    if settings.body:
+        body = written.text.encode("utf-8", "replace")
+    elif has_body:
+        body = _body(headers, target.left, values.payload or {})
     uri = address.uri
     key = authentication_query(settings, values.variables)
     if key:  # The query's own member of such a name stays.
@@ -119,7 +124,7 @@ def build_outgoing(
         body=body,
         shown=f"{settings.method} {address.shown}",
         is_repeatable=_is_repeatable(settings, values),
-        unknown={"ms.source.uri": target.unknown, "headers": missing},
+        unknown={"ms.source.uri": target.unknown, "headers": missing, BODY: written.missing},
         has_row=values.payload is not None,
     )
 
@@ -186,7 +191,7 @@ def _headers(
         texts = _replaced(texts, login.name, added[login.name])
     if settings.idempotency_header and values.idempotency_key:
         texts = _replaced(texts, settings.idempotency_header, values.idempotency_key)
-    if settings.method in _WITH_BODY and not _header_text(texts, _CONTENT_TYPE):
+    if settings.method in WITH_BODY and not _header_text(texts, _CONTENT_TYPE):
         texts = _replaced(texts, _CONTENT_TYPE, _JSON)
     authentication = settings.authentication
     if authentication is not None and authentication.token is not None:
@@ -221,6 +226,23 @@ def _body(
     return compact(members).encode("utf-8", "backslashreplace")
 
 
+def _written_body(
+    settings: HttpSettings, headers: Mapping[str, str], variables: Mapping[str, JsonValue]
+) -> Substituted:
+    """Return the body that the job writes as text; a parameter without a value is empty.
+
+    In XML, values are escaped, so that they cannot become elements of the request.
+    """
+    media_type = _header_text(headers, _CONTENT_TYPE).partition(";")[0].strip().lower()
+    is_xml = media_type.endswith(("/xml", "+xml"))
+    given = {**dict.fromkeys(settings.declared, ""), **variables}
+    return substitute(settings.body, given, _in_xml if is_xml else None)
+
+
+def _in_xml(text: str) -> str:
+    return escape(text, {'"': "&quot;", "'": "&apos;"})
+
+
 def _is_repeatable(settings: HttpSettings, values: RequestValues) -> bool:
     """Return whether a request may be repeated although the source may have done it.
 
@@ -246,7 +268,8 @@ def _followed(next_uri: str, own: RequestTarget, hosts: Iterable[str]) -> Reques
             f"{own.shown}: the answer names a next page at {shown}, which is another origin"
             " (scheme, host and port)",
             "DIL does not send the credentials there. If the source has moved, change"
-            " ms.source.uri; if it has pages at that host, add the host to ms.source.uri.hosts.",
+            " ms.source.uri; if it has pages at that host, add the host to ms.source.uri.hosts; if"
+            ' it is behind a proxy that it does not know, add "queryOnly": true to ms.pagination.',
         )
         error.is_unsent = True
         raise error

@@ -20,7 +20,7 @@ from dil.model.job import KeySpec
 from dil.model.secret import Secret
 from dil.secrets import SecretError, SecretResolver, is_encrypted, learn
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 _MODE = 0o600
 _PURPOSE = "ms.authentication"  # The property that names the file.
 _FIX = "Allow the job to read and write the file, and to create files beside it."
@@ -51,7 +51,7 @@ class RefreshTokenFile:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX)
             except OSError as error:
-                _LOG.warning(
+                log.warning(
                     "%s.lock cannot be locked; another run may use the token meanwhile: %s",
                     self._path,
                     error.strerror,
@@ -95,7 +95,7 @@ class RefreshTokenFile:
         learn(new)
         found = self.read()
         if found is not None and found not in (expected, new):
-            _LOG.warning("another run has written %s meanwhile; its token is kept", self._path)
+            log.warning("another run has written %s meanwhile; its token is kept", self._path)
             return found
         text = new.reveal()
         if self._keys.passwords:

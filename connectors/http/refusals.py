@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import re
-from dataclasses import dataclass
+from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ from dil.extraction.excerpt import excerpt
 if TYPE_CHECKING:
     import requests
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 _SHOWN_BYTES = 4096
 _BODY_WAIT_S = 30.0
 _ERRORS = range(400, 600)
@@ -44,58 +44,55 @@ _QUOTA_FIX = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A refused request: the answer, its meaning, and the retries.
+def refusal_error(
+    answer: requests.Response,
+    verdict: StatusVerdict,
+    shown: str,
+    *,
+    repeats: int,
+    asked_s: float | None,
+    login_fix: str,
+) -> DilError:
+    """Return the error for a refused request, and log the answer's body without secrets.
 
-    ``asked_s`` are the seconds that the source asks to wait; ``login_fix`` is the advice if the
-    source refuses the credentials.
+    The caller logs the error itself. The body is logged at WARNING if the error does not quote
+    the body and no retry can help, else at INFO.
+
+    Args:
+        answer: The final answer.
+        verdict: Its meaning, which is neither a success nor a warning.
+        shown: The request.
+        repeats: How often the request was sent again.
+        asked_s: The seconds that the source asks to wait, None if it does not say.
+        login_fix: The advice if the source refuses the credentials.
     """
-
-    answer: requests.Response
-    verdict: StatusVerdict
-    shown: str
-    repeats: int
-    asked_s: float | None
-    login_fix: str
-
-    def error(self) -> DilError:
-        """Return the error to raise, and log the answer's body; the log masks secrets in it.
-
-        The caller logs the error itself. The body is logged at WARNING if the error does not quote
-        the body and no retry can help, else at INFO.
-        """
-        with self.answer:
-            body = _beginning(self.answer, self.shown)
-        what = answer_words(self.answer, self.shown)
-        status = self.answer.status_code
-        is_forbidden = status == HTTPStatus.FORBIDDEN
-        passes = self.verdict is StatusVerdict.TRANSIENT
-        text = body.decode("utf-8", "replace").strip()
-        if text:
-            level = logging.INFO if passes or status in _ERRORS else logging.WARNING
-            _LOG.log(level, "%s: the answer with status %d says: %s", self.shown, status, text)
-        if passes:
-            what += after_retries(self.repeats)
-        if text and status in _ERRORS:
-            what = _with_beginning(what, text)
-        if passes:
-            fix = _PATIENCE if status in RETRIED else "The source itself failed; check the source."
-            if is_forbidden:  # a login page may have the headers of a rate limit, too
-                fix = f"{_PATIENCE} If the credentials are wrong: {self.login_fix}"
-            return TransientSourceError(what, fix, self.asked_s)
-        if self.verdict is StatusVerdict.AUTHENTICATION:
-            names_limit = is_forbidden and _LIMIT.search(text)
-            return AuthenticationError(
-                what, f"{_LIMIT_FIX} {self.login_fix}" if names_limit else self.login_fix
-            )
-        fix = "Correct the request; ms.http.statuses defines the statuses that are failures."
-        if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
-            fix = PROXY_FIX
-        error = SourceError(what, fix)
-        if status not in _REDIRECTS:  # A redirect shows that the address is wrong.
-            error.refused = RefusedAnswer(status, self.answer.reason or "", text)
-        return error
+    text = _beginning(answer, shown)
+    what = answer_words(answer, shown)
+    status = answer.status_code
+    is_forbidden = status == HTTPStatus.FORBIDDEN
+    passes = verdict is StatusVerdict.TRANSIENT
+    if text:
+        level = logging.INFO if passes or status in _ERRORS else logging.WARNING
+        log.log(level, "%s: the answer with status %d says: %s", shown, status, text)
+    if passes:
+        what += after_retries(repeats)
+    if text and status in _ERRORS:
+        what = _with_beginning(what, text)
+    if passes:
+        fix = _PATIENCE if status in RETRIED else "The source itself failed; check the source."
+        if is_forbidden:  # a login page may have the headers of a rate limit, too
+            fix = f"{_PATIENCE} If the credentials are wrong: {login_fix}"
+        return TransientSourceError(what, fix, asked_s)
+    if verdict is StatusVerdict.AUTHENTICATION:
+        names_limit = is_forbidden and _LIMIT.search(text)
+        return AuthenticationError(what, f"{_LIMIT_FIX} {login_fix}" if names_limit else login_fix)
+    fix = "Correct the request; ms.http.statuses defines the statuses that are failures."
+    if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
+        fix = PROXY_FIX
+    error = SourceError(what, fix)
+    if status not in _REDIRECTS:  # A redirect shows that the address is wrong.
+        error.refused = RefusedAnswer(status, answer.reason or "", text)
+    return error
 
 
 def quota_error(
@@ -111,8 +108,7 @@ def quota_error(
     """
     what = answer_words(answer, shown)
     if asked_s is None:
-        with answer:
-            text = _beginning(answer, shown).decode("utf-8", "replace").strip()
+        text = _beginning(answer, shown)
         spent = f"{what}; the source's quota is spent"
         return QuotaError(
             _with_beginning(spent, text) if text else spent,
@@ -133,11 +129,10 @@ def long_wait_error(what: str, asked_s: float, now_s: float) -> QuotaError:
 
 def in_doubt(answer: requests.Response, shown: str) -> UnknownOutcomeError:
     """Return the error for an answer that does not show whether the source did the request."""
-    with answer:
-        text = _beginning(answer, shown).decode("utf-8", "replace").strip()
+    text = _beginning(answer, shown)
     what = answer_words(answer, shown)
     if text:
-        _LOG.warning("%s: the answer with status %d says: %s", shown, answer.status_code, text)
+        log.warning("%s: the answer with status %d says: %s", shown, answer.status_code, text)
         what = _with_beginning(what, text)
     return unknown_outcome(what)
 
@@ -151,13 +146,10 @@ def _with_beginning(what: str, text: str) -> str:
     return f"{what}; the answer begins: {excerpt(text.encode(), is_refusal=True)}"
 
 
-def _beginning(answer: requests.Response, shown: str) -> bytes:
-    """Return the first bytes of a body, as far as they can be read."""
+def _beginning(answer: requests.Response, shown: str) -> str:
+    """Return the beginning of a body as text, as far as it can be read; close the answer."""
     found = b""
-    try:
-        with BodyStream(answer, shown, wait_s=_BODY_WAIT_S) as body:
-            while len(found) < _SHOWN_BYTES and (more := body.read(_SHOWN_BYTES - len(found))):
-                found += more
-    except DilError:
-        pass
-    return found
+    with suppress(DilError), answer, BodyStream(answer, shown, wait_s=_BODY_WAIT_S) as body:
+        while len(found) < _SHOWN_BYTES and (more := body.read(_SHOWN_BYTES - len(found))):
+            found += more
+    return found.decode("utf-8", "replace").strip()

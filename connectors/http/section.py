@@ -13,12 +13,13 @@ from connectors.http.authentication_section import authentication
 from dil.model.authentication import Authentication
 from dil.model.json import JsonValue, as_text
 from dil.model.secret import Secret
-from dil.model.section import Int, Section, StandsFor, ValueType, Written, no_effect, prop
+from dil.model.section import Int, Section, StandsFor, Text, ValueType, Written, no_effect, prop
 from dil.model.settings import HttpStatuses, HttpStatusReasons
 from dil.sections.reading import ReadContext, ShapeError, as_object, is_scalar
 
 AUTHENTICATION = "ms.authentication"
 HEADERS = "ms.http.request.headers"
+BODY = "ms.http.request.body"
 _SECRET_HEADER = re.compile(
     r"authorization|cookie|token|secret|passw|api-?key|signature", re.IGNORECASE
 )
@@ -71,6 +72,15 @@ class HttpSection(Section):
         variables=True,
         hidden_members="token, clientSecret, refreshToken",
         example='{"method": "bearer", "encryption": "none", "token": "env:API_TOKEN"}',
+    )
+    body: Text = prop(
+        BODY,
+        "Body of every request as text, for sources that take neither JSON nor a form: SOAP, SQL."
+        " The header `Content-Type` names its type; if that is XML, values of variables are"
+        " escaped. Parameters that the text does not use go to the query.",
+        default="",
+        variables=True,
+        example="<list><after>{{after}}</after></list>",
     )
     statuses: _Statuses = prop(
         "ms.http.statuses",
@@ -131,7 +141,8 @@ class HttpSection(Section):
     )
 
     def templates(self) -> Iterator[tuple[str, str]]:
-        """Yield the texts that may contain variables: the values of headers, and the token."""
+        """Yield the texts that may contain variables: the body, headers, and the token."""
+        yield BODY, self.body
         for text in self.headers.values():
             yield HEADERS, text.reveal() if isinstance(text, Secret) else text
         if self.authentication is not None and self.authentication.token is not None:

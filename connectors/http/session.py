@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from requests.structures import CaseInsensitiveDict
 
-from connectors.http.body import BodyStream
+from connectors.http.body import BodyStream, marks_its_end
 from connectors.http.credentials import Credentials
 from connectors.http.environment import SessionEnvironment
 from connectors.http.exchange import Exchange
@@ -29,7 +29,7 @@ from dil.spi.request_view import RequestView
 if TYPE_CHECKING:
     import requests
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 class HttpSession(ByteSession):
@@ -125,6 +125,7 @@ class HttpSession(ByteSession):
                 location=exchange.outgoing.shown,
                 uri=answer.url,
                 status=answer.status_code,
+                has_end=marks_its_end(answer.headers),
             )
         if verdict is StatusVerdict.WARNING:
             answer.close()
@@ -150,7 +151,7 @@ class HttpSession(ByteSession):
         if wait is None:
             return False
         environment.coordinator.slow_down(wait)
-        _LOG.warning(
+        log.warning(
             "%s; sending again in %.1f s (%d of at most %d)",
             failure, wait, self._waits.done, budget.attempts,
         )  # fmt: skip
@@ -191,7 +192,7 @@ class HttpSession(ByteSession):
         outgoing = build_outgoing(self._settings, self._credentials.overlaid(values), token)
         for place, names in outgoing.unknown.items():
             for name in sorted(names - self._warned):  # once about each name (rule G31)
-                _LOG.warning(
+                log.warning(
                     "no value for {{%s}} in %s; the placeholder is sent as it is written",
                     name,
                     place,

@@ -22,6 +22,7 @@ from dil.sections.source import SourceSection
 _UNENCODED = "GET_XE"
 # The methods that RFC 9110 section 9.2.2 calls idempotent: twice has the effect of once.
 IDEMPOTENT = frozenset({"GET", "PUT", "DELETE"})
+WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _DEFAULT_SECONDS = 120.0
 
 
@@ -47,7 +48,8 @@ class HttpSettings:
     """The connector's view of a job.
 
     ``method`` is the verb as sent. ``encodes`` is False for GET_XE, which puts values into the URI
-    unencoded. ``declared`` are the names of all parameters; a parameter without a value is absent,
+    unencoded. ``body`` is the template of a body as text, empty if parameters make the body.
+    ``declared`` are the names of all parameters; a parameter without a value is absent,
     not unknown. ``idempotency_header`` names the header by which the receiver recognises the row of
     a request; if ``repeats_unsafe`` is true, POST and PATCH may be sent again without this header.
     ``renewal`` says how often to read a new authentication row, and how long to wait before.
@@ -60,6 +62,7 @@ class HttpSettings:
     method: str = "GET"
     encodes: bool = True
     headers: Mapping[str, str | Secret] | None = None
+    body: str = ""
     authentication: Authentication | None = None
     username: Secret | None = None
     password: Secret | None = None
@@ -91,6 +94,7 @@ class HttpSettings:
             method="GET" if sending.method == _UNENCODED else sending.method,
             encodes=sending.method != _UNENCODED,
             headers=http.headers,
+            body=http.body,
             authentication=http.authentication,
             username=job.source.username,
             password=job.source.password,

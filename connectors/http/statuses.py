@@ -33,8 +33,7 @@ def judge(
     """Return the verdict for a status code and reason phrase; the phrase must match exactly."""
     if code in statuses.success:
         return StatusVerdict.ERROR if reason in reasons.error else StatusVerdict.SUCCESS
-    is_listed = code in statuses.error or code in _REDIRECTS
-    if code in statuses.warning or (code < 400 and not is_listed):  # noqa: PLR2004
+    if code in statuses.warning or (code < _REDIRECTS.start and code not in statuses.error):
         return StatusVerdict.WARNING
     if code in statuses.quota:
         return StatusVerdict.QUOTA

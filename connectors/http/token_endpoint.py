@@ -27,7 +27,7 @@ from dil.model.json import JsonValue
 from dil.model.messages import shortened
 from dil.model.secret import MASK, Secret
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 _TIMEOUT_S = 60
 _BODY_WAIT_S = 60.0
 _MAX_BYTES = 1 << 20
@@ -121,7 +121,7 @@ class TokenEndpoint:
                 raise TransientSourceError(
                     f"no token: {what}{after_retries(waits.done)}", fix, asked
                 )
-            _LOG.warning("no token yet: %s; trying again in %.1f s", what, wait)
+            log.warning("no token yet: %s; trying again in %.1f s", what, wait)
             self._environment.sleep(wait)
 
     def _tried(

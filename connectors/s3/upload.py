@@ -12,7 +12,7 @@ from connectors.s3.failures import translated_errors
 from dil.errors import SourceContractError, SourceError
 from dil.model.json import JsonObject
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 _PART = 8 * 1024 * 1024
 _MOST_PARTS = 10_000
 _MD5_LENGTH = 32
@@ -88,7 +88,7 @@ class S3Upload:
             with translated_errors(shown, self._client):
                 self._client.abort_multipart_upload(**place)
         except SourceError as error:
-            _LOG.warning("the parts of an unfinished upload remain: %s", error.message)
+            log.warning("the parts of an unfinished upload remain: %s", error.message)
 
 
 def _md5(data: bytes) -> str:

@@ -34,7 +34,7 @@ from dil.sections.source import SourceSection
 from dil.spi.connector import RequestValues, Response
 from dil.spi.request_view import RequestView
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 class SftpSession(FileSession):
@@ -135,7 +135,7 @@ class SftpSession(FileSession):
         try:
             return ask(connection.client())
         except TransientSourceError as error:
-            _LOG.warning("%s; listing once more", error.message)
+            log.warning("%s; listing once more", error.message)
             connection.drop()
             self.retries += 1
             return ask(connection.client())

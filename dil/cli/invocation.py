@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dil.model.job import Job
     from dil.model.secret import Secret
 
-_LOG = logging.getLogger("dil.cli")
+log = logging.getLogger("dil.cli")
 
 
 @dataclass(slots=True)
@@ -91,7 +91,7 @@ class Invocation:
         for notice in notices:
             is_warning = not self.quiet and notice not in infos
             level = logging.WARNING if is_warning else logging.INFO
-            _LOG.log(level, "%s", notice_line(notice), extra={"event": "config.notice"})
+            log.log(level, "%s", notice_line(notice), extra={"event": "config.notice"})
 
 
 def notice_line(notice: Problem) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 
 from dil.errors import ConfigError, DilError, RunInterruptedError
-from dil.run.failing import AGAIN, INTERNAL, interrupted, one_line
+from dil.run.failing import AGAIN, INTERNAL, interruption, one_line
 
 
 def describe(error: BaseException, *, verbose: bool) -> str:
@@ -18,7 +18,7 @@ def describe(error: BaseException, *, verbose: bool) -> str:
     elif isinstance(error, DilError):
         text = str(error)
     elif isinstance(error, KeyboardInterrupt):
-        text = f"{interrupted(error)}  [{RunInterruptedError.code}]\n    {AGAIN}"
+        text = f"{interruption(error)}  [{RunInterruptedError.code}]\n    {AGAIN}"
     else:
         text = (
             f"internal error: {one_line(error)}  [{INTERNAL}]\n"

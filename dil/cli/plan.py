@@ -271,9 +271,9 @@ class _ShownRequest:
 
 
 def _first_request(call: JobCall, job: Job, now_ms: int, signature: str | None) -> _ShownRequest:
-    from dil.operator.request_preview import first_request
+    from dil.operator.request_preview import preview_request
 
-    unit, view = first_request(job, now_ms=now_ms, signature=signature, clock=real_clock)
+    unit, view = preview_request(job, now_ms=now_ms, signature=signature, clock=real_clock)
     if unit is None or view is None:
         return _ShownRequest("\nno request is known before the run\n", None)
     clean = masked_view(view, call.invocation.redact)

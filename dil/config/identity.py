@@ -22,6 +22,7 @@ from dil.model.section import (
     no_effect,
     prop,
 )
+from dil.spi.registry import PluginKind, known_name
 
 CLASS, NAMESPACE, TABLE = "source.class", "extract.namespace", "extract.table.name"
 TYPE = "extract.table.type"
@@ -96,6 +97,11 @@ class JobSection(Section):
         default=(),
         identity=False,
     )
+
+    @property
+    def connector(self) -> str:
+        """Return the short name of a built-in connector, any other value as it is written."""
+        return known_name(PluginKind.CONNECTOR, self.source_class)
 
 
 @dataclass(frozen=True, slots=True)

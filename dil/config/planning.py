@@ -41,7 +41,6 @@ from dil.sections.query import INPUTS
 from dil.sections.secondary import KEY as SECONDARY
 from dil.sections.secondary import SecondarySection
 from dil.sections.source import KEY_RANGES, ONCE, DatabaseSection, FilesSection
-from dil.spi.registry import PluginKind, known_name
 
 # Planning needs these sections; dil.api.plan reads no others.
 PLANNING_NAMES = names_of(PlanningSection, GraceSection, SecondarySection, TimelabelsSection) | {
@@ -265,7 +264,7 @@ def is_asked_by_window(values: Properties) -> bool:
     column = values.section(TimelabelsSection).column
     if not is_timeseries(values) or column or units_of_source(values):
         return False
-    return known_name(PluginKind.CONNECTOR, values.section(JobSection).source_class) == "http"
+    return values.section(JobSection).connector == "http"
 
 
 def _splits(spec: TimelabelSpec, values: Properties, findings: Findings) -> bool:

@@ -24,13 +24,13 @@ from dil.model.suggestions import nearest, quote
 from dil.sections.conversion import DERIVED, DerivedSection
 from dil.sections.file_systems import FileSystemsSection
 from dil.sections.paging import PAGES, SESSION, PagingSection
-from dil.sections.parameters import KEY, ParametersSection
 from dil.sections.parameters import KEY as PARAMETERS
+from dil.sections.parameters import ParametersSection
 from dil.sections.secondary import KEY as SECONDARY
 from dil.sections.secondary import SecondarySection
 from dil.sections.source import STATEMENT, URI, DatabaseSection, SourceSection
 from dil.spi.converter import Converter
-from dil.spi.registry import PluginKind, known_name, load, short_name
+from dil.spi.registry import PluginKind, load, short_name
 from dil.storage.locations import PathError, any_path
 from dil.text.variables import placeholders
 
@@ -44,7 +44,7 @@ _VARIABLE = re.compile(r"\{\{([^{}]+)\}\}")
 # Finds at least the comments of a statement, in all dialects: variables in a comment need no value.
 _SQL_COMMENTS = re.compile(r"/\*.*\*/[^\n]*|(?:--|#)[^\n]*", re.DOTALL)
 # The properties that give variables their names; if one of them is wrong, no name can be checked.
-_GIVERS = (KEY, WATERMARK, SECONDARY)
+_GIVERS = (PARAMETERS, WATERMARK, SECONDARY)
 _PAGE_TYPES = frozenset({"pagestart", "pagesize", "pageno"})
 
 
@@ -66,8 +66,10 @@ def check_parameters(values: Properties, planning: PlanningSpec, findings: Findi
     overlaid = _overlaid(units)
     _check_page_values(values, overlaid, findings)
     _check_self_references(values, overlaid, findings)
-    known = {name for unit in units for name in unit}
-    known |= {parameter.name for parameter in values.section(ParametersSection).parameters}
+    of_units = {name for unit in units for name in unit}
+    known = of_units | {
+        parameter.name for parameter in values.section(ParametersSection).parameters
+    }
     is_readable = findings.is_sound(STATEMENT)  # else the connector has reported the statement
     for use in _uses(values):
         for name in _missing(use, known) if use.key != STATEMENT or is_readable else ():
@@ -76,6 +78,14 @@ def check_parameters(values: Properties, planning: PlanningSpec, findings: Findi
                 use.key,
                 f"uses {{{{{name}}}}}, which nothing gives a value",
                 nearest(name, known, "Declare it in ms.parameters, or as a unit."),
+            )
+    session = values.section(PagingSection).session
+    for name in placeholders(session.init_value or "") if session else ():
+        if name not in of_units:
+            findings.problem(
+                SESSION,
+                f"uses {{{{{name}}}}} in initValue, which only members of units can fill",
+                nearest(name, of_units, "Declare it as a unit, or as a field of an input."),
             )
 
 
@@ -171,21 +181,21 @@ def _check_name(
         members = sorted({member for unit in units for member in unit}) or [name]
         variables = " or ".join(f"{{{{{member}}}}}" for member in members)
         findings.problem(
-            KEY,
+            PARAMETERS,
             f"{where} is of type watermark, and {name} is a unit watermark",
             f'Write {variables} in a text, such as "value":"{{{{{members[0]}}}}}" in a '
             "parameter of type list.",
         )
     elif declared.dated:
         findings.notice(
-            KEY,
+            PARAMETERS,
             f'{where} names the watermark "{name}", which is not declared; "{declared.dated}" is '
             "used, the only watermark of type datetime",
             f'Write "watermark":"{declared.dated}".',
         )
     else:
         findings.notice(
-            KEY,
+            PARAMETERS,
             f'{where} names the watermark "{name}", and ms.watermark declares none of type '
             "datetime: the range is 2019-01-01 to now",
             f'Declare "{name}" in ms.watermark, with its range.',
@@ -197,20 +207,20 @@ def _check_form(parameter: Parameter, findings: Findings) -> None:
     where, value = f'"{parameter.name}"', as_text(parameter.value)
     if value.lower() not in _ENDS:
         findings.notice(
-            KEY,
+            PARAMETERS,
             f"{where} has neither low, high nor last as value; high is used",
             nearest(value, _ENDS, 'Write "value":"low", "value":"high" or "value":"last".'),
         )
     if parameter.format and parameter.format not in _FORMATS:
         findings.notice(
-            KEY,
+            PARAMETERS,
             f"{where} has the unknown format {quote(parameter.format)}; epoch milliseconds are "
             "sent",
             nearest(parameter.format, _FORMATS, f"Known formats: {', '.join(_FORMATS)}."),
         )
     elif parameter.pattern and parameter.format != "datetime":
         findings.notice(
-            KEY,
+            PARAMETERS,
             f"{where} has a pattern, which only format datetime reads",
             'Write "format":"datetime", or remove the pattern.',
         )
@@ -225,7 +235,7 @@ def _check_page_values(values: Properties, overlaid: frozenset[str], findings: F
         for each in () if parameter.name in overlaid else flat_parameters([parameter]):
             if each.type in lacking:
                 findings.notice(
-                    KEY,
+                    PARAMETERS,
                     f'"{each.name}" is of type {each.type}, and nothing gives it a value',
                     lacking[each.type],
                 )
@@ -260,7 +270,7 @@ def _check_self_references(values: Properties, given: frozenset[str], findings: 
         texts = (text for each in inside for text in _strings(each.value))
         if name not in given and any(name in placeholders(text) for text in texts):
             findings.problem(
-                KEY,
+                PARAMETERS,
                 f'"{name}" refers to itself',
                 "Use the name of another parameter, or of a unit.",
             )
@@ -283,14 +293,14 @@ def _uses(values: Properties) -> Iterator[_Use]:
     path, mark, query = values.section(SourceSection).uri.partition("?")
     yield _Use(URI, path, is_vital=True)
     yield _Use(URI, mark + query)
-    if known_name(PluginKind.CONNECTOR, values.section(JobSection).source_class) == "jdbc":
+    if values.section(JobSection).connector == "jdbc":
         yield _Use(STATEMENT, values.section(DatabaseSection).statement, is_vital=True)
     for section in values.sections():
         for key, text in section.templates():
             yield _Use(key, text)
     for parameter in all_parameters(values):
         for text in _strings(parameter.value):
-            yield _Use(KEY, text)
+            yield _Use(PARAMETERS, text)
     for derived in values.section(DerivedSection).fields:
         yield _Use(DERIVED, derived.formula.source, is_vital=True)
 
@@ -353,8 +363,7 @@ def _check_session(values: Properties, paging: PagingSection, findings: Findings
         return
     if any(each.type == "session" for each in all_parameters(values)):
         return
-    source_class = values.section(JobSection).source_class
-    is_http = known_name(PluginKind.CONNECTOR, source_class) == "http"
+    is_http = values.section(JobSection).connector == "http"
     report = findings.problem if is_http else findings.notice
     report(
         SESSION,
@@ -369,8 +378,7 @@ def _check_failing(
 ) -> None:
     """Refuse a path of failures in answers that are rows of a database, or XML read row by row."""
     is_xml = short_name(PluginKind.EXTRACTOR, plugins.extractor) == "xml"
-    source_class = values.section(JobSection).source_class
-    is_database = known_name(PluginKind.CONNECTOR, source_class) == "jdbc"
+    is_database = values.section(JobSection).connector == "jdbc"
     if paging.failing is not None and (is_xml or is_database):
         findings.problem(
             SESSION,
@@ -390,6 +398,8 @@ def _check_ends(paging: PagingSection, findings: Findings) -> None:
             "has stopOnShortPage, and nothing says how many rows a full page has",
             'Give the page size: "initialvalues": [0, 100].',
         )
+    if pagination.query_only and not pagination.next:
+        findings.problem(PAGES, "has queryOnly without `next`", "Add next, or leave it out.")
     if pagination.fail_at_cap and not pagination.has_cap:
         findings.problem(PAGES, "has failAtCap without a cap", "Add maxPages or maxRows.")
     if pagination.next and session is not None and not has_condition:
@@ -453,9 +463,9 @@ def check_secondary_input(values: Properties, folder: Path, findings: Findings) 
     Planning alone does not need this check: the caller passes the rows.
     """
     system = values.section(FileSystemsSection).every
-    name = known_name(PluginKind.CONNECTOR, values.section(JobSection).source_class)
+    connector = values.section(JobSection).connector
     for index, source in enumerate(values.section(SecondarySection).inputs):
-        if source.format == "binary" and name not in _TAKE_FILES:
+        if source.format == "binary" and connector not in _TAKE_FILES:
             findings.problem(
                 SECONDARY,
                 f"[{index}].format is binary, and source.class takes no whole files",

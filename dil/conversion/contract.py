@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from dil.conversion.failures import FailureReason, RowFailures, keep_good
 from dil.conversion.fitting import Fitting
-from dil.conversion.known_types import KnownTypes
+from dil.conversion.known_types import KnownTypes, known_fields
 from dil.errors import ConversionError
 from dil.model.arrow import raw_schema, type_word
 from dil.model.contract import ContractMode
@@ -199,7 +199,7 @@ def extraction_of(job: Job, known_schema: str = "") -> ExtractionSpec:
     if not _reads_freely(job):
         if extraction.output_schema or job.conversion.converters:
             return extraction
-        known = _known_fields(known_schema)
+        known = known_fields(known_schema)
         texts = frozenset(each.name for each in known if pa.types.is_string(each.type))
         made_up = {field.name.lower() for field in job.conversion.derived_fields}
         names = frozenset(each.name for each in known if each.name.lower() not in made_up)
@@ -214,13 +214,6 @@ def _key_columns(job: Job) -> frozenset[str] | None:
         return None
     made = (each for each in job.conversion.derived_fields if each.name in keys)
     return keys.union(each.formula.source for each in made)
-
-
-def _known_fields(known_schema: str) -> tuple[pa.Field, ...]:
-    try:
-        return tuple(parse_schema(known_schema))
-    except ConversionError:  # As in KnownTypes, an unreadable schema counts as unknown.
-        return ()
 
 
 def _reads_freely(job: Job) -> bool:

@@ -169,7 +169,7 @@ def _milliseconds(values: pa.Array) -> pa.Array:
 
 
 def _refuse(texts: pa.Array, is_bad: pa.Array, reason: str) -> None:
-    position = pc.index(is_bad.fill_null(False), True).as_py()  # noqa: FBT003 - a value
+    position = pc.index(is_bad.fill_null(fill_value=False), value=True).as_py()
     if position >= 0:
         looks = looks_like(shape_of(texts[position].as_py()))
         raise BadValueError(position, f"{reason}, {looks}")

@@ -96,7 +96,7 @@ class EncryptedFields(Converter):
 
     def _entry(self, array: pa.MapArray, names: Sequence[str], path: str) -> pa.Array:
         items, item = items_of(array), array.type.item_field
-        chosen = pc.equal(keys_of(array), names[0]).fill_null(False)  # noqa: FBT003 - a value
+        chosen = pc.equal(keys_of(array), names[0]).fill_null(fill_value=False)
         field, replaced = self._replaced(item, items.filter(chosen), names[1:], path)
         if replaced.type != items.type:
             raise ConversionError(

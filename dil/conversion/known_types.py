@@ -21,16 +21,21 @@ from dil.types.containers import positions
 from dil.types.schema_text import parse_schema
 
 
+def known_fields(recorded: str) -> tuple[pa.Field, ...]:
+    """Return the fields of a recorded schema; none if the text is of another version of DIL."""
+    try:
+        return tuple(parse_schema(recorded))
+    except ConversionError:
+        return ()
+
+
 class KnownTypes(Converter):
     """Passes every row, with its columns in the types of the recorded schema if values fit."""
 
     def __init__(self, context: ConverterContext) -> None:
         super().__init__(context)
         self._keys = context.job.extraction.primary_keys
-        try:
-            self._known = {field.name: field for field in parse_schema(context.known_schema)}
-        except ConversionError:  # The schema is of another version: then no type is known.
-            self._known = {}
+        self._known = {field.name: field for field in known_fields(context.known_schema)}
 
     def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
         """Yield the batch; each column whose values fit its known type gets that type."""
@@ -75,10 +80,7 @@ class KeptColumns(Converter):
 
     def __init__(self, context: ConverterContext) -> None:
         super().__init__(context)
-        try:
-            self._known = parse_schema(context.known_schema)
-        except ConversionError:  # As in KnownTypes, an unreadable schema counts as unknown.
-            self._known = pa.schema([])
+        self._known = known_fields(context.known_schema)
 
     def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
         """Yield the batch with all columns."""

@@ -20,7 +20,7 @@ from dil.model.task import CoordinatorAddress
 from dil.secrets import learn
 from dil.sections.http import BUDGET
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 _CONNECT_S = 10.0
 _ANSWER_S = 30.0
 # The driver may be fetching a token, with several tries.
@@ -132,7 +132,7 @@ class DriverServices:
         except _GONE as error:
             self._drop()
             self.is_lost = True
-            _LOG.warning(
+            log.warning(
                 "the driver does not answer at %s (%s); this work unit continues alone, at 1/%d of "
                 "the job's rate", self._place, type(error).__name__, self._address.tasks,
             )  # fmt: skip

@@ -18,7 +18,7 @@ from dil.coordination.services import RunServices
 from dil.errors import DilError, ExecutionError
 from dil.model.task import CoordinatorAddress
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 _KEY_BYTES = 32
 _BACKLOG = 512
 _BREATH_S = 0.2
@@ -76,7 +76,7 @@ class CoordinatorServer:
             socket.create_connection(self._listener.getsockname()[:2], timeout=1).close()
             self._acceptor.join()
         except OSError as error:
-            _LOG.debug("the coordinator's listener did not wake: %s", error)
+            log.debug("the coordinator's listener did not wake: %s", error)
         self._listener.close()
         with self._lock:
             for connection in self._open:
@@ -90,7 +90,7 @@ class CoordinatorServer:
                 link, _ = self._listener.accept()
             except OSError as error:  # out of descriptors, or the caller closed at once
                 self._strangers.release()
-                _LOG.debug("the coordinator lost a caller: %s", error)
+                log.debug("the coordinator lost a caller: %s", error)
                 self._closing.wait(_BREATH_S)
                 continue
             if self._closing.is_set():
@@ -105,7 +105,7 @@ class CoordinatorServer:
         try:
             connection = wire.greet(link, self._key, as_server=True)
         except (OSError, EOFError, multiprocessing.AuthenticationError) as error:
-            _LOG.debug("a caller of the coordinator was turned away: %s", type(error).__name__)
+            log.debug("a caller of the coordinator was turned away: %s", type(error).__name__)
             return
         finally:
             self._strangers.release()
@@ -121,7 +121,7 @@ class CoordinatorServer:
                     answer = wire.refusal(error)
                 wire.send(connection, answer)
         except (OSError, EOFError, ValueError, msgspec.MsgspecError) as error:
-            _LOG.debug("a task hung up: %s", type(error).__name__)
+            log.debug("a task hung up: %s", type(error).__name__)
         finally:
             with self._lock:
                 self._open.discard(connection)
@@ -164,6 +164,6 @@ def _hang_up(connection: Connection) -> None:
         try:
             link.shutdown(socket.SHUT_RDWR)
         except OSError as error:
-            _LOG.debug("a task was gone already: %s", error)
+            log.debug("a task was gone already: %s", error)
         finally:
             link.detach()

@@ -18,7 +18,7 @@ from dil.secrets import learn
 from dil.spi.coordination import Credential, CredentialSource
 from dil.spi.plugin_failures import plugin_failure
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 _MARGIN_SHARE = 0.1
 _LEAST_MARGIN_S = 30.0
 _AGAIN_S = 30.0
@@ -83,7 +83,7 @@ class TokenKeeper:
                 self._failure = error
                 raise
             # A token is renewed early, so that a short outage of its server does no harm.
-            _LOG.warning("the token could not be renewed and is still used: %s", error.message)
+            log.warning("the token could not be renewed and is still used: %s", error.message)
             self._renew_at = min(self._ends_at, self._clock() + _AGAIN_S)
             return token
         except DilError as error:

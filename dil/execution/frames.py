@@ -26,8 +26,7 @@ from dil.execution.jdbc_columns import refuse_lossy
 from dil.execution.job_monitor import SparkJobMonitor
 from dil.execution.jvm_errors import no_driver, source_errors
 from dil.execution.memory import workers_at_once
-from dil.extraction.paging.position import initial_values
-from dil.extraction.parameters import ParameterScope, evaluate
+from dil.extraction.parameters import ParameterScope, first_request
 from dil.model.task import Counters, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.observe.redaction import redactor, secrets_of
@@ -104,9 +103,9 @@ class Frames:
         begun = time.monotonic()
         try:
             # The query has the values that the task's only request has.
-            run, extraction = self._run, self._run.job.extraction
+            run = self._run
             scope = ParameterScope.of(unit, full_extract=run.full_extract, secondary=run.secondary)
-            values = evaluate(extraction.parameters, scope, initial_values(extraction))
+            values = first_request(run.job.extraction, scope)
             read = self._reader.read(values)
             return self._report(read, _Body(run, unit, number, self._workers))
         except _NotRunError:
@@ -160,11 +159,11 @@ class Frames:
 
 def _add_jars(context: Any, jars: Sequence[str]) -> None:  # a SparkContext
     """Give the classes of local jars to the driver and all executors."""
-    jvm = context._jvm  # noqa: SLF001 - a running JVM takes a jar by no public way
+    jvm = context._jvm  # a running JVM takes a jar by no public way
     loader = _loader(jvm)
     for jar in jars:
         loader.addURL(jvm.java.io.File(jar).toURI().toURL())
-        context._jsc.addJar(jar)  # noqa: SLF001
+        context._jsc.addJar(jar)
 
 
 def _driver_for(context: Any, url: str, location: str) -> str:  # a SparkContext
@@ -180,7 +179,7 @@ def _driver_for(context: Any, url: str, location: str) -> str:  # a SparkContext
     Raises:
         ConfigError: no jar has a driver that registers itself and takes the URL.
     """
-    jvm = context._jvm  # noqa: SLF001
+    jvm = context._jvm
     kind = jvm.java.lang.Class.forName("java.sql.Driver")
     drivers = jvm.java.util.ServiceLoader.load(kind, _loader(jvm)).iterator()
     while drivers.hasNext():
@@ -272,8 +271,8 @@ def _marked(frame: Any) -> Any:  # a DataFrame
 
     plain = frame.toDF(*(f"c{number}" for number in range(len(frame.columns))))
     nulls = [functions.lit(None).cast(field.dataType) for field in plain.schema.fields]
-    end = frame.sparkSession.range(1).select(*nulls, functions.lit(True))  # noqa: FBT003
-    return plain.withColumn("is_end", functions.lit(False)).union(end).coalesce(1)  # noqa: FBT003
+    end = frame.sparkSession.range(1).select(*nulls, functions.lit(True))
+    return plain.withColumn("is_end", functions.lit(False)).union(end).coalesce(1)
 
 
 def _result_type() -> Any:  # pyspark is imported late
@@ -293,5 +292,5 @@ def mapped_in_arrow(frame: Any, body: Callable[..., Any], result: Any) -> Any:
 
     function = UserDefinedFunction(body, result, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
     column: Any = function(*(frame[name] for name in frame.columns))
-    mapped = frame._jdf.mapInArrow(column._jc, False, None)  # noqa: FBT003, SLF001
+    mapped = frame._jdf.mapInArrow(column._jc, False, None)  # noqa: FBT003
     return DataFrame(mapped, frame.sparkSession)

@@ -66,12 +66,12 @@ def _metastore_named(context: Any, spec: CatalogSpec) -> Iterator[Mapping[str, s
         Path(place).mkdir(parents=True, exist_ok=True)
         address = f"jdbc:derby:;databaseName={place}/metastore_db;create=true"
         settings = {_CONNECTION: address, **_EMBEDDED}
-        system = context._jvm.java.lang.System  # noqa: SLF001 - it has no public way
+        system = context._jvm.java.lang.System
         system.setProperty("derby.stream.error.file", f"{place}/derby.log")
         options["spark.sql.warehouse.dir"] = f"{place}/warehouse"
     else:
         require_metastore(context, spec)
-    hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001
+    hadoop = context._jsc.hadoopConfiguration()
     before = {name: hadoop.get(name) for name in settings}
     for name, value in settings.items():
         hadoop.set(name, value)
@@ -89,12 +89,12 @@ def _session(context: Any, options: Mapping[str, str]) -> Any:  # pyspark is imp
     """Return a session with its own catalog, because another session may lack Hive support."""
     from pyspark.sql import SparkSession
 
-    jvm = context._jvm  # noqa: SLF001 - it has no public way
+    jvm = context._jvm
     made = jvm.java.util.HashMap()
     for name, value in options.items():
         made.put(name, value)
     java_class = SparkSession._get_j_spark_session_class(jvm)  # noqa: SLF001
-    java_session = java_class(context._jsc.sc(), made)  # noqa: SLF001
+    java_session = java_class(context._jsc.sc(), made)
     return SparkSession(context, java_session)
 
 
@@ -110,8 +110,8 @@ def require_metastore(context: Any, spec: CatalogSpec | None) -> None:
     """
     if spec is None or spec.type is not CatalogType.HIVE or spec.metastore:
         return
-    jvm = context._jvm  # noqa: SLF001 - it has no public way
-    hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001
+    jvm = context._jvm
+    hadoop = context._jsc.hadoopConfiguration()
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     is_named = any(hadoop.get(name) for name in (_URIS, _CONNECTION))
     if not is_named and loader.getResource("hive-site.xml") is None:
@@ -139,9 +139,9 @@ class HiveMetastore:
 
     def __init__(self, session: Any) -> None:  # a SparkSession
         self._session = session
-        java = session._jsparkSession  # noqa: SLF001 - SQL cannot read and change all of it
+        java = session._jsparkSession  # SQL cannot read and change all of it
         self._catalog = java.sharedState().externalCatalog()
-        self._types = session._jvm.org.apache.spark.sql.types.StructType  # noqa: SLF001
+        self._types = session._jvm.org.apache.spark.sql.types.StructType
 
     def put_table(self, table: CatalogTable, changing: Callable[[], None]) -> TableChange:
         """Create the table and its database, or set the table's columns and folder."""

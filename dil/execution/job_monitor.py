@@ -113,7 +113,7 @@ class SparkJobMonitor:
         self.is_over.set()
         try:
             # pyspark's own cancelJobGroup misses a job that is planned but not submitted yet.
-            self._context._jsc.sc().cancelJobGroupAndFutureJobs(self._group)  # noqa: SLF001
+            self._context._jsc.sc().cancelJobGroupAndFutureJobs(self._group)
         except Exception as error:  # noqa: BLE001 - the JVM is gone, and its jobs with it
             log.warning("the Spark jobs could not be cancelled: %s", last_line(error))
 

@@ -145,7 +145,7 @@ class _OwnContext:
         from pyspark import SparkContext
 
         with self._lock:  # a context that another thread is starting has no settings yet
-            running = SparkContext._active_spark_context  # noqa: SLF001 - getOrCreate makes one
+            running = SparkContext._active_spark_context  # getOrCreate would make one
             return None if running is None or running.getConf().contains(_OWN) else running
 
     @contextmanager
@@ -205,7 +205,7 @@ def _borrowed(context: Any, settings: SparkSettings) -> Iterator[Any]:
             f"Start that session with {_SPECULATION}=false, or leave spark out.",
         )
     if settings.reads:
-        zone = context._jvm.java.util.TimeZone.getDefault().getID()  # noqa: SLF001 - as _use_utc
+        zone = context._jvm.java.util.TimeZone.getDefault().getID()
         if zone not in {"UTC", "Etc/UTC", "GMT"}:
             raise ConfigError.single(
                 "ms.jdbc.reader",
@@ -240,13 +240,13 @@ def _end(context: Any) -> None:  # a SparkContext
     from pyspark import SparkContext
 
     context.stop()
-    gateway = SparkContext._gateway  # noqa: SLF001 - pyspark keeps it for the next context
+    gateway = SparkContext._gateway  # pyspark keeps it for the next context
     if gateway is None:
         return
     gateway.shutdown()
     gateway.proc.stdin.close()
     gateway.proc.wait()
-    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+    SparkContext._gateway = SparkContext._jvm = None
 
 
 @contextmanager
@@ -283,14 +283,14 @@ def _submitted(settings: SparkSettings) -> Any:  # pyspark is imported late
 
 def _use_utc(context: Any) -> None:  # a SparkContext
     """Set UTC for the driver's running JVM, which reads the rows of a local session."""
-    zones = context._jvm.java.util.TimeZone  # noqa: SLF001 - it has no public way
+    zones = context._jvm.java.util.TimeZone
     zones.setDefault(zones.getTimeZone("UTC"))
 
 
 @contextmanager
 def _zone_kept(context: Any) -> Iterator[None]:  # a SparkContext
     """Restore the time zone of the driver's JVM, which runs on under spark-submit."""
-    zones = context._jvm.java.util.TimeZone  # noqa: SLF001 - it has no public way
+    zones = context._jvm.java.util.TimeZone
     before = zones.getDefault()
     try:
         yield
@@ -308,7 +308,7 @@ def _local(settings: SparkSettings) -> Any:  # pyspark is imported late
     jvm = None if "pyspark" in sys.modules and _is_running() else _launch(settings, options)
     from pyspark import SparkConf, SparkContext
 
-    running = SparkContext._active_spark_context  # noqa: SLF001 - getOrCreate ignores the master
+    running = SparkContext._active_spark_context  # getOrCreate would ignore the master
     if running is not None:
         if running.master == options["spark.master"]:
             return running
@@ -320,7 +320,7 @@ def _local(settings: SparkSettings) -> Any:  # pyspark is imported late
 def _is_running() -> bool:
     from pyspark import SparkContext
 
-    return SparkContext._gateway is not None  # noqa: SLF001
+    return SparkContext._gateway is not None
 
 
 def _launch(settings: SparkSettings, options: dict[str, str]) -> StartingJvm:

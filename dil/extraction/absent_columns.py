@@ -8,19 +8,17 @@ of an attempt are compared.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
 from dil.errors import SourceContractError
-from dil.model.messages import shortened
+from dil.model.messages import SHOWN_NAMES, listed, short_name
+from dil.model.suggestions import nearest_word
 
 MORE = (
     "in the first rows some columns of ms.output.schema were missing; they are null in these rows"
 )
-_SHOWN = 10
-_CHARACTERS = 40
 WRONG_NAMES = "Correct the names in ms.output.schema, or ms.data.field, which leads to the rows."
 
 
@@ -67,16 +65,16 @@ class AbsentColumns:
         others = [name for name in found if name not in self._wanted]
         if len(absent) == len(self._wanted) and others:
             raise _none_of(absent, others, fix)
-        sentences = [_sentence(name, others) for name in absent[:_SHOWN]]
+        sentences = [_sentence(name, others) for name in absent[:SHOWN_NAMES]]
         self.left_out = (*(name for name in found if name not in self._named), *below())
-        self.notes = (*sentences, *((MORE,) if absent[_SHOWN:] else ()))
+        self.notes = (*sentences, *((MORE,) if absent[SHOWN_NAMES:] else ()))
 
 
 def left_out_note(names: Sequence[str]) -> tuple[str, ...]:
     """Return the notes about columns that rows have but ``ms.output.schema`` lacks."""
     if not names:
         return ()
-    return (f"the source has columns that ms.output.schema leaves out: {_listed(names)}",)
+    return (f"the source has columns that ms.output.schema leaves out: {listed(names)}",)
 
 
 def left_out_below(
@@ -121,34 +119,19 @@ def _unknown(
 
 
 def _sentence(name: str, others: Collection[str]) -> str:
-    near = _nearest(name, others)
-    meant = f'; did you mean "{_shown(near)}"?' if near else ""
+    near = nearest_word(name, others)
+    meant = f'; did you mean "{short_name(near)}"?' if near else ""
     return (
-        f'none of the first rows had "{_shown(name)}", a column of ms.output.schema: it is null in'
-        f" these rows{meant}"
+        f'none of the first rows had "{short_name(name)}", a column of ms.output.schema: it is null'
+        f" in these rows{meant}"
     )
 
 
 def _none_of(columns: list[str], others: list[str], fix: str) -> SourceContractError:
-    near = next(filter(None, (_nearest(name, others) for name in columns)), "")
-    meant = f'Did you mean "{_shown(near)}"? ' if near else ""
+    near = next(filter(None, (nearest_word(name, others) for name in columns)), "")
+    meant = f'Did you mean "{short_name(near)}"? ' if near else ""
     return SourceContractError(
-        f"the rows have none of the columns of ms.output.schema ({_listed(columns)}); they have"
-        f" {_listed(others)}",
+        f"the rows have none of the columns of ms.output.schema ({listed(columns)}); they have"
+        f" {listed(others)}",
         f"{meant}{fix}",
     )
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _SHOWN
-    return ", ".join(map(_shown, names[:_SHOWN])) + (f" and {more:,} more" if more > 0 else "")
-
-
-def _shown(name: str) -> str:
-    return shortened(name, _CHARACTERS)
-
-
-def _nearest(name: str, names: Iterable[str]) -> str:
-    by_lower = {each.lower(): each for each in names}
-    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
-    return by_lower[near[0]] if near else ""

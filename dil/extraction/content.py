@@ -8,13 +8,17 @@ from collections.abc import Collection
 from contextlib import closing
 
 from dil.errors import SourceContractError
-from dil.extraction.excerpt import glimpse
+from dil.extraction.excerpt import glimpse, utf_16_of
 from dil.spi.connector import Response
 
 # A note of extractors; if paging is strict, it fails the work unit.
 NO_DATA_FIELD = (
     "a later page had no ms.data.field and counted as empty; it may have been an error document;"
     " if the source leaves the field out where there are no rows, set ms.data.field.optional=true"
+)
+NO_END = (
+    "the source does not say where its answers end, by Content-Length or chunks, so rows may be"
+    " missing if a connection broke off between two rows"
 )
 OMITTED_FIX = (
     "If the source leaves it out where there are no rows, set ms.data.field.optional=true."
@@ -60,8 +64,15 @@ def _fix(kind: str) -> str:
     return accepted
 
 
-def charset_advice(response: Response) -> str:
+def notes_of_end(response: Response) -> tuple[str, ...]:
+    """Return a note if a response could be cut off unnoticed; for formats without an end mark."""
+    return () if response.has_end else (NO_END,)
+
+
+def charset_advice(response: Response, begin: bytes = b"") -> str:
     """Return the advice for a body that is not text in the job's character set."""
+    if utf_16 := utf_16_of(begin):
+        return f"The body begins like {utf_16}: set ms.source.data.character.set={utf_16}."
     named = _CHARSET.search(response.header("Content-Type") or "")
     if named is None:
         return "Check ms.source.data.character.set."

@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
+from dil.extraction.content import notes_of_end
 from dil.model.arrow import typed_schema
 from dil.model.job import ExtractionSpec
 from dil.model.schema import Column, Primitive
@@ -36,7 +37,7 @@ class FileDumpExtractor(Extractor):
 
     def extract(self, response: Response) -> Page:
         """Return the page of one response; consuming its batches reads the response."""
-        page = Page(iter(()), nothing_found, is_whole=True)
+        page = Page(iter(()), nothing_found, is_whole=True, notes=notes_of_end(response))
         if response.body is not None:
             page.batches = self._batches(response.body, page)
         return page

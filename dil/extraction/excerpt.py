@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Mapping
 from decimal import Decimal
@@ -45,7 +46,7 @@ def excerpt(body: bytes, *, is_refusal: bool = False) -> str:
     """
     # Known secrets are masked first: the masks below, or the cut, could leave a part of a secret
     # that no mask recognizes.
-    clean = masked(body[: 16 * _LIMIT].decode("utf-8", "replace"))
+    clean = masked(_decoded(body[: 16 * _LIMIT]))
     text = _BLANKS.sub(" ", clean)[: 4 * _LIMIT].strip()
     if is_refusal:
         hidden = _LONG_WORD.sub(_masked_unless_name, _MEMBER.sub(_masked_unless_telling, text))
@@ -63,7 +64,7 @@ def glimpse(body: bytes) -> str:
     >>> glimpse(b"id,name\n7,Zoe"), glimpse(b'<a k="v">Zoe</a>')
     ('aa,aaaa 9,Aaa', '<a k=***>***</a>')
     """
-    clean = masked(body.decode("utf-8", "replace"))
+    clean = masked(_decoded(body))
     text = _BLANKS.sub(" ", clean).lstrip("\ufeff ").rstrip()
     if _SHOWN.match(text):
         return excerpt(text.encode())
@@ -71,6 +72,26 @@ def glimpse(body: bytes) -> str:
         return excerpt(_CONTENT.sub(_masked_content, text).encode())
     form = "".join(map(_form, text[:_GLIMPSE]))
     return f"{form}..." if len(text) > _GLIMPSE else form
+
+
+def utf_16_of(begin: bytes) -> str:
+    r"""Return the character set of a text that begins like UTF-16, empty if it does not.
+
+    >>> utf_16_of(b"\xff\xfei\0"), utf_16_of(b"i\0d\0"), utf_16_of(b"\0i\0d"), utf_16_of(b"id")
+    ('UTF-16', 'UTF-16LE', 'UTF-16BE', '')
+    """
+    if begin.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "UTF-16"
+    place = begin[:2].find(0)
+    return {0: "UTF-16BE", 1: "UTF-16LE"}.get(place, "")
+
+
+def _decoded(body: bytes) -> str:
+    """Return the text of a body of any character set, as far as it can be recognized.
+
+    Null characters between the characters of a value would hide it from the masks.
+    """
+    return body.decode(utf_16_of(body) or "utf-8", "replace").replace("\0", "")
 
 
 def _masked_content(match: re.Match[str]) -> str:

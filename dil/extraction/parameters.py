@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dil.errors import ConfigError
+from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue, as_text
 from dil.model.secondary import SecondaryVariables
 from dil.model.secret import Secret
@@ -103,6 +104,23 @@ def evaluate(
     variables = {**known, **substituted}
     sent = {name: value for name, value in substituted.items() if _is_sent(name, value, parameters)}
     return RequestValues(variables, sent, page)
+
+
+def initial_values(spec: ExtractionSpec, scope: ParameterScope) -> PageValues:
+    """Return the page values of the first request; a page value that is not configured is None.
+
+    The first session key may hold variables: members of the unit, and authentication fields.
+    """
+    given: tuple[int | None, ...] = (*spec.pagination.initial_values, None, None, None)
+    session = spec.session.init_value if spec.session else None
+    if session:
+        session = substitute(session, scope.variables).text
+    return PageValues(given[0], given[1], given[2], session)
+
+
+def first_request(spec: ExtractionSpec, scope: ParameterScope) -> RequestValues:
+    """Return the values of the first request of a work unit; see ``evaluate``."""
+    return evaluate(spec.parameters, scope, initial_values(spec, scope))
 
 
 def differs_by_load(parameters: Iterable[Parameter]) -> bool:

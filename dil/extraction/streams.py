@@ -13,6 +13,7 @@ from typing import BinaryIO
 from dil.errors import SourceContractError, WriteError
 
 _CHUNK = 1024 * 1024
+_DEFLATE_METHOD = 8
 
 
 class ReadStream(io.RawIOBase):
@@ -106,3 +107,10 @@ class MeasuredBody(ReadStream):
     def content(self) -> bytes | None:
         """Return the hash of the bytes read so far, None if ``hashes`` is false."""
         return None if self._hash is None else self._hash.digest()
+
+
+def has_zlib_header(data: bytes) -> bool:
+    """Return whether data begins with a header of RFC 1950 section 2.2."""
+    header = data[:2]
+    is_deflate = len(header) > 1 and header[0] & 15 == _DEFLATE_METHOD
+    return is_deflate and int.from_bytes(header) % 31 == 0

@@ -9,7 +9,7 @@ from contextlib import closing
 import pyarrow as pa
 
 from dil.errors import SourceContractError
-from dil.extraction.content import is_utf8
+from dil.extraction.content import is_utf8, notes_of_end
 from dil.model.arrow import raw_schema
 from dil.model.job import ExtractionSpec
 from dil.model.schema import Column, Primitive
@@ -48,7 +48,7 @@ class TextExtractor(Extractor):
         Raises:
             SourceContractError: the body is not text in ms.source.data.character.set.
         """
-        page = Page(iter(()), nothing_found)
+        page = Page(iter(()), nothing_found, notes=notes_of_end(response))
         if response.body is None:
             return page
         with closing(response.body):
@@ -57,7 +57,7 @@ class TextExtractor(Extractor):
                 return page
             text = self._text(response)
         if len(text) > MOST_CHARACTERS:
-            page.notes = (CUT,)
+            page.notes += (CUT,)
         page.batches = self._batches(text[:MOST_CHARACTERS], page)
         self._has_row = bool(text)
         return page

@@ -88,10 +88,10 @@ class Pagination(Setting):
 
     All other members are our own. ``next`` and ``more`` name a place of the response: ``link`` (the
     Link header, ``next`` only), ``header:<name>``, or a path in the body. ``next`` holds the
-    address of the next page, ``more`` a flag. ``max_pages`` and ``max_rows`` end a walk even if the
-    source has more; if ``fail_at_cap`` is true, the walk then fails. ``equal_pages`` allows two
-    pages in a row to be the same. ``strict`` fails a walk if it is in doubt that each row came
-    once.
+    address of the next page, ``more`` a flag. ``query_only`` takes only the query of that address.
+    ``max_pages`` and ``max_rows`` end a walk even if the source has more; if ``fail_at_cap`` is
+    true, the walk then fails. ``equal_pages`` allows two pages in a row to be the same. ``strict``
+    fails a walk if it is in doubt that each row came once.
     """
 
     fields: Annotated[tuple[str, ...], MaxLen(3)] = member(
@@ -110,6 +110,12 @@ class Pagination(Setting):
         "`header:<name>`, or a path in the body, dotted or JSONPath. If the address is absent, "
         "null or empty, there is no next page.",
         default="",
+    )
+    query_only: Flag = member(
+        "Whether only the query of the next page's address counts, and scheme, host, port and path "
+        "stay as they are: for sources behind a proxy that name themselves by an inner address.",
+        name="queryOnly",
+        default=False,
     )
     more: str = member(
         "Place of a flag in the response that there are more pages: `header:<name>`, or a path "
@@ -218,7 +224,8 @@ class SessionKeyField(Setting):
         default=None,
     )
     init_value: str | None = member(
-        "Session key of the first request; if left out, the first request has none.",
+        "Session key of the first request; if left out, the first request has none. It may hold "
+        "`{{name}}` of members of the unit.",
         name="initValue",
         default=None,
     )

@@ -9,6 +9,8 @@ from dil.model.event_report import EventSummary
 from dil.observe.progress import counted, human_seconds
 from dil.text.zones import iso
 
+_MOST_IDLE = 3
+
 
 def events_json(found: EventSummary) -> dict[str, object]:
     """Return the members of ``events``; times are in epoch ms UTC and in ISO 8601."""
@@ -42,7 +44,8 @@ def _strategy_text(found: EventSummary) -> str:
     if found.partitions > 1:
         about.append(f"{found.partitions:,} partitions")
     if found.idle_partitions and found.partitions > 1:
-        named = ", ".join(found.idle[:3]) + (", ..." if found.idle_partitions > 3 else "")  # noqa: PLR2004
+        rest = ", ..." if found.idle_partitions > _MOST_IDLE else ""
+        named = ", ".join(found.idle[:_MOST_IDLE]) + rest
         about.append(f"{found.idle_partitions:,} idle: {named}")
     return ", ".join(about)
 

@@ -27,7 +27,7 @@ from dil.observe.redaction import redactor, secrets_of
 
 __all__ = ["bind", "configure", "redactor", "secrets_of"]
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 OUR_LOGGERS = ("dil", "connectors")
 # These loggers log every request or message to the JVM; no reader needs that below WARNING.
 _CHATTY = ("pyspark", "urllib3", "botocore", "paramiko", "azure", "google", "msal")
@@ -128,7 +128,7 @@ def _log_thread_failure(failure: threading.ExceptHookArgs) -> None:
     error = failure.exc_value
     if error is not None and not isinstance(error, SystemExit):
         thread = failure.thread.name if failure.thread else "?"
-        _LOG.error("thread %s ended: %s", thread, type(error).__name__, exc_info=error)
+        log.error("thread %s ended: %s", thread, type(error).__name__, exc_info=error)
 
 
 class _Formatter(logging.Formatter):

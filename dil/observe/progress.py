@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 LINE_EVERY_S = 30.0
 _DAY_H = 24
+_KILO = 1000
+_TENTHS_BELOW_S = 10
 
 
 class Progress(Protocol):
@@ -33,9 +35,9 @@ class Progress(Protocol):
         """End, also after a failure or interruption; may be called twice, or without ``start``."""
 
 
-def progress_for(stream: TextIO, *, clock: Callable[[], float] = time.monotonic) -> Progress:
+def progress_for(stream: TextIO) -> Progress:
     """Return a bar if ``stream`` is a terminal, else lines in the log every 30 seconds."""
-    return RichProgress(stream) if stream.isatty() else LineProgress(clock=clock)
+    return RichProgress(stream) if stream.isatty() else LineProgress(clock=time.monotonic)
 
 
 class SilentProgress:
@@ -70,7 +72,7 @@ class LineProgress:
         self._total = total
         self._started = self._last_line = self._clock()
         self._state = (0, 0, 0, 0, 0)
-        _LOG.info("%s to run", counted(total, "work unit"), extra={"event": "progress.start"})
+        log.info("%s to run", counted(total, "work unit"), extra={"event": "progress.start"})
 
     def update(self, *, done: int, failed: int, running: int, rows: int, bytes: int) -> None:  # noqa: A002
         """Keep the numbers; write a line if the last line is old enough."""
@@ -97,7 +99,7 @@ class LineProgress:
         missing = (self._total or 0) - done
         if done and missing > 0:
             parts.append(f"about {human_seconds(elapsed / done * missing)} left")
-        _LOG.info("%s", ", ".join(parts), extra={"event": event})
+        log.info("%s", ", ".join(parts), extra={"event": event})
 
 
 class RichProgress:
@@ -156,9 +158,9 @@ def human_bytes(size: int) -> str:
     """Return a size with about three digits: ``512 B``, ``1.5 KB`` (powers of 1000)."""
     value = float(size)
     for unit in ("B", "KB", "MB", "GB"):
-        if value < 1000:  # noqa: PLR2004 - the factor between units
+        if value < _KILO:
             return f"{size} B" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
+        value /= _KILO
     return f"{value:.1f} TB"
 
 
@@ -167,7 +169,7 @@ def human_seconds(seconds: float) -> str:
 
     ``seconds`` are not negative.
     """
-    if seconds < 10:  # noqa: PLR2004
+    if seconds < _TENTHS_BELOW_S:
         return f"{seconds:.1f} s"
     whole = round(seconds)
     minutes, rest = divmod(whole, 60)

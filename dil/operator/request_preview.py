@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from dil.extraction.paging.position import initial_values
-from dil.extraction.parameters import evaluate
+from dil.extraction.parameters import first_request
 from dil.extraction.payload_rows import PayloadRows
 from dil.model.job import Job
 from dil.model.work_unit import WorkUnit
@@ -19,7 +18,7 @@ from dil.spi.request_view import RequestView
 from dil.task.delivery import payload_batches
 
 
-def first_request(
+def preview_request(
     job: Job, *, now_ms: int, signature: str | None = None, clock: Callable[[], int] | None = None
 ) -> tuple[WorkUnit | None, RequestView | None]:
     """Return a work unit and its first request; nothing is sent to the source.
@@ -33,7 +32,7 @@ def first_request(
         return None, None
     unit = chosen.work_units[0]
     scope = scope_of(unit, secondary.variables, full_extract=chosen.full_extract)
-    values = evaluate(job.extraction.parameters, scope, initial_values(job.extraction))
+    values = first_request(job.extraction, scope)
     if job.has_input("payload"):
         batches = payload_batches(job, values.variables)
         payload = PayloadRows(batches, job.name, unit.signature)

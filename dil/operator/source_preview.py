@@ -190,7 +190,7 @@ class _Reading:
                 known_schema=chosen.known_schema,
             )
         )
-        counters, recorder = WalkCounters(), _Recorder(self.on_request)
+        counters, watcher = WalkCounters(), _Watcher(self.on_request)
         variables = self.secondary.variables
         scope = scope_of(work_unit, variables, full_extract=chosen.full_extract)
         gate = _PageGate()
@@ -203,9 +203,7 @@ class _Reading:
             masking(redactor((*secrets_of(job), *variables.secrets))),
             translated_plugin_errors(job.source.connector.qualname),
             load(job.source.connector)().open(context) as session,
-            closing(
-                pages_of(_recording(session, recorder), job, walk, chosen.known_schema)
-            ) as pages,
+            closing(pages_of(_watched(session, watcher), job, walk, chosen.known_schema)) as pages,
         ):
             table = _first(_batches(pages, walk, chain), self.rows)
             if isinstance(session, ByteSession) and PagingRules.of(job.extraction).names_pages:
@@ -217,7 +215,7 @@ class _Reading:
             *map(emphasized, counters.notes),
             *left_out_note(tuple(counters.left_out)),
         )
-        answers = tuple(recorder.answers)
+        answers = tuple(watcher.answers)
         return SourcePreview(work_unit, chosen.is_due, answers, table, chain.dropped, notes)
 
 
@@ -283,7 +281,7 @@ def _first(batches: Iterator[pa.RecordBatch], rows: int) -> pa.Table:
 
 
 @dataclass(frozen=True, slots=True)
-class _Recorder:
+class _Watcher:
     """Takes the answers of a session; ``on_request`` is called before each request."""
 
     on_request: Callable[[RequestView], None]
@@ -297,27 +295,27 @@ class _Recorder:
         return view
 
 
-def _recording(session: ByteSession | RowSession, recorder: _Recorder) -> ByteSession | RowSession:
-    """Return a session that records the answers of the given session."""
+def _watched(session: ByteSession | RowSession, watcher: _Watcher) -> ByteSession | RowSession:
+    """Return a session that watches the answers of the given session."""
     if isinstance(session, ByteSession):
-        return _RecordingByteSession(session, recorder)
-    return _RecordingRowSession(session, recorder)
+        return _WatchedByteSession(session, watcher)
+    return _WatchedRowSession(session, watcher)
 
 
-class _RecordingByteSession(ByteSession):
-    """Passes requests on and records answers; the code that opened the inner session closes it."""
+class _WatchedByteSession(ByteSession):
+    """Passes requests on and watches their answers; who opened the inner session closes it."""
 
-    def __init__(self, session: ByteSession, recorder: _Recorder) -> None:
+    def __init__(self, session: ByteSession, watcher: _Watcher) -> None:
         self._session = session
-        self._recorder = recorder
+        self._watcher = watcher
 
     def fetch(self, values: RequestValues) -> Response:
-        """Send one request and record the answer."""
-        view = self._recorder.asked(self._session, values)
+        """Send one request and keep the facts of its answer."""
+        view = self._watcher.asked(self._session, values)
         begun = time.monotonic()
         found = self._session.fetch(values)
         seconds = time.monotonic() - begun
-        self._recorder.answers.append(
+        self._watcher.answers.append(
             SourceAnswer(
                 found.location, found.status, found.content_type, seconds, found.warning, view
             )
@@ -329,23 +327,23 @@ class _RecordingByteSession(ByteSession):
         return self._session.waits_to_repeat(response, failure, repeats)
 
 
-class _RecordingRowSession(RowSession):
-    """Passes requests on and records answers, if the inner session has a ``location``."""
+class _WatchedRowSession(RowSession):
+    """Passes requests on and watches their answers, if the inner session has a ``location``."""
 
-    def __init__(self, session: RowSession, recorder: _Recorder) -> None:
+    def __init__(self, session: RowSession, watcher: _Watcher) -> None:
         self._session = session
-        self._recorder = recorder
+        self._watcher = watcher
 
     def read(self, values: RequestValues) -> Iterator[pa.RecordBatch]:
-        """Send one request and record the answer."""
-        view = self._recorder.asked(self._session, values)
+        """Send one request and keep the facts of its answer."""
+        view = self._watcher.asked(self._session, values)
         begun = time.monotonic()
         batches = iter(self._session.read(values))
         first = next(batches, None)
         location = self._session.location
         if location:
             seconds = time.monotonic() - begun
-            self._recorder.answers.append(SourceAnswer(location, 0, "", seconds, request=view))
+            self._watcher.answers.append(SourceAnswer(location, 0, "", seconds, request=view))
         if first is not None:
             self.left_out = self._session.left_out
             yield first

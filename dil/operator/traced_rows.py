@@ -202,4 +202,6 @@ def _matches(values: pa.Array, text: str) -> list[int]:
         wanted = pa.scalar(text).cast(values.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return []
-    return list(pc.indices_nonzero(pc.fill_null(pc.equal(values, wanted), False)).to_pylist())  # noqa: FBT003
+    return list(
+        pc.indices_nonzero(pc.fill_null(pc.equal(values, wanted), fill_value=False)).to_pylist()
+    )

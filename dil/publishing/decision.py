@@ -326,7 +326,7 @@ def folder_of(job: Job, output: str, unit: WorkUnit, file: StagedFile) -> str:
 def _rewritten_moves(
     job: Job, target: PublishTarget, rewritten: Iterable[StagedFile], uri: Callable[[str], str]
 ) -> Iterable[Move]:
-    """Return the moves of files that hold rows of many work units and belong to none of them."""
+    """Yield the moves of files that hold rows of many work units and belong to none of them."""
     for number, file in enumerate(rewritten):
         name = _name(job, target.run_id, MERGED, number, file)
         path = join(target.output_dir, file.folder, name)
@@ -336,7 +336,7 @@ def _rewritten_moves(
 def shared_moves(
     job: Job, publisher_id: str, files: Iterable[SharedFile], uri: Callable[[str], str]
 ) -> Iterable[Move]:
-    """Return the moves of files that hold rows of several work units.
+    """Yield the moves of files that hold rows of several work units.
 
     Args:
         job: The job.

@@ -26,18 +26,9 @@ log = logging.getLogger(__name__)
 ANEW = "-D ms.publish.mode=replace"
 
 
-def newer_dataset(
-    job: str,
-    store: StateStore,
-    spec: PublishingSpec,
-    filesystem: Filesystem,
-    destination: Destination | None = None,
-) -> str:
-    """Return the problem if the dataset has commits that the state lacks, else "".
-
-    ``destination`` belongs to ``spec``; a caller that has it already may pass it.
-    """
-    destination = destination or destination_for(spec, filesystem)
+def newer_dataset(job: str, store: StateStore, spec: PublishingSpec, filesystem: Filesystem) -> str:
+    """Return the problem if the dataset has commits that the state lacks, else ""."""
+    destination = destination_for(spec, filesystem)
     older = _older_copy(job, store, spec, filesystem, destination)
     return older or lost_state(job, store, spec, filesystem, destination)
 
@@ -104,11 +95,16 @@ def is_newest_state(
     destination: Destination,
 ) -> bool:
     """Return whether the state has the job's last commit in the dataset."""
-    known = store.checkpoint(LAST_PUBLISH)
-    if _place(str(known.get("destination"))) != _place(described(spec, filesystem)):
+    known = store.checkpoint(LAST_PUBLISH).get("destination")
+    if _place(str(known)) != _place(described(spec, filesystem)):
         return False
+    return _has_last_commit(job, store, destination)
+
+
+def _has_last_commit(job: str, store: StateStore, destination: Destination) -> bool:
+    """Return whether the newest commit of a job in the dataset is the newest one in its state."""
     landed = destination.landed(source_name(job))
-    return landed is not None and landed == known.get("sequence")
+    return landed is not None and landed == store.checkpoint(LAST_PUBLISH).get("sequence")
 
 
 def refuse_older_state(
@@ -191,8 +187,10 @@ def refuse_other_place(job: Job, store: StateStore, filesystem: Filesystem) -> N
     if not isinstance(known, str) or not known or reads_all:
         return
     before, now = _place(known), _place(described(job.publishing, filesystem))
-    if before == now or store.history().is_empty() or _has_moved(job, store, filesystem):
+    if before == now or store.history().is_empty():
         return
+    if _has_last_commit(job.name, store, destination_for(job.publishing, filesystem)):
+        return  # the dataset was moved together with its records
     key = job.publishing.place_key
     raise ConfigError.single(
         key,
@@ -203,16 +201,6 @@ def refuse_other_place(job: Job, store: StateStore, filesystem: Filesystem) -> N
         " ms.watermark. The rows in the old place stay there.",
         job.properties.origin(key),
     )
-
-
-def _has_moved(job: Job, store: StateStore, filesystem: Filesystem) -> bool:
-    """Return whether the dataset has the job's last commit.
-
-    If so, the dataset was moved together with its records.
-    """
-    destination = destination_for(job.publishing, filesystem)
-    landed = destination.landed(source_name(job.name))
-    return landed is not None and landed == store.checkpoint(LAST_PUBLISH).get("sequence")
 
 
 def _place(destination: str) -> str:

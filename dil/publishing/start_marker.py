@@ -24,7 +24,7 @@ from dil.publishing.layout import SENDING
 from dil.publishing.staged import read_result
 from dil.storage import Filesystem
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 _FORMAT = 1
 _AGAIN = "-D ms.egress.send.again=true"
@@ -130,7 +130,7 @@ class StartMarker:
             else:
                 self._write(mark)
         except WriteError as error:
-            _LOG.warning("the start marker remains: %s", error.message)
+            log.warning("the start marker remains: %s", error.message)
 
     def _goes_on_from(self, mark: StartMark) -> bool:
         """Return whether this run can continue from the progress that an attempt kept."""
@@ -177,7 +177,7 @@ def forget(filesystem: Filesystem, folder: str, commit: Commit) -> None:
                 if outcome.succeeded:
                     filesystem.delete_file(f"{folder}/{unit_hash(outcome.signature)}.json")
     except (OSError, WriteError) as error:
-        _LOG.warning("start markers of published work units remain: %s", error)
+        log.warning("start markers of published work units remain: %s", error)
 
 
 def forget_committed(filesystem: Filesystem, folder: str, runs: Iterable[RunRecord]) -> None:
@@ -198,7 +198,7 @@ def forget_committed(filesystem: Filesystem, folder: str, runs: Iterable[RunReco
                 if result is None or not result.report.files:
                     filesystem.delete_file(file.path)
         except (OSError, DilError, msgspec.MsgspecError) as error:
-            _LOG.warning("the start marker %s remains: %s", file.path, error)
+            log.warning("the start marker %s remains: %s", file.path, error)
 
 
 def _read(filesystem: Filesystem, path: str) -> StartMark:

@@ -60,11 +60,9 @@ def record_end(run: ActiveRun, status: str, rows: int = 0, files: int = 0) -> Le
     """
     try:
         run.store.end_run(run.lease, run.run_id, status, rows=rows, files=files)
-    except LeaseLostError as error:
-        log.warning("the end of the run could not be recorded: %s", error.message)
-        return error
     except DilError as error:
         log.warning("the end of the run could not be recorded: %s", error.message)
+        return error if isinstance(error, LeaseLostError) else None
     return None
 
 

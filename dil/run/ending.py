@@ -40,26 +40,21 @@ def interrupted(run: ActiveRun, planned: PlannedRun, signal: BaseException) -> R
     if progress != "committed":
         record_end(run, "interrupted")
     failures = tuple(each for each in run.arrived if _has_failed(each))
+    staged: tuple[TaskReport, ...] = ()
     if progress:
         note = _PROGRESS[progress]
-        found = run_report.failures(failures, stopped)
-        report = summary(run, RunStatus.FAILED, plan, failures, found)
-        return replace(report, notes=(note,), forced_exit_code=exit_code)
-    if run.job.query is not None:
+    elif run.job.query is not None:
+        failures = ()
         note = "nothing was published; the next run takes the same rows again"
-        found = run_report.failures((), stopped)
-        report = summary(run, RunStatus.FAILED, plan, (), found)
-        return replace(report, notes=(note,), forced_exit_code=exit_code)
-    own = tuple(each.report for each in publishing.read_results(run.files, run.staging))
-    staged = (*planned.adopted, *own)
-    complete = {each.signature for each in staged}
-    failures = tuple(each for each in failures if each.signature not in complete)
-    note = (
-        f"{len(staged)} of {counted(len(plan.work_units), 'work unit')} staged; the next run "
-        "adopts them"
-        if staged
-        else "no work unit was complete"
-    )
+    else:
+        own = (each.report for each in publishing.read_results(run.files, run.staging))
+        staged = (*planned.adopted, *own)
+        complete = {each.signature for each in staged}
+        failures = tuple(each for each in failures if each.signature not in complete)
+        units = counted(len(plan.work_units), "work unit")
+        note = "no work unit was complete"
+        if staged:
+            note = f"{len(staged)} of {units} staged; the next run adopts them"
     found = run_report.failures(failures, stopped)
     report = summary(run, RunStatus.FAILED, plan, (*staged, *failures), found)
     return replace(report, notes=(note,), forced_exit_code=exit_code)

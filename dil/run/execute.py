@@ -24,8 +24,7 @@ def execute(run: ActiveRun, planned: PlannedRun) -> Execution:
     """
     execution = _run_tasks(run, planned) if planned.fresh else Execution(())
     reports = publishing.without_clashes(
-        (*planned.adopted, *execution.reports),
-        folds_names=publishing.folds_names(run.job.publishing, run.files),
+        (*planned.adopted, *execution.reports), folds_names=_folds_names(run)
     )
     return replace(execution, reports=reports)
 
@@ -63,9 +62,14 @@ def refuse_taken_names(run: ActiveRun, planned: PlannedRun, executed: Execution)
         executed.reports,
         planned.listed,
         run.files,
-        folds_names=publishing.folds_names(run.job.publishing, run.files),
+        folds_names=_folds_names(run),
     )
     return replace(executed, reports=reports)
+
+
+def _folds_names(run: ActiveRun) -> bool:
+    """Return whether the store takes names of dumped files in unlike letter case for one."""
+    return bool(run.job.writing.file_name) and publishing.folds_names(run.job.publishing, run.files)
 
 
 def _run_tasks(run: ActiveRun, planned: PlannedRun) -> Execution:

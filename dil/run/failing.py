@@ -53,7 +53,7 @@ def failed_report(error: BaseException, *, job: str, run_id: str, seconds: float
     )
 
 
-def interrupted(error: KeyboardInterrupt) -> str:
+def interruption(error: KeyboardInterrupt) -> str:
     """Return a text that says how a run was interrupted."""
     return str(error) or "stopped by SIGINT"
 
@@ -70,5 +70,5 @@ def _failures(error: BaseException) -> tuple[ReportedFailure, ...]:
     if isinstance(error, DilError):
         return (ReportedFailure(None, code, error.message, error.fix),)
     if isinstance(error, KeyboardInterrupt):
-        return (ReportedFailure(None, code, interrupted(error), AGAIN),)
+        return (ReportedFailure(None, code, interruption(error), AGAIN),)
     return (ReportedFailure(None, code, one_line(error)),)

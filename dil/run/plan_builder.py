@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -38,15 +38,13 @@ _PATTERN = "ms.source.files.pattern"
 _LOGIN = re.compile(r"\A([^/]*//)[^/]*@")
 
 
-def plan_job(
-    job: Job, *, now_ms: int, clock: Callable[[], int] | None = None, explain: bool = False
-) -> SavedPlan:
+def plan_job(job: Job, *, now_ms: int, explain: bool = False) -> SavedPlan:
     """Return the plan of a run at ``now_ms`` (epoch ms UTC); reads state, changes nothing.
 
     If ``explain`` is true, the plan includes work units that are not due, each with the reason.
     The plan can be written to a file, and a run can take it from there.
     """
-    with open_store(job.state, job.name, clock=clock or (lambda: now_ms)) as store:
+    with open_store(job.state, job.name, clock=lambda: now_ms) as store:
         return plan_with(job, store, now_ms=now_ms, explain=explain)
 
 

@@ -146,7 +146,7 @@ class DatasetReader(DataSourceReader):
         return {"_reading": self._reading}
 
     @property
-    def pushFilters(self) -> Any:  # noqa: N802 - pyspark's name
+    def pushFilters(self) -> Any:
         """Take filters as hints to read less; Spark applies all of them itself."""
         return _Hints(self._prune)
 

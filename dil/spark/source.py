@@ -58,7 +58,7 @@ class DilDataSource(DataSource):
         """
         return self._rows().reader(schema, is_inferred=self._is_inferred)
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - pyspark's
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader of a stream.
 
         Raises:

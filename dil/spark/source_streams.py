@@ -59,18 +59,18 @@ class SourceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return only the state that tasks need; partitions have the rest."""
         return {"_fit": self._fit}
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - pyspark's name
+    def initialOffset(self) -> dict[str, Any]:
         """Return the first offset of a new checkpoint: the start of the watermark's range."""
         with shown_errors(self._job):
             now_ms = self._options.now_ms
             starts = cut(self._job.planning, now_ms=now_ms).starts
             return _offset(starts[0] if starts else None, now_ms)
 
-    def getDefaultReadLimit(self) -> Any:  # noqa: N802 - a ReadLimit, since 4.2
+    def getDefaultReadLimit(self) -> Any:  # a ReadLimit, since 4.2
         """Return how much one micro-batch takes; a work unit counts as a file."""
         return default_limit(None, self._files)
 
-    def latestOffset(  # noqa: N802 - pyspark's name
+    def latestOffset(
         self, start: dict[str, Any] | None = None, limit: object = None
     ) -> dict[str, Any]:
         """Return the end offset of the next micro-batch; ``start`` if there is nothing new.
@@ -95,11 +95,11 @@ class SourceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 last = min(last, first + max(1, files // max(units, 1)) - 1)
             return _offset(found.ends[last], now_ms)
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - pyspark's name
+    def prepareForTriggerAvailableNow(self) -> None:
         """Fix the end of the stream: later rows are not read."""
         self._until_ms = self._now()
 
-    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - pyspark's name
+    def reportLatestOffset(self) -> dict[str, Any]:
         """Return the offset of the range's end, so that Spark can show the stream's delay."""
         with shown_errors(self._job):
             now_ms = self._now()

@@ -43,7 +43,7 @@ class DatasetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the state for tasks; it lacks parts for the driver, such as the store's login."""
         return {"_reading": self._reading}
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - pyspark's name
+    def initialOffset(self) -> dict[str, Any]:
         """Return the first offset of a new checkpoint."""
         with shown_errors(self._job), opened_chain(self._job, self._now_ms) as chain:
             return dict(as_json(self._initial(chain)))
@@ -63,11 +63,11 @@ class DatasetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         return whole
 
-    def getDefaultReadLimit(self) -> Any:  # noqa: N802 - a ReadLimit, since 4.2
+    def getDefaultReadLimit(self) -> Any:  # a ReadLimit, since 4.2
         """Return how much one micro-batch takes."""
         return default_limit(self._rows, self._files)
 
-    def latestOffset(  # noqa: N802 - pyspark's name
+    def latestOffset(
         self, start: dict[str, Any] | None = None, limit: object = None
     ) -> dict[str, Any]:
         """Return where the next micro-batch ends; ``start`` if there is nothing new.
@@ -83,12 +83,12 @@ class DatasetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             rows, files = limits_of(limit)
             return dict(as_json(chain.next_end(begin, rows=rows, files=files, until=until)))
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - pyspark's name
+    def prepareForTriggerAvailableNow(self) -> None:
         """Fix the end of the stream: rows that are published later are not read."""
         with shown_errors(self._job), opened_chain(self._job, self._now_ms) as chain:
             self._until = chain.head
 
-    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - pyspark's name
+    def reportLatestOffset(self) -> dict[str, Any]:
         """Return the offset of the dataset's end, so that Spark can show the stream's delay."""
         with shown_errors(self._job), opened_chain(self._job, self._now_ms) as chain:
             return dict(as_json(chain.head))

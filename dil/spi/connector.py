@@ -100,7 +100,8 @@ class Response:
     answered, after redirects; relative links are resolved from it. ``status`` is the protocol's
     number for the outcome, 0 if it has none. ``has_more`` is true if the session has another answer
     of its own, such as the next file of a folder: then the loop calls the session again, whatever
-    the job's paging rules say (docs/files.md).
+    the job's paging rules say (docs/files.md). ``has_end`` is false if the protocol does not say
+    where the body ends, so that a body that was cut off looks whole.
     """
 
     body: BinaryIO | None
@@ -112,6 +113,7 @@ class Response:
     uri: str = field(default="", repr=False)
     status: int = 0
     has_more: bool = False
+    has_end: bool = True
 
     def header(self, name: str) -> str | None:
         """Return a header's value by its name in any letter case, None if there is none."""

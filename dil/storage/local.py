@@ -62,14 +62,7 @@ class LocalFilesystem(Filesystem):
 
     def open_output(self, path: str) -> BinaryIO:
         """Return a stream that writes a new file and syncs it when closed."""
-        mode = _PRIVATE_FILE if self._is_private(path) else _ANY_FILE
-        with _as_write_error(path):
-            try:
-                file = _SyncedFile(path, mode)
-            except FileNotFoundError:
-                self._make_parent(Path(path))
-                file = _SyncedFile(path, mode)
-            return io.BufferedWriter(file, buffer_size=1 << 20)
+        return io.BufferedWriter(self._created(path, _SyncedFile), buffer_size=1 << 20)
 
     def open_input(self, path: str) -> BinaryIO:
         """Return a buffered stream that reads a file."""
@@ -206,12 +199,7 @@ class LocalFilesystem(Filesystem):
     def sync_folders(self, paths: Iterable[str]) -> None:
         """Fsync each folder once."""
         for path in sorted(set(paths)):
-            with _as_write_error(path):
-                handle = os.open(path, os.O_RDONLY)
-                try:
-                    os.fsync(handle)
-                finally:
-                    os.close(handle)
+            _sync(path)
 
     def deferring(self) -> LocalFilesystem:
         """Return a filesystem for the same files that does not sync each file when it is closed."""
@@ -219,7 +207,7 @@ class LocalFilesystem(Filesystem):
 
     def sync_files(self, paths: Iterable[str]) -> None:
         """Fsync files in parallel: the journal commits waiting requests together."""
-        call_each(_Disk(), _sync_file, paths)
+        call_each(_Disk(), _sync, paths)
 
     def folders(self, path: str) -> list[str]:
         """Return the sorted names of the folders directly below."""
@@ -291,6 +279,16 @@ class LocalFilesystem(Filesystem):
             return entry.stat()
         return None
 
+    def _created(self, path: str, kind: type[_NewFile]) -> _NewFile:
+        """Return a new file; its folder is made if it is missing."""
+        mode = _PRIVATE_FILE if self._is_private(path) else _ANY_FILE
+        with _as_write_error(path):
+            try:
+                return kind(path, mode)
+            except FileNotFoundError:
+                self._make_parent(Path(path))
+                return kind(path, mode)
+
     def _write_beside(self, path: str, data: bytes) -> Path:
         target = Path(path)
         self._make_parent(target)
@@ -326,14 +324,7 @@ class _DeferringFilesystem(LocalFilesystem):
 
     def open_output(self, path: str) -> BinaryIO:
         """Return a stream that leaves the sync of its file to ``sync_files``."""
-        mode = _PRIVATE_FILE if self._is_private(path) else _ANY_FILE
-        with _as_write_error(path):
-            try:
-                file = _new_file(path, mode)
-            except FileNotFoundError:
-                self._make_parent(Path(path))
-                file = _new_file(path, mode)
-            return io.BufferedWriter(file)
+        return io.BufferedWriter(self._created(path, _NewFile))
 
 
 class _Disk:
@@ -342,7 +333,8 @@ class _Disk:
     parallel_requests = 16
 
 
-def _sync_file(path: str) -> None:
+def _sync(path: str) -> None:
+    """Fsync a file or a folder."""
     with _as_write_error(path):
         handle = os.open(path, os.O_RDONLY)
         try:
@@ -351,16 +343,15 @@ def _sync_file(path: str) -> None:
             os.close(handle)
 
 
-def _new_file(path: str, mode: int) -> io.FileIO:
-    """Return a new file open for writing; the umask reduces ``mode``."""
-    return io.FileIO(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))
-
-
-class _SyncedFile(io.FileIO):
-    """A new file that is synced when it is closed; the umask reduces ``mode``."""
+class _NewFile(io.FileIO):
+    """A new file, open for writing; the umask reduces ``mode``."""
 
     def __init__(self, path: str, mode: int) -> None:
         super().__init__(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))
+
+
+class _SyncedFile(_NewFile):
+    """A new file that is synced when it is closed."""
 
     def close(self) -> None:
         if not self.closed:

@@ -13,8 +13,7 @@ from dataclasses import replace
 
 from dil.errors import DilError, UnknownOutcomeError, WriteError
 from dil.extraction.batched_rows import batched_rows
-from dil.extraction.paging.position import initial_values
-from dil.extraction.parameters import evaluate
+from dil.extraction.parameters import first_request
 from dil.extraction.payload_rows import PayloadRows
 from dil.extraction.secondary import read_payload
 from dil.model.egress import AnswerCount
@@ -133,8 +132,7 @@ class Delivery:
         job, attempt = self._attempt.job, self._attempt
         if not job.has_input("payload"):
             return None
-        spec = job.extraction
-        first = evaluate(spec.parameters, attempt.scope, initial_values(spec))
+        first = first_request(job.extraction, attempt.scope)
         batches = payload_batches(job, first.variables)
         rows = PayloadRows(batches, job.name, attempt.unit.signature)
         self._sends_rows = True

@@ -52,6 +52,7 @@ class Outputs:
         self.late: LateRows | None = None
         self._closed: ClosedLabelRows | None = None
         self._sink: StagedWriter | DumpWriter | OutputWriter
+        label_at, now_ms = _label_at(job), attempt.clocks.now_ms()
         if job.writing.file_name:
             self._sink = DumpWriter(folder)
         else:
@@ -60,8 +61,8 @@ class Outputs:
                 attempt.unit,
                 self.staged,
                 output,
-                extracted_ms=attempt.clocks.now_ms(),
-                label_at=_label_at(job),
+                extracted_ms=now_ms,
+                label_at=label_at,
             )
             self._sink = extended or self.staged
         if job.publishing.has_side_table:
@@ -69,10 +70,10 @@ class Outputs:
                 attempt.run,
                 attempt.unit,
                 output,
-                extracted_ms=attempt.clocks.now_ms(),
-                label_at=_label_at(job),
+                extracted_ms=now_ms,
+                label_at=label_at,
             )
-            self._closed = _closed_label_rows(attempt, self.late)
+            self._closed = _closed_label_rows(attempt, self.late, label_at)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write converted rows, or pieces of files.
@@ -151,10 +152,11 @@ class Outputs:
             log.warning("a failed attempt is left for a later sweep: %s", error.message)
 
 
-def _closed_label_rows(attempt: AttemptContext, late: LateRows) -> ClosedLabelRows | None:
+def _closed_label_rows(
+    attempt: AttemptContext, late: LateRows, label_at: Callable[[int], str] | None
+) -> ClosedLabelRows | None:
     """Return the filter of the rows of closed timelabels, None if none is closed."""
-    job, books = attempt.job, attempt.run.books
-    spec, label_at = job.planning.timelabel, _label_at(job)
+    spec, books = attempt.job.planning.timelabel, attempt.run.books
     if books is None or not books.closed or spec is None or label_at is None:
         return None
     windows = windows_of(spec)

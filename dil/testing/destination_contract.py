@@ -13,8 +13,6 @@ The tests carry commits out in this process, and in child processes that they ki
 your code. Only tests import this module: ``dil`` itself does not need pytest.
 """
 
-# ruff: noqa: S101 - these are tests
-
 from __future__ import annotations
 
 import hashlib

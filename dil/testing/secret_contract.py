@@ -12,8 +12,6 @@ Subclass ``SecretResolverContract`` in a test module and give it a fixture ``sto
 Only tests import this module: ``dil`` itself does not need pytest.
 """
 
-# ruff: noqa: S101 - these are tests
-
 from __future__ import annotations
 
 from abc import ABC, abstractmethod

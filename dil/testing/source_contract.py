@@ -13,8 +13,6 @@ The tests run whole jobs in this process, without Spark. Only tests import this 
 ``dil`` itself does not need pytest.
 """
 
-# ruff: noqa: S101 - these are tests
-
 from __future__ import annotations
 
 import gc

@@ -11,8 +11,6 @@ that reads the files that your class wrote. pytest runs the rest::
 Only tests import this module: ``dil`` itself does not need pytest.
 """
 
-# ruff: noqa: S101 - these are tests
-
 from __future__ import annotations
 
 import inspect

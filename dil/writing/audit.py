@@ -22,7 +22,7 @@ from dil.spi.audit import AuditedRequest
 from dil.storage import Filesystem, filesystem_for
 from dil.storage.locations import is_local
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 NOT_RECORDED = (
     "some requests could not be recorded in the audit; the run continued because"
@@ -150,7 +150,7 @@ class AuditWriter:
                 " record set ms.audit.required=false.",
             ) from error
         if not self._has_failed:
-            _LOG.warning("%s", what)
+            log.warning("%s", what)
         self._has_failed = True
 
     def _cleaned(self, value: JsonValue) -> JsonValue:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from typing import BinaryIO
 
@@ -14,7 +13,7 @@ from dil.model.arrow import typed_schema
 from dil.model.schema import Column, Primitive
 from dil.model.task import StagedFile
 from dil.storage import Filesystem, Folder
-from dil.writing.sink import MeasuredSink
+from dil.writing.sink import MeasuredSink, write_errors
 
 _COLUMNS = (
     Column("file", Primitive("string"), nullable=False),
@@ -97,12 +96,12 @@ class _OpenDump:
         self._sink = MeasuredSink(self._stream)
 
     def write(self, data: pa.Buffer) -> None:
-        with _write_errors(self._path):
+        with write_errors(self._path):
             self._sink.write(data)
 
     def finish(self) -> StagedFile:
         try:
-            with _write_errors(self._path):
+            with write_errors(self._path):
                 self._stream.close()
         except BaseException:
             self.abandon()
@@ -114,14 +113,3 @@ class _OpenDump:
             self._stream.close()
         with suppress(WriteError):
             self._filesystem.delete_file(self._path)
-
-
-@contextmanager
-def _write_errors(path: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise WriteError(
-            f"{path}: {error.strerror or error}",
-            "Check free space and permissions there, then run the job again: no data was lost.",
-        ) from error

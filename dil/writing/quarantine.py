@@ -7,8 +7,8 @@ dataset. Memory is bounded by a slice of a batch.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
@@ -21,7 +21,7 @@ from dil.model.task import AttemptId, StagedFile
 from dil.spi.rejects import RejectedRow
 from dil.storage import Filesystem, Folder
 from dil.types.nested import rows_of
-from dil.writing.sink import MeasuredSink
+from dil.writing.sink import MeasuredSink, write_errors
 
 _SLICE_ROWS = 1024
 _MOST_REASONS = 50
@@ -76,7 +76,7 @@ class QuarantineWriter:
         for each in rejected:
             self._reasons[each.column, each.kind or each.reason] += 1
         if self._spec.enabled and rejected:
-            with _write_errors(self._folder.path):
+            with write_errors(self._folder.path):
                 self._write(batch, rejected, places)
 
     def discard(self, column: str, values: int) -> None:
@@ -163,7 +163,7 @@ class QuarantineWriter:
     def _end_file(self) -> None:
         if self._open is not None:
             current, self._open = self._open, None
-            with _write_errors(self._folder.path):
+            with write_errors(self._folder.path):
                 self._files.append(current.finish())
 
 
@@ -225,14 +225,3 @@ def _printable(batch: pa.RecordBatch) -> pa.RecordBatch:
         else:
             columns.append(column.cast(_MICROS[kind], safe=False) if kind in _MICROS else column)
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-
-
-@contextmanager
-def _write_errors(folder: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise WriteError(
-            f"{folder}: {error.strerror or error}",
-            "Check free space and permissions there, then run the job again: no data was lost.",
-        ) from error

@@ -15,7 +15,7 @@ from dil.model.task import StagedFile
 from dil.spi.plugin_failures import plugin_failure
 from dil.spi.writer import FileWriter
 from dil.storage import Filesystem, Folder
-from dil.writing.sink import MeasuredSink
+from dil.writing.sink import MeasuredSink, write_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class _OpenFile:
     def _errors(self) -> Iterator[None]:
         """Translate errors of file systems, format libraries and plug-ins."""
         own = self._output.spec.own
-        with _write_errors(self._path):
+        with _format_errors(self._path), write_errors(self._path):
             if own is None:
                 yield
                 return
@@ -218,15 +218,10 @@ class _OpenFile:
 
 
 @contextmanager
-def _write_errors(path: str) -> Iterator[None]:
-    """Translate errors of file systems and format libraries."""
+def _format_errors(path: str) -> Iterator[None]:
+    """Turn errors of format libraries into a ConversionError about a file."""
     try:
         yield
-    except OSError as error:
-        raise WriteError(
-            f"{path}: {error.strerror or error}",
-            "Check free space and permissions there, then run the job again: no data was lost.",
-        ) from error
     except (pa.ArrowException, ValueError, OverflowError, KeyError) as error:
         raise ConversionError(
             f"{path}: rows cannot be written in this format ({type(error).__name__})",

@@ -1,10 +1,14 @@
-"""A stream that counts and hashes the bytes written to it."""
+"""Writing to file systems: a stream that counts and hashes its bytes, and errors for people."""
 
 from __future__ import annotations
 
 import hashlib
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
+
+from dil.errors import WriteError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -49,3 +53,15 @@ class MeasuredSink(io.RawIOBase):
     def sha256(self) -> str:
         """Return the hex digest of the bytes written so far."""
         return self._digest.hexdigest()
+
+
+@contextmanager
+def write_errors(path: str) -> Iterator[None]:
+    """Turn an OSError into a WriteError about a file or folder of an attempt."""
+    try:
+        yield
+    except OSError as error:
+        raise WriteError(
+            f"{path}: {error.strerror or error}",
+            "Check free space and permissions there, then run the job again: no data was lost.",
+        ) from error

@@ -39,6 +39,22 @@ def test_broken_chunks_and_compression_are_transient(server, reply):
         session.get()
 
 
+@pytest.mark.parametrize(
+    ("reply", "has_end"),
+    [
+        (Reply(raw=b"HTTP/1.0 200 OK\r\n\r\na,b\n"), False),
+        (Reply(raw=b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\na,b\n"), False),
+        (Reply(raw=b"HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\na,b\n"), True),
+        (Reply(raw=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), True),
+        (Reply(raw=b"HTTP/1.0 200 OK\r\nContent-Encoding: gzip\r\n\r\n"), True),
+    ],
+)
+def test_an_answer_without_length_and_chunks_has_no_end_of_its_own(server, reply, has_end):
+    server.script("/x", reply)
+    with Session(server.url + "/x") as session:
+        assert session.fetch(values()).has_end is has_end
+
+
 @pytest.mark.parametrize(("name", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
 def test_compressed_bodies_are_decoded_piece_by_piece(server, name, pack):
     plain = b'{"a":1}' * 10_000

@@ -186,7 +186,7 @@ def _result(
 
 def _selected(session: Any, spec: QuerySpec) -> Any:  # a DataFrame
     """Return the DataFrame of the job's SQL over the views; only queries are run."""
-    parser = session._jsparkSession.sessionState().sqlParser()  # noqa: SLF001 - it has no public way
+    parser = session._jsparkSession.sessionState().sqlParser()
     try:
         parser.parseQuery(spec.text)
     except ParseException:
@@ -227,7 +227,7 @@ def _called(spec: QuerySpec, frames: dict[str, Any]) -> Any:  # a DataFrame
 
 def _refuse_more_than_rows(frame: Any) -> None:  # a DataFrame
     """Refuse a query whose result over new rows is not the new part of its result over all rows."""
-    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - pyspark shows no plan
+    plan = frame._jdf.queryExecution().analyzed()  # pyspark itself shows no plan
     found = next(filter(None, map(_more_than_rows, _nodes(plan))), "")
     if not found and plan.subqueriesAll().size():
         found = "looks rows up in a subquery"

@@ -15,6 +15,7 @@ import pyarrow as pa
 from dil.errors import SourceContractError
 from dil.extraction.avro.blocks import CheckedBlocks
 from dil.extraction.avro.types import AvroType, AvroTypes, Form
+from dil.extraction.content import notes_of_end
 from dil.extraction.json.document import collector_paused
 from dil.extraction.sizes import AVRO_BLOCK_BYTES, BATCH_BYTES, Width, longest, rows_at_once
 from dil.extraction.streams import ReadStream, located_errors
@@ -68,7 +69,7 @@ class AvroExtractor(Extractor):
                 nothing at ms.data.field.
         """
         self._pages += 1
-        page = Page(iter(()), nothing_found)
+        page = Page(iter(()), nothing_found, notes=notes_of_end(response))
         if response.body is not None:
             page.batches = self._batches(response.body, response, page)
         return page

@@ -74,8 +74,7 @@ class ColumnarFiles:
     def __init__(self, spec: ExtractionSpec, file_format: ColumnarFormat) -> None:
         self._spec = spec
         self._format = file_format
-        cleansing = spec.cleansing
-        names = NameCleansing(cleansing) if cleansing and cleansing.enabled else None
+        names = NameCleansing(spec.cleansing) if spec.cleansing else None
         self._shaping = Shaping(names)
         given = spec.output_schema
         self.schema: pa.Schema | None = raw_schema(given) if given is not None else None

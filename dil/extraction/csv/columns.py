@@ -19,7 +19,6 @@ from dil.extraction.csv.failures import BadRow, bad_cells
 from dil.extraction.csv.headers import refuse_other_header
 from dil.extraction.csv.records import CsvBlock
 from dil.extraction.csv.values import are_own_texts, measured, observed, values_of
-from dil.extraction.json.rows import InferredColumns
 from dil.extraction.names import NameCleansing
 from dil.extraction.shapes import FoundShape
 from dil.model.arrow import raw_schema, type_word
@@ -60,9 +59,10 @@ class ReadBlock:
 class CsvColumns(ABC):
     """The columns of one attempt; ``begin`` is called at the start of each response."""
 
+    @property
     @abstractmethod
-    def schema(self, *, has_pages: bool) -> pa.Schema | None:
-        """Return the raw schema as far as it is known, else None."""
+    def schema(self) -> pa.Schema | None:
+        """Return the raw schema as far as it is known, None before the first row."""
 
     @abstractmethod
     def begin(self, header: Sequence[str] | None) -> None:
@@ -107,9 +107,9 @@ class GivenCsvColumns(CsvColumns):
         self._most: int | None = None
         self._width = 0
 
-    def schema(self, *, has_pages: bool) -> pa.Schema:
+    @property
+    def schema(self) -> pa.Schema:
         """Return the given schema at any time."""
-        del has_pages
         return self._schema
 
     def begin(self, header: Sequence[str] | None) -> None:
@@ -244,7 +244,6 @@ class FoundCsvColumns(CsvColumns):
         self._forced = dict(spec.default_types)
         self._keys = spec.primary_keys
         self._default = spec.csv.settings.default_field_type
-        self._made_up = InferredColumns(spec, None).schema(has_pages=True)
         self._text_columns = spec.text_columns
         # Numbered columns come from records without a header: a header need not name them.
         self._known = {name for name in spec.known_columns if not _NUMBERED.fullmatch(name)}
@@ -252,9 +251,10 @@ class FoundCsvColumns(CsvColumns):
         self._schema: pa.Schema | None = None
         self._header: tuple[str, ...] | None = None
 
-    def schema(self, *, has_pages: bool) -> pa.Schema | None:
-        """Return the schema of the rows so far; without rows, of the keys and delta fields."""
-        return self._made_up if self._schema is None and has_pages else self._schema
+    @property
+    def schema(self) -> pa.Schema | None:
+        """Return the schema of the rows so far."""
+        return self._schema
 
     def begin(self, header: Sequence[str] | None) -> None:
         """Start a response with the names of its header, which this method cleanses.

@@ -10,16 +10,23 @@ import pyarrow as pa
 
 from dil.errors import SourceContractError
 from dil.extraction.coercion import RowPosition
-from dil.extraction.content import charset_advice, refuse_other_types
+from dil.extraction.content import (
+    charset_advice,
+    is_utf8,
+    notes_of_end,
+    refuse_other_types,
+)
 from dil.extraction.csv.cells import CellReader
 from dil.extraction.csv.columns import CsvColumns, FoundCsvColumns, GivenCsvColumns, ReadBlock
 from dil.extraction.csv.dialect import CsvDialect
 from dil.extraction.csv.failures import DROPPED, CsvFailures
 from dil.extraction.csv.records import RecordBlocks
+from dil.extraction.excerpt import utf_16_of
 from dil.extraction.names import NameCleansing
 from dil.extraction.packed import LONGEST, refuse_packed, stream_of
 from dil.extraction.preprocessing.compression import GunzipProcessor
 from dil.extraction.preprocessing.limits import CountedStream, LimitedStream, ReceivedBytes
+from dil.extraction.shapes import schema_without_rows
 from dil.extraction.sizes import CSV_RECORD_BYTES, longest
 from dil.extraction.streams import located_errors, read_up_to
 from dil.model.job import ExtractionSpec
@@ -57,8 +64,7 @@ class CsvExtractor(Extractor):
             most_columns=spec.most_columns if spec.output_schema is None else 0,
         )
         self._failures = CsvFailures(settings.max_failures)
-        cleansing = spec.cleansing
-        names = NameCleansing(cleansing) if cleansing and cleansing.enabled else None
+        names = NameCleansing(spec.cleansing) if spec.cleansing else None
         self._columns: CsvColumns = (
             GivenCsvColumns(spec, spec.output_schema, self._cells, names)
             if spec.output_schema is not None
@@ -69,7 +75,8 @@ class CsvExtractor(Extractor):
     @property
     def schema(self) -> pa.Schema | None:
         """Return the given schema, else the schema found so far, None before the first page."""
-        return self._columns.schema(has_pages=self._pages > 0)
+        found = self._columns.schema
+        return schema_without_rows(self.spec) if found is None and self._pages else found
 
     def extract(self, response: Response) -> Page:
         """Return the page of one response; consuming its batches reads the response.
@@ -83,7 +90,8 @@ class CsvExtractor(Extractor):
         """
         refuse_other_types(response, self._accepted)
         self._pages += 1
-        page = Page(iter(()), nothing_found)
+        notes = () if response.content_type == _GZIP else notes_of_end(response)
+        page = Page(iter(()), nothing_found, notes=notes)
         if response.body is not None:
             page.batches = self._batches(response.body, response, page)
         return page
@@ -91,8 +99,14 @@ class CsvExtractor(Extractor):
     def _batches(self, body: BinaryIO, response: Response, page: Page) -> Iterator[pa.RecordBatch]:
         errors = self._translated_errors(response)
         with closing(body), errors, self._unpacked(body, response) as stream:
+            begin = read_up_to(stream, 2)
+            if utf_16_of(begin) and is_utf8(self.spec.charset):
+                # With null characters between its letters, English text is valid UTF-8, too.
+                raise SourceContractError(
+                    f"the body is not {self.spec.charset} text", charset_advice(response, begin)
+                )
             records = RecordBlocks(
-                stream,
+                stream_of(begin, stream),
                 self.spec.charset,
                 self._dialect,
                 record_bytes=longest(self.spec, CSV_RECORD_BYTES),

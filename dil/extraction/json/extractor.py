@@ -13,8 +13,13 @@ import pyarrow as pa
 
 from dil.errors import SourceContractError
 from dil.extraction.coercion import RowPosition
-from dil.extraction.content import NO_DATA_FIELD, charset_advice, refuse_other_types
-from dil.extraction.excerpt import excerpt
+from dil.extraction.content import (
+    NO_DATA_FIELD,
+    charset_advice,
+    notes_of_end,
+    refuse_other_types,
+)
+from dil.extraction.excerpt import excerpt, utf_16_of
 from dil.extraction.failed_answers import refuse_failed_answer
 from dil.extraction.json.document import Document, collector_paused, is_null, is_object
 from dil.extraction.json.envelope import is_envelope, likely_rows, note_of
@@ -26,6 +31,7 @@ from dil.extraction.json.spool import Span, Spool, SpoolLimits, read_body
 from dil.extraction.json.windows import RowWindows
 from dil.extraction.names import NameCleansing
 from dil.extraction.packed import as_text
+from dil.extraction.shapes import schema_without_rows
 from dil.extraction.sizes import longest
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue
@@ -65,8 +71,7 @@ class JsonExtractor(Extractor):
         self.limits = replace(self.limits, value=longest(spec, self.limits.value))
         self._accepted = {*self.content_types, *(t.lower() for t in spec.extra_content_types)}
         self._named = frozenset(t.lower() for t in spec.extra_content_types)
-        cleansing = spec.cleansing
-        names = NameCleansing(cleansing) if cleansing and cleansing.enabled else None
+        names = NameCleansing(spec.cleansing) if spec.cleansing else None
         self._columns: RowColumns = (
             GivenJsonColumns(spec.output_schema, names, spec.csv.made_up)
             if spec.output_schema is not None and spec.filters_by_schema
@@ -77,7 +82,8 @@ class JsonExtractor(Extractor):
     @property
     def schema(self) -> pa.Schema | None:
         """Return the given schema, else the schema found so far, None before the first page."""
-        return self._columns.schema(has_pages=self._pages > 0)
+        found = self._columns.schema
+        return schema_without_rows(self.spec) if found is None and self._pages else found
 
     def extract(self, response: Response) -> Page:
         """Return the page of one response; its rows become Arrow while the batches are consumed.
@@ -95,14 +101,17 @@ class JsonExtractor(Extractor):
         if isinstance(text, bytes) and not text.strip():
             self._pages += 1
             return Page(iter(()), nothing_found, has_content=False)
+        is_lines = self._is_lines(response)
         with source.problems():
-            document = self._document(text, is_lines=self._is_lines(response))
+            document = self._document(text, is_lines=is_lines)
             windows = self._windows(document, source)
         page = Page(iter(()), source.looking_up(document), has_content=document.is_container)
         if windows is None:
             page.notes = (NO_DATA_FIELD,)
         if isinstance(document, Document) and source.page == 1 and not self.spec.data_field:
             page.notes = self._look_for_rows(document)
+        if is_lines:
+            page.notes += notes_of_end(response)
         page.batches = self._batches(windows or (), page, source)
         return page
 
@@ -230,8 +239,9 @@ class _Source:
     def _no_json(self, error: Exception) -> SourceContractError:
         reason = str(error)
         fix = "The source may have answered with an error page, or the answer was cut off."
-        if isinstance(error, UnicodeDecodeError):
-            reason, fix = "bad UTF-8", charset_advice(self.response)
+        begin = self._begin()
+        if isinstance(error, UnicodeDecodeError) or utf_16_of(begin):
+            reason, fix = "bad UTF-8", charset_advice(self.response, begin)
         elif "trailing characters" in reason:
             fix = (
                 "If each line is a value of its own, give the file a name that ends in .jsonl, or"
@@ -245,7 +255,7 @@ class _Source:
             )
         return self.refusal(
             f"the body is not JSON ({reason}); content type"
-            f' {self.response.content_type or "unknown"}; it begins: "{excerpt(self._begin())}"',
+            f' {self.response.content_type or "unknown"}; it begins: "{excerpt(begin)}"',
             fix,
         )
 

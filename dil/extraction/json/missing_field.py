@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 
 from dil.extraction.content import OMITTED_FIX
 from dil.model.json import JsonValue
-from dil.model.messages import shortened
-from dil.model.path import Missing, Path, Step, Steps
+from dil.model.messages import listed, shortened
+from dil.model.path import Missing, Path, Steps
+from dil.model.suggestions import nearest_word
 
-_SHOWN = 10
-_CHARACTERS = 40
 _FIX = "Check ms.data.field; an error document may also look like this."
 
 
@@ -38,24 +36,11 @@ def missing_field(path: Path, lookup: Callable[[Steps], JsonValue | Missing]) ->
         if isinstance(level, list):
             return f"{what}; {place} is an array", _FIX
         if isinstance(level, dict):
-            near = "" if is_null else _nearest(steps[depth], list(level))
+            near = "" if is_null else nearest_word(str(steps[depth]), level)
             meant = path.shown((*steps[:depth], near, *steps[depth + 1 :]))
             omitted = "" if is_null else f" {OMITTED_FIX}"
             fix = f'Did you mean "{shortened(meant)}"? {_FIX}' if near else f"{_FIX}{omitted}"
-            return f"{what}; {place} has {_listed(list(level))}", fix
+            members = f"the members {listed(list(level))}" if level else "no members"
+            return f"{what}; {place} has {members}", fix
         break
     return what, _FIX
-
-
-def _listed(names: list[str]) -> str:
-    if not names:
-        return "no members"
-    shown = ", ".join(shortened(name, _CHARACTERS) for name in names[:_SHOWN])
-    more = len(names) - _SHOWN
-    return f"the members {shown} and {more:,} more" if more > 0 else f"the members {shown}"
-
-
-def _nearest(step: Step, names: list[str]) -> str:
-    by_lower = {each.lower(): each for each in names}
-    near = difflib.get_close_matches(str(step).lower(), by_lower, n=1, cutoff=0.7)
-    return by_lower[near[0]] if near else ""

@@ -24,7 +24,7 @@ from dil.extraction.shapes import FoundShape
 from dil.extraction.sizes import BATCH_BYTES, Width, rows_at_once
 from dil.model.arrow import raw_schema, type_word
 from dil.model.job import ExtractionSpec
-from dil.model.schema import JSON, Column, Primitive, Schema
+from dil.model.schema import JSON, Schema
 from dil.types.number_texts import number_text
 
 _SAMPLE_ROWS = 100
@@ -49,9 +49,10 @@ class RowColumns(ABC):
         """Return the names of columns that the rows had and the output lacks."""
         return ()
 
+    @property
     @abstractmethod
-    def schema(self, *, has_pages: bool) -> pa.Schema | None:
-        """Return the raw schema as far as it is known, else None."""
+    def schema(self) -> pa.Schema | None:
+        """Return the raw schema as far as it is known, None before the first row."""
 
     @abstractmethod
     def batches(
@@ -97,9 +98,9 @@ class GivenJsonColumns(RowColumns):
         """Return the names of columns that the first rows had and the schema lacks."""
         return self._absent.left_out
 
-    def schema(self, *, has_pages: bool) -> pa.Schema:
+    @property
+    def schema(self) -> pa.Schema:
         """Return the given schema at any time."""
-        del has_pages
         return self._schema
 
     def batches(
@@ -177,17 +178,15 @@ class InferredColumns(RowColumns):
         self._texts = spec.text_columns
         self._keys = spec.key_columns
         self._given = spec.output_schema or ()
-        self._made_up = self._given or _made_up(spec)
         self._most_columns = spec.most_columns
         self._shape = FoundShape(width=Width(spec.most_columns))
         self._schema: pa.Schema | None = None
         self._familiar = ArrowFastPath()
         self._is_renaming = False
 
-    def schema(self, *, has_pages: bool) -> pa.Schema | None:
-        """Return the schema of the rows so far; without rows, of the keys and delta fields."""
-        if self._schema is None and has_pages:
-            return raw_schema(self._made_up)
+    @property
+    def schema(self) -> pa.Schema | None:
+        """Return the schema of the rows so far."""
         return self._schema
 
     def batches(
@@ -275,16 +274,6 @@ def _settle_numbers(objects: list[dict[str, Any]], name: str) -> None:
         value = row.get(name)
         if type(value) is NumberText:
             row[name] = number_text(value)
-
-
-def _made_up(spec: ExtractionSpec) -> Schema:
-    """Return the columns of a schema for a source that sent no row at all (rule F17)."""
-    keys = [Column(name, Primitive("string")) for name in spec.primary_keys]
-    known = set(spec.primary_keys)
-    deltas = [
-        Column(name, Primitive("timestamp")) for name in spec.delta_fields if name not in known
-    ]
-    return (*keys, *deltas)
 
 
 def _parts(

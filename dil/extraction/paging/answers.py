@@ -72,15 +72,18 @@ class EchoedPage:
     number: int | None = None
 
 
-def next_address(place: str, response: Response, lookup: Lookup) -> str:
+def next_address(
+    place: str, response: Response, lookup: Lookup, *, query_only: bool = False
+) -> str:
     """Return the absolute address of the next page, empty if the answer names none.
 
     A relative reference is resolved against the address that answered (RFC 3986, 5.2); an absolute
     address is returned byte for byte. A value that is absent, null, false or empty means the end.
+    If ``query_only`` is true, only the query comes from the value.
 
     Raises:
         SourceContractError: the value is no text, or it is a relative reference in an answer
-            without an address.
+            without an address, or its query is wanted and it has none.
     """
     found = found_at(place, response, lookup)
     if isinstance(found, Missing) or found is None or found is False:
@@ -91,14 +94,22 @@ def next_address(place: str, response: Response, lookup: Lookup) -> str:
             "Check `next` of ms.pagination; if the source gives a token, use ms.session.key.field.",
         )
     address = found.strip()
-    if not address or urlsplit(address).scheme:
+    if not address or (urlsplit(address).scheme and not query_only):
         return address
     if not response.uri:
         raise SourceContractError(
             f'the next page at "{place}" is a relative address, and the answer has no address',
             "Leave out `next` of ms.pagination: it cannot be followed for this source.",
         )
-    return urljoin(response.uri, address)
+    if not query_only:
+        return urljoin(response.uri, address)
+    query = urlsplit(address).query
+    if not query:
+        raise SourceContractError(
+            f'the next page at "{place}" is an address without a query',
+            "Leave `queryOnly` out of ms.pagination: the pages of this source differ in the path.",
+        )
+    return urlsplit(response.uri)._replace(query=query, fragment="").geturl()
 
 
 def more_flag(place: str, response: Response, lookup: Lookup) -> bool | None:

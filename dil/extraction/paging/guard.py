@@ -5,14 +5,18 @@ from __future__ import annotations
 import hashlib
 
 from dil.errors import SourceContractError
-from dil.extraction.paging.rules import PageState, PagingDecision, PagingRules
+from dil.extraction.paging.rules import (
+    BY_VALUES,
+    SAYS_MORE,
+    PageState,
+    PagingDecision,
+    PagingRules,
+    Row,
+)
 from dil.extraction.parameters import PageValues
 
 _REMEMBERED = 100_000
 _MOST_EMPTY = 1000
-# Rows of the decision table that continue only by page values, without a statement of the source.
-_BY_VALUES = frozenset({13, 14, 18})
-_BY_CURSOR, _BY_ADDRESS = 12, 17
 
 
 class PagingGuard:
@@ -23,25 +27,11 @@ class PagingGuard:
     ``content`` is the hash of the page before the first page of this walk.
     """
 
-    def __init__(
-        self,
-        rules: PagingRules,
-        *,
-        allows_equal_pages: bool = False,
-        content: bytes | None = None,
-    ) -> None:
+    def __init__(self, rules: PagingRules, content: bytes | None = None) -> None:
         self._rules = rules
         self._seen: dict[bytes, None] = {}
         self._content = content
         self._empty = 0
-        self._allows_equal_pages = allows_equal_pages
-
-    @property
-    def reads_content(self) -> bool:
-        """Return whether bodies must be hashed, because pages are compared."""
-        rules = self._rules
-        by_values = rules.is_paged or rules.has_total or rules.has_more
-        return by_values and rules.condition is None and not self._allows_equal_pages
 
     @property
     def content(self) -> bytes | None:
@@ -59,11 +49,11 @@ class PagingGuard:
         Raises:
             SourceContractError: the walk goes in circles.
         """
-        if decision.row == _BY_ADDRESS:
+        if decision.row is Row.NEXT_ADDRESS:
             self._refuse_seen(state.next_uri, "the address of its next page")
-        elif decision.row == _BY_CURSOR and self._rules.sends_session and not self._rules.is_paged:
+        elif decision.row is Row.CURSOR and self._rules.sends_session and not self._rules.is_paged:
             self._refuse_seen(state.key.cursor, "the session key")
-        elif decision.row in _BY_VALUES and state.rows:
+        elif decision.row in BY_VALUES and state.rows:
             self._refuse_equal(content)
         self._content = content
         self._refuse_emptiness(decision, state)
@@ -81,16 +71,17 @@ class PagingGuard:
         Raises:
             SourceContractError: the walk goes in circles.
         """
-        if decision.row not in _BY_VALUES or not self._rules.is_paged or not self.reads_content:
+        rules = self._rules
+        if decision.row not in BY_VALUES or not rules.is_paged or not rules.compares_bodies:
             return
         for kind, before, after in (
             ("pagestart", asked.start, following.start),
             ("pageno", asked.number, following.number),
         ):
-            if kind not in self._rules.sent_values:
+            if kind not in rules.sent_values:
                 continue
             if before is not None and after is not None and after <= before:
-                raise _broken(
+                raise SourceContractError(
                     "the source leads in circles: the answer says that it is an earlier page than"
                     f" the requested one, so that the next request would ask for {after} after"
                     f" {before}",
@@ -100,7 +91,7 @@ class PagingGuard:
     def _refuse_seen(self, text: str, what: str) -> None:
         mark = hashlib.blake2b(text.encode(), digest_size=8).digest()
         if mark in self._seen:
-            raise _broken(
+            raise SourceContractError(
                 f"the source leads in circles: {what} came before in this work unit",
                 "Paging would never end. Check which next request the source expects, and "
                 "ms.pagination and ms.session.key.field.",
@@ -110,8 +101,8 @@ class PagingGuard:
             del self._seen[next(iter(self._seen))]
 
     def _refuse_equal(self, content: bytes | None) -> None:
-        if content is not None and content == self._content and self.reads_content:
-            raise _broken(
+        if content is not None and content == self._content and self._rules.compares_bodies:
+            raise SourceContractError(
                 "two pages in a row are the same, byte for byte: the source ignores the parameter"
                 " that says which page is meant",
                 "Check its name in ms.parameters, and where it is sent. If the source gives its"
@@ -121,15 +112,9 @@ class PagingGuard:
             )
 
     def _refuse_emptiness(self, decision: PagingDecision, state: PageState) -> None:
-        is_led = decision.row in {_BY_ADDRESS, _BY_CURSOR, 18}
-        self._empty = self._empty + 1 if is_led and not state.rows else 0
+        self._empty = self._empty + 1 if decision.row in SAYS_MORE and not state.rows else 0
         if self._empty > _MOST_EMPTY:
-            raise _broken(
+            raise SourceContractError(
                 f"the source says that there is more, and {_MOST_EMPTY} pages in a row had no rows",
                 "Check `next` and `more` of ms.pagination, and ms.data.field.",
             )
-
-
-def _broken(what: str, fix: str) -> SourceContractError:
-    """Return the error of a walk that leads nowhere."""
-    return SourceContractError(what, fix)

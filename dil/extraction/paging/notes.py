@@ -16,10 +16,12 @@ from urllib.parse import parse_qsl, urlsplit
 from dil.extraction.content import NO_DATA_FIELD
 from dil.extraction.paging.position import LastPage
 from dil.extraction.paging.rules import (
-    CAP_ROW,
+    BY_VALUES,
+    SAYS_MORE,
     PageState,
     PagingDecision,
     PagingRules,
+    Row,
     total_exceeded,
     total_reached,
 )
@@ -118,12 +120,6 @@ _LIMIT = re.compile(
     r"limit|size|per_?page|max_?results|^(?:\$?top|rows|count|first|take)$", re.IGNORECASE
 )
 
-_TOTAL_ROW, _NO_NEXT_ROW, _LAST_ROW, _SHORT_ROW = 6, 17, 15, 19
-# Rows of the decision table in which the answer names the next page.
-_NAMING = frozenset({12, 17, 18})
-# Rows of the decision table in which only the page values say where the next page begins.
-_BY_VALUES = frozenset({13, 18})
-
 
 def emphasized(note: str) -> str:
     """Return a note, emphasized if more pages may exist and a person has to check."""
@@ -145,6 +141,7 @@ def end_notes(
     has_body: bool,
     has_link: bool = False,
     asked: int | None = None,
+    is_strict: bool = False,
 ) -> tuple[str, ...]:
     """Return notes about the oddities of a walk that has stopped.
 
@@ -155,29 +152,33 @@ def end_notes(
         has_link: Whether the last answer had a Link header with the address of a next page.
         has_body: Whether the last answer had a body, because only a body can hold the fields.
         asked: How many rows the last request asked for, None if unknown.
+        is_strict: Whether doubts fail the walk; what a request asks for does not settle them.
     """
     lacks_rows = total_reached(rules, state) is False
-    is_cut = decision.row == _SHORT_ROW and (
+    is_cut = decision.row is Row.SHORT_PAGE and (
         lacks_rows or has_link or (_has_new_cursor(state) and rules.gets_cursor)
     )
     found = {
-        CAPPED: decision.row == CAP_ROW,
+        CAPPED: decision.row is Row.CAP,
         SHORT_LEFT: is_cut,
         TOTAL_NOT_REACHED: lacks_rows and not is_cut,
     }
-    if has_body and decision.row != CAP_ROW:
+    if has_body and decision.row is not Row.CAP:
         found |= {
             CURSOR_LEFT: _names_another_page(rules, state),
             NO_TOTAL: rules.has_total and state.total is None and state.processed > 0,
             NO_KEY: _lacks_its_key(rules, state),
-            MORE_LEFT: state.more is True and decision.row != _TOTAL_ROW and not rules.condition,
-            TOTAL_EXCEEDED: decision.row == _TOTAL_ROW and total_exceeded(state),
-            NEXT_LEFT: decision.row == _TOTAL_ROW and bool(state.next_uri or state.more),
+            MORE_LEFT: state.more is True
+            and decision.row is not Row.TOTAL_REACHED
+            and not rules.condition,
+            TOTAL_EXCEEDED: decision.row is Row.TOTAL_REACHED and total_exceeded(state),
+            NEXT_LEFT: decision.row is Row.TOTAL_REACHED and bool(state.next_uri or state.more),
             **_nothing_named(rules, state, decision),
         }
     notes = (note for note, applies in found.items() if applies)
     is_short = asked is not None and state.rows < asked
-    return tuple(LIKELY_LAST if is_short and note in {NO_KEY, NO_LINK} else note for note in notes)
+    settled = {NO_KEY, NO_LINK} if is_strict else {NO_KEY, NO_LINK, NO_NEXT}
+    return tuple(LIKELY_LAST if is_short and note in settled else note for note in notes)
 
 
 def _names_another_page(rules: PagingRules, state: PageState) -> bool:
@@ -200,10 +201,10 @@ def _nothing_named(
 ) -> dict[str, bool]:
     """Return each note about a `next` or `more` that no answer had, and whether it applies."""
     lacks_next = (
-        decision.row == _NO_NEXT_ROW and not state.next_was_there and _may_have_another(state)
+        decision.row is Row.NEXT_ADDRESS and not state.next_was_there and _may_have_another(state)
     )
     lacks_flag = rules.has_more and not state.more_was_there and state.processed > 0
-    ends = decision.row == _LAST_ROW and _may_have_another(state)
+    ends = decision.row is Row.ELSE and _may_have_another(state)
     return {
         NO_NEXT: lacks_next and not rules.follows_links,
         NO_LINK: lacks_next and rules.follows_links,
@@ -267,8 +268,8 @@ class PageNotes:
             decision: The row of the table that asks for another page.
             is_short: Whether this page had fewer rows than the start of the next page assumes.
         """
-        self._is_named = decision.row in _NAMING
-        self._was_short = is_short and decision.row in _BY_VALUES
+        self._is_named = decision.row in SAYS_MORE
+        self._was_short = is_short and decision.row in BY_VALUES
 
     def last_page(self, content: bytes | None) -> LastPage:
         """Return the facts about the last page for a later attempt; ``content`` hashes the body."""

@@ -124,10 +124,3 @@ def skips_rows(spec: ExtractionSpec, size: int | None, echoed: EchoedPage, rows:
     if size is None or is_echoed or rows >= size:
         return False
     return any(each.type == "pagestart" for each in flat_parameters(spec.parameters))
-
-
-def initial_values(spec: ExtractionSpec) -> PageValues:
-    """Return the page values of the first request; a page value that is not configured is None."""
-    given: tuple[int | None, ...] = (*spec.pagination.initial_values, None, None, None)
-    session = spec.session.init_value if spec.session else None
-    return PageValues(given[0], given[1], given[2], session)

@@ -29,7 +29,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from decimal import Decimal
-from enum import Enum
+from enum import Enum, IntEnum
 
 from dil.extraction.excerpt import excerpt
 from dil.extraction.paging.answers import LINK, SessionKey
@@ -40,8 +40,7 @@ from dil.model.settings import FailCondition, SessionCondition, SessionKeyField,
 from dil.text.java_regex import compile_java
 from dil.text.paths import compile_path
 
-GUARD_ROW, TIMEOUT_ROW = 0, 3
-CAP_ROW = 20
+_PAGE_VALUES = frozenset({"pagestart", "pageno"})
 
 
 class Action(Enum):
@@ -52,15 +51,44 @@ class Action(Enum):
     FAIL = "fail"
 
 
+class Row(IntEnum):
+    """The rows of the table."""
+
+    REPEATED_CURSOR = 0  # not in the table: row 12 would send the same cursor again
+    CONDITION_MET = 1
+    FAIL_CONDITION_MET = 2
+    TIMED_OUT = 3
+    PAYLOAD_SENT = 4
+    PAYLOAD_LEFT = 5
+    TOTAL_REACHED = 6
+    POLLING = 7
+    SESSION_ANSWERS = 8
+    NO_ROWS = 9
+    POLLING_PAGES = 10
+    NO_CURSOR = 11
+    CURSOR = 12
+    PAGED = 13
+    TOTAL_NOT_REACHED = 14
+    ELSE = 15
+    NO_MORE = 16
+    NEXT_ADDRESS = 17
+    MORE = 18
+    SHORT_PAGE = 19
+    CAP = 20
+
+
+# The answer says that there is another page, even if this one is empty.
+SAYS_MORE = frozenset({Row.CURSOR, Row.NEXT_ADDRESS, Row.MORE})
+# Only the page values say where the next page begins.
+BY_VALUES = frozenset({Row.PAGED, Row.TOTAL_NOT_REACHED, Row.MORE})
+
+
 @dataclass(frozen=True, slots=True)
 class PagingDecision:
-    """An action, and the number of the table's row that chose it; 0 means the guard chose it."""
+    """An action, and the row of the table that chose it."""
 
     action: Action
-    row: int
-
-
-PAGE_VALUES = frozenset({"pagestart", "pageno"})
+    row: Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +114,7 @@ class PagingRules:
     follows_links: bool = False
     has_more: bool = False
     stops_short: bool = False
+    allows_equal_pages: bool = False
     max_pages: int | None = None
     max_rows: int | None = None
     fails_at_cap: bool = False
@@ -107,6 +136,12 @@ class PagingRules:
         """Return whether an answer can name the page after it (rows 12, 17 and 18)."""
         return self.is_cursor or self.has_next or self.has_more
 
+    @property
+    def compares_bodies(self) -> bool:
+        """Return whether two equal bodies in a row show that the source ignores page values."""
+        by_values = self.is_paged or self.has_total or self.has_more
+        return by_values and self.condition is None and not self.allows_equal_pages
+
     @classmethod
     def of(cls, spec: ExtractionSpec) -> PagingRules:
         """Return the rules of a parsed job."""
@@ -125,11 +160,12 @@ class PagingRules:
             follows_links=paging.next == LINK,
             has_more=bool(paging.more),
             stops_short=paging.stop_on_short_page,
+            allows_equal_pages=paging.equal_pages,
             max_pages=paging.max_pages,
             max_rows=paging.max_rows,
             fails_at_cap=paging.fail_at_cap,
             sent_values=frozenset(each.type for each in flat_parameters(spec.parameters))
-            & PAGE_VALUES,
+            & _PAGE_VALUES,
         )
 
 
@@ -181,7 +217,7 @@ def decide(rules: PagingRules, state: PageState) -> PagingDecision:
         or _by_pages(rules, state)
     )
     if decision.action is Action.NEXT and _is_at_cap(rules, state):
-        return PagingDecision(Action.FAIL if rules.fails_at_cap else Action.STOP, CAP_ROW)
+        return PagingDecision(Action.FAIL if rules.fails_at_cap else Action.STOP, Row.CAP)
     return decision
 
 
@@ -194,48 +230,48 @@ def _is_at_cap(rules: PagingRules, state: PageState) -> bool:
 def _by_condition(rules: PagingRules, state: PageState) -> PagingDecision | None:
     """Decide by rows 1 to 3: the answer says stop or fail, or the condition was not met in time."""
     if rules.condition and rules.condition.fullmatch(state.key.text):
-        return PagingDecision(Action.STOP, 1)
+        return PagingDecision(Action.STOP, Row.CONDITION_MET)
     if rules.fail_condition and rules.fail_condition.fullmatch(state.key.text):
-        return PagingDecision(Action.FAIL, 2)
+        return PagingDecision(Action.FAIL, Row.FAIL_CONDITION_MET)
     if rules.condition and state.elapsed_s > rules.wait_timeout_s:
-        return PagingDecision(Action.FAIL, 3)
+        return PagingDecision(Action.FAIL, Row.TIMED_OUT)
     return None
 
 
 def _by_work_left(rules: PagingRules, state: PageState) -> PagingDecision | None:
     """Decide by rows 4 to 8: payload, total count, polling, and files."""
     if state.payload_left is not None:
-        return (
-            PagingDecision(Action.NEXT, 5) if state.payload_left else PagingDecision(Action.STOP, 4)
-        )
+        if state.payload_left:
+            return PagingDecision(Action.NEXT, Row.PAYLOAD_LEFT)
+        return PagingDecision(Action.STOP, Row.PAYLOAD_SENT)
     if state.files_left:
-        return PagingDecision(Action.NEXT, 8)
+        return PagingDecision(Action.NEXT, Row.SESSION_ANSWERS)
     if total_reached(rules, state) is True:
-        return PagingDecision(Action.STOP, 6)
+        return PagingDecision(Action.STOP, Row.TOTAL_REACHED)
     if rules.condition and not (rules.is_paged or rules.has_next or rules.has_more):
-        return PagingDecision(Action.NEXT, 7)
-    return PagingDecision(Action.STOP, 8) if state.had_files else None
+        return PagingDecision(Action.NEXT, Row.POLLING)
+    return PagingDecision(Action.STOP, Row.SESSION_ANSWERS) if state.had_files else None
 
 
 def _by_answer(rules: PagingRules, state: PageState) -> PagingDecision | None:
     """Decide by rows 16 to 18: the answer itself says whether there is another page."""
     if state.more is False:
-        return PagingDecision(Action.STOP, 16)
+        return PagingDecision(Action.STOP, Row.NO_MORE)
     if rules.has_next:
-        return PagingDecision(Action.NEXT if state.next_uri else Action.STOP, 17)
+        return PagingDecision(Action.NEXT if state.next_uri else Action.STOP, Row.NEXT_ADDRESS)
     if state.more is None:
         return None
-    return _by_session(rules, state) if rules.is_cursor else PagingDecision(Action.NEXT, 18)
+    return _by_session(rules, state) if rules.is_cursor else PagingDecision(Action.NEXT, Row.MORE)
 
 
 def _by_rows(rules: PagingRules, state: PageState) -> PagingDecision | None:
     """Decide by rows 9, 10 and 19: no rows, polling with pages, a page that is not full."""
     if state.rows == 0:
-        return PagingDecision(Action.STOP, 9)
+        return PagingDecision(Action.STOP, Row.NO_ROWS)
     if rules.condition:
-        return PagingDecision(Action.NEXT, 10)
+        return PagingDecision(Action.NEXT, Row.POLLING_PAGES)
     if rules.stops_short and state.page_size is not None and state.rows < state.page_size:
-        return PagingDecision(Action.STOP, 19)
+        return PagingDecision(Action.STOP, Row.SHORT_PAGE)
     return None
 
 
@@ -244,21 +280,21 @@ def _by_session(rules: PagingRules, state: PageState) -> PagingDecision | None:
     if not rules.has_session or rules.condition:
         return None
     if not state.key.cursor:
-        return PagingDecision(Action.STOP, 11)
+        return PagingDecision(Action.STOP, Row.NO_CURSOR)
     if not (rules.sends_session or rules.is_paged):
         return None
     if state.previous_key and state.previous_key.cursor == state.key.cursor:
-        return PagingDecision(Action.FAIL, GUARD_ROW)
-    return PagingDecision(Action.NEXT, 12)
+        return PagingDecision(Action.FAIL, Row.REPEATED_CURSOR)
+    return PagingDecision(Action.NEXT, Row.CURSOR)
 
 
 def _by_pages(rules: PagingRules, state: PageState) -> PagingDecision:
     """Decide by rows 13 to 15: pages, a total that is not reached, and the end."""
     if rules.is_paged:
-        return PagingDecision(Action.NEXT, 13)
+        return PagingDecision(Action.NEXT, Row.PAGED)
     if total_reached(rules, state) is False:
-        return PagingDecision(Action.NEXT, 14)
-    return PagingDecision(Action.STOP, 15)
+        return PagingDecision(Action.NEXT, Row.TOTAL_NOT_REACHED)
+    return PagingDecision(Action.STOP, Row.ELSE)
 
 
 def total_reached(rules: PagingRules, state: PageState) -> bool | None:
@@ -286,14 +322,14 @@ def failure(
     not meet its condition in time. ``document`` is the last answer as it may be shown, or empty.
     """
     name = session.name if session else ""
-    if decision.row == GUARD_ROW:
+    if decision.row is Row.REPEATED_CURSOR:
         return f'the source returned the same session key "{name}" twice in a row'
-    if decision.row == CAP_ROW:
+    if decision.row is Row.CAP:
         return "the source has more pages than maxPages and maxRows of ms.pagination allow"
     is_document = key.text.startswith(("{", "["))  # whose values could be data
     shown = excerpt(key.text.encode(), is_refusal=True) if is_document else key.text
     shown = shortened(shown, 60)
-    if decision.row == 2:  # noqa: PLR2004 - a row of the decision table
+    if decision.row is Row.FAIL_CONDITION_MET:
         return f'the session key "{name}" is "{shown}", which matches failCondition'
     last = f'the last one was "{shown}"' if key.is_there else "the last answer had none"
     return (

@@ -38,21 +38,19 @@ from dil.extraction.paging.notes import DOUBTS, PageNotes, asked_rows, end_notes
 from dil.extraction.paging.position import (
     LastPage,
     PagingPosition,
-    initial_values,
     next_values,
     skips_rows,
 )
 from dil.extraction.paging.rules import (
-    GUARD_ROW,
-    TIMEOUT_ROW,
     Action,
     PageState,
     PagingDecision,
     PagingRules,
+    Row,
     decide,
     failure,
 )
-from dil.extraction.parameters import PageValues, ParameterScope, evaluate
+from dil.extraction.parameters import PageValues, ParameterScope, evaluate, initial_values
 from dil.extraction.payload_rows import PayloadRows
 from dil.extraction.streams import MeasuredBody
 from dil.model.job import ExtractionSpec
@@ -65,7 +63,7 @@ from dil.spi.extractor import Extractor, Page, nothing_found
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 MOST_LEFT_OUT = 100
 _ONE_CURSOR = (
     " If the source keeps one cursor for all pages, as a scroll does, read by offsets or by a key"
@@ -189,7 +187,8 @@ def walk_pages(
         ResumeRefusedError: the source refuses to continue from ``walk.start``, or the payload rows
             differ from the rows that were sent before.
     """
-    hashes = _guard(walk).reads_content and walk.payload is None
+    rules = PagingRules.of(walk.spec)
+    hashes = rules.compares_bodies and walk.payload is None
 
     def page_of(response: Response) -> Page:
         if response.body is None:
@@ -221,7 +220,7 @@ def walk_pages(
                     raise TransientSourceError(failure.message + again, failure.fix) from None
             repeats += 1
 
-    return _walk(ask, walk)
+    return _walk(ask, walk, rules)
 
 
 def walk_rows(session: RowSession, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
@@ -240,19 +239,23 @@ def walk_rows(session: RowSession, walk: Walk) -> Iterator[tuple[Page, RequestVa
         page.batches = _counted(chain(begin, rows), page, last, session)
         return page, Response(body=None)
 
-    return _walk(ask, walk)
+    return _walk(ask, walk, PagingRules.of(walk.spec))
 
 
-def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
+def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, RequestValues]]:
     """Yield each page and its request, running the loop (rule G21); ``ask`` sends a request."""
-    rules, guard, pace = PagingRules.of(walk.spec), _guard(walk), _Pace(walk)
-    start = walk.start or PagingPosition(values=initial_values(walk.spec))
+    pace = _Pace(walk)
+    start = walk.start or PagingPosition(values=initial_values(walk.spec, walk.scope))
     state, values, rows = start.state, start.values, walk.payload
     if rows is not None and not _skips(walk, rows, start):
         raise ResumeRefusedError
     if rows is not None and not rows.left:
         return
-    doubts = _doubts(walk)
+    last = start.last if rows is None else LastPage()
+    guard = PagingGuard(rules, bytes.fromhex(last.content) or None)
+    oddities = PageNotes(
+        last, compares=rules.names_pages and rows is None and not rules.allows_equal_pages
+    )
     while True:
         pace.before_request()
         request = _request(walk, values, state)
@@ -265,14 +268,14 @@ def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
             if is_refused and rules.is_paged and state.asked > 1:
                 error.fix += _BEYOND
             raise
-        doubts.watch(page)
+        oddities.watch(page)
         yield page, request
         for _ in page.batches:
             pass
         walk.counters.rows += page.rows
         walk.counters.dropped += page.dropped
         walk.counters.leave_out(page.left_out)
-        _note(walk, *page.notes, *doubts.about(page))
+        _note(walk, *page.notes, *oddities.about(page))
         echoed = _echoed(walk.spec, page)
         state = replace(
             _state_after(walk, state, page, response),
@@ -280,7 +283,11 @@ def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
             elapsed_s=pace.elapsed_s(),
         )
         decision = decide(rules, state)
-        if _is_over(walk, rules, state, decision, (request, response, page)):
+        if decision.action is Action.FAIL:
+            walk.counters.is_void = True
+            raise _failed(walk, rules, state, decision, page)
+        if decision.action is Action.STOP:
+            _note(walk, *_notes_of_end(walk, rules, state, decision, request, response))
             return
         following = next_values(values, echoed, page.rows, state.key.cursor)
         body: object = response.body
@@ -288,9 +295,9 @@ def _walk(ask: _Ask, walk: Walk) -> Iterator[tuple[Page, RequestValues]]:
         guard.check(decision, state, body.content if isinstance(body, MeasuredBody) else None)
         guard.check_values(decision, values, following)
         walk.counters.is_void = False
-        doubts.go_on(decision, is_short=_is_short(walk, state, echoed, page))
+        oddities.go_on(decision, is_short=_is_short(walk, state, echoed, page))
         values = following
-        walk.on_page(_position(walk, state, values, doubts.last_page(guard.content)))
+        walk.on_page(_position(walk, state, values, oddities.last_page(guard.content)))
 
 
 def _position(walk: Walk, state: PageState, values: PageValues, last: LastPage) -> PagingPosition:
@@ -302,43 +309,42 @@ def _position(walk: Walk, state: PageState, values: PageValues, last: LastPage) 
     )
 
 
-def _is_over(
+def _failed(
+    walk: Walk, rules: PagingRules, state: PageState, decision: PagingDecision, page: Page
+) -> SourceContractError:
+    """Return the error of a walk that fails by the decision after a page."""
+    document = _shown(page) if decision.row is Row.TIMED_OUT else ""
+    return SourceContractError(
+        failure(decision, walk.spec.session, rules.wait_timeout_s, state.key, document),
+        "See ms.session.key.field, ms.pagination and ms.wait.timeout.seconds."
+        + (_ONE_CURSOR if decision.row is Row.REPEATED_CURSOR else ""),
+    )
+
+
+def _notes_of_end(
     walk: Walk,
     rules: PagingRules,
     state: PageState,
     decision: PagingDecision,
-    last: tuple[RequestValues, Response, Page],
-) -> bool:
-    """Return whether a decision ends the walk; note the oddities of its end.
-
-    ``last`` are the last request, its answer and its page.
-
-    Raises:
-        SourceContractError: the decision is that the walk fails.
-    """
-    request, response, page = last
-    if decision.action is Action.FAIL:
-        walk.counters.is_void = True
-        document = _shown(page) if decision.row == TIMEOUT_ROW else ""
-        raise SourceContractError(
-            failure(decision, walk.spec.session, rules.wait_timeout_s, state.key, document),
-            "See ms.session.key.field, ms.pagination and ms.wait.timeout.seconds."
-            + (_ONE_CURSOR if decision.row == GUARD_ROW else ""),
-        )
-    if decision.action is Action.NEXT:
-        return False
+    request: RequestValues,
+    response: Response,
+) -> tuple[str, ...]:
+    """Return the notes about the end of a walk, and log them with the number of rows."""
     asked = asked_rows(request.parameters, response.uri)
     has_body = response.body is not None
     has_link = next_link(response.header("Link") or "") is not None
-    notes = end_notes(rules, state, decision, has_body=has_body, has_link=has_link, asked=asked)
+    notes = end_notes(
+        rules, state, decision,
+        has_body=has_body, has_link=has_link, asked=asked,
+        is_strict=walk.spec.pagination.strict,
+    )  # fmt: skip
     for note in notes:
-        _LOG.warning(
+        log.warning(
             "%s: %s (rows %d, total %s)",
             response.location or "the source", note, state.processed,
             "unknown" if state.total is None else as_text(state.total),
         )  # fmt: skip
-    _note(walk, *notes)
-    return True
+    return notes
 
 
 def _shown(page: Page) -> str:
@@ -351,20 +357,6 @@ def _shown(page: Page) -> str:
         ""
         if isinstance(document, Missing)
         else excerpt(compact(document).encode(), is_refusal=True)
-    )
-
-
-def _doubts(walk: Walk) -> PageNotes:
-    is_led = PagingRules.of(walk.spec).names_pages and walk.payload is None
-    before = walk.start.last if walk.start and walk.payload is None else LastPage()
-    return PageNotes(before, compares=is_led and not walk.spec.pagination.equal_pages)
-
-
-def _guard(walk: Walk) -> PagingGuard:
-    return PagingGuard(
-        PagingRules.of(walk.spec),
-        allows_equal_pages=walk.spec.pagination.equal_pages,
-        content=bytes.fromhex(walk.start.last.content) or None if walk.start else None,
     )
 
 
@@ -428,7 +420,7 @@ def _count(response: Response, counters: WalkCounters) -> None:
     if response.warning:
         counters.warnings += 1
         counters.warned[response.status] += 1
-        _LOG.warning("%s: %s", response.location, response.warning)
+        log.warning("%s: %s", response.location, response.warning)
     else:
         counters.pages += 1
 
@@ -473,7 +465,11 @@ def _state_after(walk: Walk, before: PageState, page: Page, response: Response) 
         files_left=response.has_more,
         had_files=before.had_files or before.files_left,
         asked=before.asked + 1,
-        next_uri=next_address(paging.next, response, page.lookup) if paging.next else "",
+        next_uri=(
+            next_address(paging.next, response, page.lookup, query_only=paging.query_only)
+            if paging.next
+            else ""
+        ),
         next_was_there=bool(paging.next)
         and (had_next or has_place(paging.next, response, page.lookup)),
         more=more,

@@ -40,7 +40,7 @@ class AggregatedJsonProcessor(Preprocessor):
 
     @classmethod
     def check(cls, parameters: Parameters) -> Iterable[str]:
-        """Return the problems: a missing path, or a text that is no path."""
+        """Yield the problems: a missing path, or a text that is no path."""
         for name in ("header", "data"):
             if not parameters.get(name):
                 yield f"{name} is missing"

@@ -24,11 +24,12 @@ from dil.extraction.preprocessing.decoded import (
     nothing,
 )
 from dil.extraction.sizes import XZ_MEMORY_BYTES
-from dil.extraction.streams import ReadStream, read_up_to
+from dil.extraction.streams import ReadStream, has_zlib_header, read_up_to
 from dil.spi.preprocessor import Preprocessor, without_suffix
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
-_ZSTD_SKIPPED = b"\x2a\x4d\x18"  # The byte before it is 0x50 to 0x5f.
+_ZSTD_SKIPPED = b"\x2a\x4d\x18"
+_BEFORE_SKIPPED = range(0x50, 0x60)
 
 
 class _ZlibMember:
@@ -162,10 +163,8 @@ def _stream(pieces: Pieces, source: BinaryIO) -> BinaryIO:
 
 def _inflated(source: BinaryIO) -> Pieces:
     ahead = _Ahead(source, 2)
-    # RFC 1950 section 2.2: method 8, and both bytes together are a multiple of 31.
-    is_framed = ahead.begin[:1] and ahead.begin[0] & 15 == 8  # noqa: PLR2004
-    is_framed = is_framed and int.from_bytes(ahead.begin, "big") % 31 == 0
-    yield from decoded(cast("BinaryIO", ahead), _FRAMED if is_framed else _RAW)
+    form = _FRAMED if has_zlib_header(ahead.begin) else _RAW
+    yield from decoded(cast("BinaryIO", ahead), form)
 
 
 def _unzstd(source: BinaryIO) -> Pieces:
@@ -174,7 +173,7 @@ def _unzstd(source: BinaryIO) -> Pieces:
     ahead = _Ahead(source, 4)
     if not ahead.begin:
         raise nothing("zstd")
-    is_skipped = ahead.begin[1:] == _ZSTD_SKIPPED and ahead.begin[0] >> 4 == 5  # noqa: PLR2004
+    is_skipped = ahead.begin[1:] == _ZSTD_SKIPPED and ahead.begin[0] in _BEFORE_SKIPPED
     if not (is_skipped or _ZSTD.startswith(ahead.begin)):
         raise not_of("zstd", ahead.begin + source.read(1024))
     try:

@@ -81,7 +81,7 @@ class GpgEncryptProcessor(Preprocessor):
 
     @classmethod
     def check(cls, parameters: Parameters) -> Iterable[str]:
-        """Return the problems of the parameters."""
+        """Yield the problems of the parameters."""
         yield from _unlocking_problems(parameters)
         key = str(parameters.get("key_name", ""))
         if parameters.get("keystore_path") and not _KEY_ID.fullmatch(key):

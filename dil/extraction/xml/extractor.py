@@ -15,6 +15,7 @@ from dil.extraction.content import NO_DATA_FIELD, OMITTED_FIX, refuse_other_type
 from dil.extraction.json.document import collector_paused
 from dil.extraction.names import NameCleansing
 from dil.extraction.packed import as_text
+from dil.extraction.shapes import schema_without_rows
 from dil.extraction.sizes import BATCH_BYTES, XML_ROW_BYTES, longest
 from dil.extraction.streams import located_errors
 from dil.extraction.xml.document import XmlDocument
@@ -61,9 +62,8 @@ class XmlExtractor(Extractor):
     def __init__(self, spec: ExtractionSpec) -> None:
         super().__init__(spec)
         self._accepted = {*self.content_types, *(t.lower() for t in spec.extra_content_types)}
-        cleansing = spec.cleansing
-        names = NameCleansing(cleansing) if cleansing and cleansing.enabled else None
-        replacement = cleansing.replacement if cleansing and names else "#"
+        names = NameCleansing(spec.cleansing) if spec.cleansing else None
+        replacement = spec.cleansing.replacement if spec.cleansing else "#"
         self._text_name = _TEXT.replace("#", replacement)
         self._columns: XmlColumns = (
             GivenXmlColumns(spec.output_schema, names, self._text_name, spec.csv.made_up)
@@ -76,7 +76,8 @@ class XmlExtractor(Extractor):
     @property
     def schema(self) -> pa.Schema | None:
         """Return the given schema, else the schema found so far, None before the first page."""
-        return self._columns.schema(has_pages=self._pages > 0)
+        found = self._columns.schema
+        return schema_without_rows(self.spec) if found is None and self._pages else found
 
     def extract(self, response: Response) -> Page:
         """Return the page of one document; consuming its batches reads the document.

@@ -16,7 +16,6 @@ import pyarrow as pa
 from dil.errors import SourceContractError
 from dil.extraction.absent_columns import AbsentColumns, left_out_below
 from dil.extraction.coercion import RowPosition, coerced_batch
-from dil.extraction.json.rows import InferredColumns
 from dil.extraction.names import NameCleansing
 from dil.extraction.shapes import FoundShape
 from dil.extraction.sizes import Width
@@ -44,9 +43,10 @@ class XmlColumns(ABC):
         """Return the names of columns that the rows had and the output lacks."""
         return ()
 
+    @property
     @abstractmethod
-    def schema(self, *, has_pages: bool) -> pa.Schema | None:
-        """Return the raw schema as far as it is known, else None."""
+    def schema(self) -> pa.Schema | None:
+        """Return the raw schema as far as it is known, None before the first row."""
 
     @abstractmethod
     def batch(self, rows: Sequence[XmlRow], position: RowPosition) -> pa.RecordBatch:
@@ -89,9 +89,9 @@ class GivenXmlColumns(XmlColumns):
         """Return the names of columns that the first rows had and the schema lacks."""
         return self._absent.left_out
 
-    def schema(self, *, has_pages: bool) -> pa.Schema:
+    @property
+    def schema(self) -> pa.Schema:
         """Return the given schema at any time."""
-        del has_pages
         return self._schema
 
     def batch(self, rows: Sequence[XmlRow], position: RowPosition) -> pa.RecordBatch:
@@ -154,15 +154,15 @@ class FoundXmlColumns(XmlColumns):
         self._names = names
         self._text = text_name
         self._defaults = dict(spec.default_types)
-        self._made_up = InferredColumns(spec, None).schema(has_pages=True)
         self._shape = FoundShape(width=Width(spec.most_columns))
         self._schema: pa.Schema | None = None
         self._arrays: set[str] = set()
         self._objects: set[str] = set()
 
-    def schema(self, *, has_pages: bool) -> pa.Schema | None:
-        """Return the schema of the rows so far; without rows, of the keys and delta fields."""
-        return self._made_up if self._schema is None and has_pages else self._schema
+    @property
+    def schema(self) -> pa.Schema | None:
+        """Return the schema of the rows so far."""
+        return self._schema
 
     def batch(self, rows: Sequence[XmlRow], position: RowPosition) -> pa.RecordBatch:
         """Return the batch in the schema that is known after these rows."""

@@ -39,42 +39,42 @@ SELECT DISTINCT v.oid::regclass::text FROM pg_depend d
 JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass
 JOIN pg_class v ON v.oid = r.ev_class JOIN pg_class c ON c.oid = d.refobjid
 JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = {MARK} AND c.relname = {MARK} AND v.oid <> c.oid ORDER BY 1"""  # noqa: S608
+WHERE n.nspname = {MARK} AND c.relname = {MARK} AND v.oid <> c.oid ORDER BY 1"""
 IS_SHOWN = f"""
 SELECT 1 FROM pg_depend d
 JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass
 JOIN pg_class v ON v.oid = r.ev_class JOIN pg_class c ON c.oid = d.refobjid
 JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = {MARK} AND c.relname = {MARK} AND v.relnamespace = n.oid AND v.relname = {MARK}
-LIMIT 1"""  # noqa: S608
+LIMIT 1"""
 PARTITIONED_BY = f"""
 SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = {MARK} AND c.relname = {MARK} AND c.relkind = 'p'
-  AND pg_get_partkeydef(c.oid) = 'LIST ({LABEL})'"""  # noqa: S608
+  AND pg_get_partkeydef(c.oid) = 'LIST ({LABEL})'"""
 _TABLE_READERS = f"""
 SELECT DISTINCT c.relname::text, v.oid::regclass::text FROM pg_depend d
 JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass
 JOIN pg_class v ON v.oid = r.ev_class JOIN pg_class c ON c.oid = d.refobjid
 JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE d.refclassid = 'pg_class'::regclass AND n.nspname = {MARK} AND c.relkind = 'r'
-  AND NOT (v.relnamespace = n.oid AND v.relname = {MARK}) ORDER BY 1, 2"""  # noqa: S608
+  AND NOT (v.relnamespace = n.oid AND v.relname = {MARK}) ORDER BY 1, 2"""
 _GENERATED = f"""
 SELECT a.attname::text FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
 JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = {MARK} AND c.relname = {MARK} AND a.attgenerated <> ''
-  AND NOT a.attisdropped"""  # noqa: S608
+  AND NOT a.attisdropped"""
 _GENERATED_OF_MYSQL = f"""
 SELECT column_name FROM information_schema.columns WHERE table_schema = DATABASE()
-AND table_name = {MARK} AND COALESCE(generation_expression, '') <> ''"""  # noqa: S608
+AND table_name = {MARK} AND COALESCE(generation_expression, '') <> ''"""
 # The second column is null for a part that cannot be in a plain index: the hash of a long text, or
 # an expression.
 _UNIQUE_OF_MYSQL = f"""
 SELECT index_name, CASE WHEN index_type = 'BTREE' THEN column_name END, sub_part
 FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = {MARK}
-AND non_unique = 0 ORDER BY index_name, seq_in_index"""  # noqa: S608
+AND non_unique = 0 ORDER BY index_name, seq_in_index"""
 _BEGINNING = f"""
 SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()
-AND LEFT(table_name, CHAR_LENGTH({MARK})) = {MARK} ORDER BY 1"""  # noqa: S608
+AND LEFT(table_name, CHAR_LENGTH({MARK})) = {MARK} ORDER BY 1"""
 
 _COLLATION = re.compile(r" CHARACTER SET \w+ COLLATE \w+")
 
@@ -121,7 +121,7 @@ class Tables(ABC):
         base, full = self.names.base, self.dialect.full(self.names.base)
         if self.dialect.table(connection, base) is None:
             return
-        if connection.rows(f"SELECT 1 FROM {full} LIMIT 1"):  # noqa: S608 - a quoted name
+        if connection.rows(f"SELECT 1 FROM {full} LIMIT 1"):
             raise ConfigError.single(
                 "ms.warehouse.table.kind",
                 f"is timeseries, but {full} has rows of its own",
@@ -180,7 +180,7 @@ class Tables(ABC):
         names = ", ".join(map(self.dialect.quote, plain))
         where = f" WHERE {condition}" if condition else ""
         connection.change(
-            f"INSERT INTO {self.dialect.full(target)} ({names}) {self.overriding}"  # noqa: S608
+            f"INSERT INTO {self.dialect.full(target)} ({names}) {self.overriding}"
             f"SELECT {names} FROM {self.dialect.full(source)}{where}",
             *values,
         )
@@ -202,7 +202,7 @@ class Tables(ABC):
     def count(self, connection: Connection, table: TableName, condition: str = "") -> int:
         """Return the number of a table's rows."""
         where = f" WHERE {condition}" if condition else ""
-        statement = f"SELECT COUNT(*) FROM {self.dialect.full(table)}{where}"  # noqa: S608
+        statement = f"SELECT COUNT(*) FROM {self.dialect.full(table)}{where}"
         return int(str(connection.rows(statement)[0][0]))
 
     def new_words(self, column: TableColumn) -> str:
@@ -324,7 +324,7 @@ class PostgresqlTables(Tables):
             return
         quoted, full = self.dialect.quote(column.name), self.dialect.full(table)
         check = f"{quoted} >= {low} AND {quoted} < {high}"
-        if not connection.rows(f"SELECT 1 FROM {full} WHERE NOT ({check}) LIMIT 1"):  # noqa: S608
+        if not connection.rows(f"SELECT 1 FROM {full} WHERE NOT ({check}) LIMIT 1"):
             connection.change(f"ALTER TABLE {full} ADD CHECK ({check})")
 
     def _literal(self, column: TableColumn, ms: int) -> str:

@@ -9,18 +9,18 @@ _RIGHTS = f"""
 SELECT g.privilege_type, CASE WHEN g.grantee = 0 THEN '' ELSE r.rolname::text END, g.is_grantable
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, aclexplode(c.relacl) g
 LEFT JOIN pg_roles r ON r.oid = g.grantee
-WHERE n.nspname = {MARK} AND c.relname = {MARK} ORDER BY 2, 1"""  # noqa: S608
+WHERE n.nspname = {MARK} AND c.relname = {MARK} ORDER BY 2, 1"""
 _COLUMN_RIGHTS = f"""
 SELECT g.privilege_type, a.attname::text,
        CASE WHEN g.grantee = 0 THEN '' ELSE r.rolname::text END, g.is_grantable
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped, aclexplode(a.attacl) g
 LEFT JOIN pg_roles r ON r.oid = g.grantee
-WHERE n.nspname = {MARK} AND c.relname = {MARK} ORDER BY 3, 1, a.attnum"""  # noqa: S608
+WHERE n.nspname = {MARK} AND c.relname = {MARK} ORDER BY 3, 1, a.attnum"""
 _OWNER = f"""
 SELECT r.rolname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_roles r ON r.oid = c.relowner
-WHERE n.nspname = {MARK} AND c.relname = {MARK} AND r.rolname <> current_user"""  # noqa: S608
+WHERE n.nspname = {MARK} AND c.relname = {MARK} AND r.rolname <> current_user"""
 
 
 def grants_of(

@@ -239,7 +239,7 @@ def _record(
         entry = series.entry(known, label)
         if entry.is_live and label not in own:
             full = series.dialect.full(series.names.of(entry.object))
-            connection.change(f"DELETE FROM {full} WHERE {quoted} = {MARK}", label)  # noqa: S608
+            connection.change(f"DELETE FROM {full} WHERE {quoted} = {MARK}", label)
     return series.record(connection, intent, entries.values(), label_changes.gone)
 
 

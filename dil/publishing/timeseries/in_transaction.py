@@ -201,7 +201,7 @@ def _drop(
         elif entry.is_live:
             full = series.dialect.full(series.names.of(entry.object))
             quoted = series.dialect.quote(LABEL)
-            connection.change(f"DELETE FROM {full} WHERE {quoted} = {MARK}", label)  # noqa: S608
+            connection.change(f"DELETE FROM {full} WHERE {quoted} = {MARK}", label)
             switch.shares = True
         switch.entries[label] = series.gone(entry, sequence)
         switch.changed.add(label)

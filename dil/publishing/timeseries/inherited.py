@@ -30,19 +30,19 @@ SELECT what FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, LATER
     WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid
       AND d.classid = 'pg_proc'::regclass
   UNION ALL SELECT 'a publication' FROM pg_publication_rel p WHERE p.prrelid = c.oid
-) found WHERE n.nspname = {MARK} AND c.relname = {MARK} LIMIT 1"""  # noqa: S608
+) found WHERE n.nspname = {MARK} AND c.relname = {MARK} LIMIT 1"""
 _OF_MYSQL = f"""
 SELECT 'triggers' FROM information_schema.triggers
 WHERE event_object_schema = DATABASE() AND event_object_table = {MARK}
 UNION ALL SELECT 'foreign keys' FROM information_schema.referential_constraints
 WHERE constraint_schema = DATABASE() AND {MARK} IN (table_name, referenced_table_name)
-LIMIT 1"""  # noqa: S608
+LIMIT 1"""
 _SEQUENCES = f"""
 SELECT a.attname::text, a.attidentity = '', pg_get_serial_sequence({MARK}, a.attname::text)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 WHERE n.nspname = {MARK} AND c.relname = {MARK}
-  AND pg_get_serial_sequence({MARK}, a.attname::text) IS NOT NULL"""  # noqa: S608
+  AND pg_get_serial_sequence({MARK}, a.attname::text) IS NOT NULL"""
 
 # Keys and exclusions: a copy of a table has other names for these, because their names must be
 # unique in the schema. A check keeps its name, which must be unique only in its table.
@@ -50,7 +50,7 @@ _KEYS = f"""
 SELECT k.conname::text, pg_get_constraintdef(k.oid) FROM pg_constraint k
 JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = {MARK} AND c.relname = {MARK} AND k.contype IN ('p', 'u', 'x')
-ORDER BY 2, 1"""  # noqa: S608
+ORDER BY 2, 1"""
 _ON_ITS_WAY = "_dil_key"
 
 
@@ -83,7 +83,7 @@ def give_next_base(series: TimeseriesTable, connection: Connection, old: TableNa
             owner = f"{full(base)}.{series.dialect.quote(str(column))}"
             connection.change(f"ALTER SEQUENCE {sequence} OWNED BY {owner}")
             continue
-        value, is_called = connection.rows(f"SELECT last_value, is_called FROM {sequence}")[0]  # noqa: S608
+        value, is_called = connection.rows(f"SELECT last_value, is_called FROM {sequence}")[0]
         own = connection.rows(
             f"SELECT pg_get_serial_sequence({MARK}, {MARK})", full(base), str(column)
         )

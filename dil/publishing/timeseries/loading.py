@@ -243,6 +243,6 @@ def labelled_copy(
     left_out = {LABEL, *tables.computed(connection, target)}
     names = ", ".join(quote(name) for name in columns if name not in left_out)
     connection.change(
-        f"INSERT INTO {series.dialect.full(target)} ({names}, {quote(LABEL)}) "  # noqa: S608
+        f"INSERT INTO {series.dialect.full(target)} ({names}, {quote(LABEL)}) "
         f"{tables.overriding}SELECT {names}, '{label}' FROM {series.dialect.full(source)}"
     )

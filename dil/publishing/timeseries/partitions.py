@@ -25,27 +25,27 @@ from dil.types.warehouse import TEXT
 
 _BASE = f"""
 SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = {MARK} AND c.relname = {MARK}"""  # noqa: S608
+WHERE n.nspname = {MARK} AND c.relname = {MARK}"""
 # A partition in another schema is listed with its schema; it does not belong to DIL.
 _PARTITIONS = f"""
 SELECT CASE WHEN p.relnamespace = b.relnamespace THEN '' ELSE n.nspname || '.' END || p.relname,
   pg_get_expr(p.relpartbound, p.oid) FROM pg_inherits i
 JOIN pg_class p ON p.oid = i.inhrelid JOIN pg_class b ON b.oid = i.inhparent
 JOIN pg_namespace n ON n.oid = p.relnamespace
-WHERE i.inhparent IN ({_BASE}) ORDER BY 1"""  # noqa: S608
+WHERE i.inhparent IN ({_BASE}) ORDER BY 1"""
 _OWNER = f"""
 SELECT c.relname::text, r.rolname::text FROM pg_class c JOIN pg_roles r ON r.oid = c.relowner
 WHERE (c.oid IN ({_BASE})
   OR c.oid IN (SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent IN ({_BASE})))
-  AND NOT pg_has_role(c.relowner, 'USAGE') ORDER BY 1 LIMIT 1"""  # noqa: S608
+  AND NOT pg_has_role(c.relowner, 'USAGE') ORDER BY 1 LIMIT 1"""
 _NUMBERED = f"""
 SELECT a.attname::text, pg_get_serial_sequence(format('%I.%I', n.nspname, c.relname), a.attname)
 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
 JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.oid IN ({_BASE}) AND a.attidentity <> '' AND NOT a.attisdropped"""  # noqa: S608
+WHERE c.oid IN ({_BASE}) AND a.attidentity <> '' AND NOT a.attisdropped"""
 _REFERRING = f"""
 SELECT DISTINCT k.conrelid::regclass::text FROM pg_constraint k
-WHERE k.contype = 'f' AND k.conparentid = 0 AND k.confrelid IN ({_BASE}) ORDER BY 1"""  # noqa: S608
+WHERE k.contype = 'f' AND k.conparentid = 0 AND k.confrelid IN ({_BASE}) ORDER BY 1"""
 # Objects that prevent PostgreSQL from changing a type: views, triggers, policies and so on.
 _COLUMN_READERS = f"""
 SELECT DISTINCT a.attname::text,
@@ -58,7 +58,7 @@ WHERE d.refclassid = 'pg_class'::regclass AND (d.refobjid IN ({_BASE})
   OR d.refobjid IN (SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent IN ({_BASE})))
   AND d.classid IN ('pg_rewrite'::regclass, 'pg_trigger'::regclass, 'pg_policy'::regclass,
     'pg_proc'::regclass, 'pg_publication_rel'::regclass)
-  AND (v.oid IS NULL OR v.oid NOT IN ({_BASE})) ORDER BY 1, 2"""  # noqa: S608
+  AND (v.oid IS NULL OR v.oid NOT IN ({_BASE})) ORDER BY 1, 2"""
 _IN_BOUND = re.compile(r"'([^']*)'")
 _CHECK = "_dil_label"
 

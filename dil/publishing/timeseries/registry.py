@@ -105,7 +105,7 @@ class Registry:
         """Return the entries by label, in order of time."""
         names = ", ".join(map(self.dialect.quote, ("timelabel", *_NUMBERS, *_TEXTS)))
         found = connection.rows(
-            f"SELECT {names} FROM {self._full} WHERE {self._is_own} "  # noqa: S608 - quoted names
+            f"SELECT {names} FROM {self._full} WHERE {self._is_own} "
             f"ORDER BY {self.dialect.quote('timelabel')}",
             self._dataset,
             self.base.name,
@@ -124,7 +124,7 @@ class Registry:
         )
         texts = (f"{quote(name)} = {MARK}" for name in _TEXTS)
         connection.change(
-            f"UPDATE {self._full} SET {', '.join((*numbers, *texts))} "  # noqa: S608 - numbers
+            f"UPDATE {self._full} SET {', '.join((*numbers, *texts))} "
             f"WHERE {self._is_own} AND {quote('timelabel')} = {MARK}",
             str(entry.state),
             entry.object,

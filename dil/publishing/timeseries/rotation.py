@@ -89,4 +89,4 @@ def _move_rows(
     if not entry.is_live:
         series.tables.like(connection, target, base)
     move_into(series, connection, entry, base, series.names.base, columns)
-    connection.change(f"DELETE FROM {series.dialect.full(series.names.base)}")  # noqa: S608
+    connection.change(f"DELETE FROM {series.dialect.full(series.names.base)}")

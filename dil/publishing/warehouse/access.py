@@ -152,7 +152,7 @@ class Access:
         if self._dialect.table(connection, self._table) is None:
             return False
         full = self._dialect.full(self._table)
-        return bool(connection.rows(f"SELECT 1 FROM {full} LIMIT 1"))  # noqa: S608 - a quoted name
+        return bool(connection.rows(f"SELECT 1 FROM {full} LIMIT 1"))
 
     def _has(self, connection: Connection, run_id: str) -> bool:
         return self._records.are_there(connection) and self._records.has(connection, run_id)

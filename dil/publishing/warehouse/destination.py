@@ -148,7 +148,7 @@ class WarehouseDestination(Destination):
         unsigned = sorted({mode for mode in modes if mode in _UNSIGNED})
         if unsigned:
             mode = unsigned[0]
-            forget = f"DELETE FROM dil_part WHERE dataset = '{self._dataset}'"  # noqa: S608 - a hint
+            forget = f"DELETE FROM dil_part WHERE dataset = '{self._dataset}'"
             raise ConfigError.single(
                 "ms.publish.mode",
                 f"is {self._spec.mode}, and rows of {self._table} that are to be replaced were"

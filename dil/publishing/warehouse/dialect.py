@@ -251,7 +251,7 @@ class Dialect(ABC):
         """Return the statement that deletes the rows with the keys of the chosen winners."""
         names = ", ".join(map(self.quote, keys))
         return (
-            f"DELETE FROM {self.full(table)} WHERE ({names}) IN "  # noqa: S608 - quoted names
+            f"DELETE FROM {self.full(table)} WHERE ({names}) IN "
             f"(SELECT {names} FROM {WINNERS} WHERE {condition})"
         )
 
@@ -269,7 +269,7 @@ class Dialect(ABC):
         updates = ", ".join(f"{name} = excluded.{name}" for name in others)
         action = f"UPDATE SET {updates}" if updates else "NOTHING"
         return (
-            f"INSERT INTO {self.full(table)} ({names}) {self.overriding}"  # noqa: S608 - quoted
+            f"INSERT INTO {self.full(table)} ({names}) {self.overriding}"
             f"SELECT {names} FROM {WINNERS} WHERE {condition} "
             f"ON CONFLICT ({', '.join(map(self.quote, keys))}) DO {action}"
         )
@@ -278,7 +278,7 @@ class Dialect(ABC):
         """Return the statement that adds a row, given as expressions, unless its key exists."""
         names = ", ".join(map(self.quote, values))
         return (
-            f"INSERT INTO {self.full(table)} ({names}) "  # noqa: S608 - quoted names
+            f"INSERT INTO {self.full(table)} ({names}) "
             f"VALUES ({', '.join(values.values())}) ON CONFLICT DO NOTHING"
         )
 

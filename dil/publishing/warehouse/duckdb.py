@@ -40,11 +40,11 @@ FROM information_schema.tables t JOIN information_schema.columns c
   ON c.table_catalog = t.table_catalog AND c.table_schema = t.table_schema
   AND c.table_name = t.table_name
 WHERE t.table_catalog = current_database() AND t.table_schema = {MARK} AND t.table_name = {MARK}
-ORDER BY c.ordinal_position"""  # noqa: S608 - no value is in it
+ORDER BY c.ordinal_position"""
 _UNIQUE = f"""
 SELECT constraint_column_names FROM duckdb_constraints()
 WHERE database_name = current_database() AND schema_name = {MARK} AND table_name = {MARK}
-  AND constraint_type IN ('PRIMARY KEY', 'UNIQUE')"""  # noqa: S608 - no value is in it
+  AND constraint_type IN ('PRIMARY KEY', 'UNIQUE')"""
 
 
 class DuckdbDialect(Dialect):
@@ -160,7 +160,7 @@ class _Connection(Connection):
         self._connection.register("dil_batches", reader)
         try:
             self._connection.execute(
-                f"INSERT INTO {full} ({names}) SELECT {names} FROM dil_batches"  # noqa: S608
+                f"INSERT INTO {full} ({names}) SELECT {names} FROM dil_batches"
             )
         finally:
             self._connection.unregister("dil_batches")

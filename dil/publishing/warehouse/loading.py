@@ -249,7 +249,7 @@ class Loading:
         """
         self.records.forget_files(connection)
         if self.dialect.table(connection, self.table) is not None:
-            connection.change(f"DELETE FROM {self.dialect.full(self.table)}")  # noqa: S608
+            connection.change(f"DELETE FROM {self.dialect.full(self.table)}")
 
     def _empty_units(self, connection: Connection, commit: Commit) -> None:
         """Delete the rows of work units that were read again, except rows of labels that stay."""

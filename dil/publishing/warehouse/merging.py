@@ -50,7 +50,7 @@ class Merge:
             dialect.temporary(
                 STAGE,
                 "",
-                f"SELECT {names}, {zero} AS {quote(ORDER)}, {zero} AS {quote(GONE)} "  # noqa: S608
+                f"SELECT {names}, {zero} AS {quote(ORDER)}, {zero} AS {quote(GONE)} "
                 f"FROM {dialect.full(self.table)} WHERE 1 = 0",
             )
         )
@@ -66,7 +66,7 @@ class Merge:
             dialect.temporary(
                 WINNERS,
                 dialect.key_clause(self.spec.keys),
-                f"SELECT {names}, {quote(GONE)} FROM (SELECT {names}, {quote(GONE)}, "  # noqa: S608
+                f"SELECT {names}, {quote(GONE)} FROM (SELECT {names}, {quote(GONE)}, "
                 f"ROW_NUMBER() OVER (PARTITION BY {keys} ORDER BY {', '.join(order)}) AS dil_rank "
                 f"FROM {STAGE}) r WHERE dil_rank = 1",
             )
@@ -79,7 +79,7 @@ class Merge:
         dialect = self.dialect
         if self.spec.delta_fields:
             connection.change(
-                f"DELETE FROM {WINNERS} WHERE EXISTS (SELECT 1 "  # noqa: S608 - quoted names
+                f"DELETE FROM {WINNERS} WHERE EXISTS (SELECT 1 "
                 f"FROM {dialect.full(self.table)} t "
                 f"WHERE {self._equal_keys()} AND {self._is_newer(columns)})"
             )
@@ -98,7 +98,7 @@ class Merge:
     def _counted(self, connection: Connection) -> MergedRows:
         """Return the numbers of rows that the winners will insert, update and delete."""
         full = self.dialect.full(self.table)
-        here = f"EXISTS (SELECT 1 FROM {full} t WHERE {self._equal_keys()})"  # noqa: S608
+        here = f"EXISTS (SELECT 1 FROM {full} t WHERE {self._equal_keys()})"
         known = self._count(connection, f"WHERE {here}")
         rows = self._count(connection, "").get(0, 0)
         updated = known.get(0, 0)
@@ -108,7 +108,7 @@ class Merge:
         """Return the numbers of winners, separately for winners that delete."""
         gone = self.dialect.quote(GONE)
         found = connection.rows(
-            f"SELECT {gone}, COUNT(*) FROM {WINNERS} {condition} GROUP BY {gone}"  # noqa: S608
+            f"SELECT {gone}, COUNT(*) FROM {WINNERS} {condition} GROUP BY {gone}"
         )
         return {int(str(is_gone)): int(str(count)) for is_gone, count in found}
 

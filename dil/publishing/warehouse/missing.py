@@ -73,9 +73,9 @@ class MissingRows:
         full = self.dialect.full(self.name)
         if self.spec.is_soft:
             time = self.dialect.instant(commit.system_time)
-            change = f"UPDATE {full} SET {self.dialect.quote(DELETED_AT)} = {time}"  # noqa: S608
+            change = f"UPDATE {full} SET {self.dialect.quote(DELETED_AT)} = {time}"
         else:
-            change = f"DELETE FROM {full}"  # noqa: S608 - a quoted name
+            change = f"DELETE FROM {full}"
         connection.change(f"{change} WHERE {condition}")
         return missing
 
@@ -86,11 +86,11 @@ class MissingRows:
         columns = [
             each for key in keys for each in self.table.columns if self._same(each.name, key)
         ]
-        empty = f"SELECT {names} FROM {full} WHERE 1 = 0"  # noqa: S608 - quoted names
+        empty = f"SELECT {names} FROM {full} WHERE 1 = 0"
         connection.change(self.dialect.temporary(STAGE, "", empty))
         stage = TableName("", STAGE, is_temporary=True)
         connection.load(stage, columns, rows.batches(columns))
-        distinct = f"SELECT DISTINCT {names} FROM {STAGE}"  # noqa: S608 - quoted names
+        distinct = f"SELECT DISTINCT {names} FROM {STAGE}"
         clause = self.dialect.key_clause(keys)
         connection.change(self.dialect.temporary(WINNERS, clause, distinct))
         for statement in self.dialect.index_winners(keys):
@@ -100,7 +100,7 @@ class MissingRows:
         return name == other or (self.dialect.folds_case and name.lower() == other.lower())
 
     def _count(self, connection: Connection, condition: str) -> int:
-        statement = f"SELECT COUNT(*) FROM {self.dialect.full(self.name)} WHERE {condition}"  # noqa: S608
+        statement = f"SELECT COUNT(*) FROM {self.dialect.full(self.name)} WHERE {condition}"
         return int(str(connection.rows(statement)[0][0]))
 
     def _live(self) -> str:
@@ -115,4 +115,4 @@ class MissingRows:
         pairs = " AND ".join(
             f"{quote(self.name.name)}.{name} = w.{name}" for name in map(quote, self.spec.keys)
         )
-        return f"{self._live()} AND NOT EXISTS (SELECT 1 FROM {WINNERS} w WHERE {pairs})"  # noqa: S608
+        return f"{self._live()} AND NOT EXISTS (SELECT 1 FROM {WINNERS} w WHERE {pairs})"

@@ -73,11 +73,11 @@ FROM information_schema.tables t JOIN information_schema.columns c
   ON BINARY c.table_name = BINARY t.table_name
 WHERE t.table_schema = DATABASE() AND t.table_name = {MARK} AND {_IS_EXACT.format("t")}
   AND c.table_schema = DATABASE() AND c.table_name = {MARK}
-ORDER BY c.ordinal_position"""  # noqa: S608 - no value is in it
+ORDER BY c.ordinal_position"""
 _UNIQUE = f"""
 SELECT s.index_name, s.column_name, s.sub_part FROM information_schema.statistics s
 WHERE s.table_schema = DATABASE() AND s.table_name = {MARK} AND {_IS_EXACT.format("s")}
-  AND s.non_unique = 0"""  # noqa: S608 - no value is in it
+  AND s.non_unique = 0"""
 _OF_TEXT = re.compile(r"\A( CHARACTER SET \w+)?( COLLATE \w+)?")
 _CHARACTERS = "utf8mb4"
 _COMPUTED = ("VIRTUAL GENERATED", "STORED GENERATED", "PERSISTENT")
@@ -280,7 +280,7 @@ class MysqlDialect(Dialect):
         others = others or [self.quote(keys[0])]
         updates = ", ".join(f"{name} = VALUES({name})" for name in others)
         return (
-            f"INSERT INTO {self.full(table)} ({names}) SELECT {names} FROM {WINNERS} "  # noqa: S608
+            f"INSERT INTO {self.full(table)} ({names}) SELECT {names} FROM {WINNERS} "
             f"WHERE {condition} ON DUPLICATE KEY UPDATE {updates}"
         )
 
@@ -288,7 +288,7 @@ class MysqlDialect(Dialect):
         """Return an INSERT that leaves an existing row with the same key unchanged."""
         names = [self.quote(name) for name in values]
         return (
-            f"INSERT INTO {self.full(table)} ({', '.join(names)}) "  # noqa: S608 - quoted names
+            f"INSERT INTO {self.full(table)} ({', '.join(names)}) "
             f"VALUES ({', '.join(values.values())}) ON DUPLICATE KEY UPDATE {names[0]} = {names[0]}"
         )
 
@@ -365,7 +365,7 @@ class _Connection(Connection):
         """Insert by statements with many rows each."""
         names = ", ".join(quoted(each.name, "`") for each in columns)
         places = ", ".join(MARK for _ in columns)
-        inserted = f"INSERT INTO {table} ({names}) VALUES ({places})"  # noqa: S608 - quoted names
+        inserted = f"INSERT INTO {table} ({names}) VALUES ({places})"
         statement = with_percents(inserted)
         with self._session.connection.cursor() as cursor:
             for low in range(0, batch.num_rows, _INSERTED_ROWS):

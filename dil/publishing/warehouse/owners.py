@@ -68,7 +68,7 @@ class Owners:
         """Return the last mode of each job and state, and the last number of a claim."""
         names = ", ".join(map(self.dialect.quote, ("number", "job", "store", "mode")))
         statement = (
-            f"SELECT {names} FROM {self.dialect.full(self._table)} "  # noqa: S608 - quoted names
+            f"SELECT {names} FROM {self.dialect.full(self._table)} "
             f"WHERE {self.dialect.quote('dataset')} = {MARK} ORDER BY 1"
         )
         rows = connection.rows(statement, self.dataset)
@@ -77,7 +77,7 @@ class Owners:
 
     def _check(self, owner: Owner, mode: str, other: Owner, other_mode: str) -> None:
         forget = (
-            f"DELETE FROM {self.dialect.full(self._table)} "  # noqa: S608 - a hint for people
+            f"DELETE FROM {self.dialect.full(self._table)} "
             f"WHERE dataset = '{self.dataset}' AND job = '{other.job}';"
         )
         if owner.job == other.job:

@@ -57,7 +57,7 @@ _ADVICE = {
 _HASH = "hashtextextended({}, 0)"
 _NOISE = re.compile(r"\s*(?:Query was: .*)?\.?\s*SQLSTATE: .*$", re.DOTALL)
 
-_SCHEMA = f"SELECT 1 FROM pg_namespace WHERE nspname = {MARK}"  # noqa: S608 - no value is in it
+_SCHEMA = f"SELECT 1 FROM pg_namespace WHERE nspname = {MARK}"
 _COLUMNS = f"""
 SELECT a.attname, format_type(a.atttypid, a.atttypmod),
        a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AND a.attgenerated = '', c.relkind::text,
@@ -70,14 +70,14 @@ SELECT a.attname, format_type(a.atttypid, a.atttypmod),
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 WHERE n.nspname = {MARK} AND c.relname = {MARK} AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
-ORDER BY a.attnum"""  # noqa: S608, E501 - no value is in it
+ORDER BY a.attnum"""  # noqa: E501
 _UNIQUE = f"""
 SELECT i.indexrelid::bigint, a.attname
 FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_attribute a ON a.attrelid = c.oid
   AND a.attnum = ANY ((i.indkey::smallint[])[0:i.indnkeyatts - 1])
 WHERE n.nspname = {MARK} AND c.relname = {MARK} AND i.indisunique AND i.indisvalid
-  AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL"""  # noqa: S608 - no value is in it
+  AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL"""
 
 
 @lru_cache(maxsize=8)

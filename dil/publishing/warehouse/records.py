@@ -57,7 +57,7 @@ class Records:
         """Return whether the database has a run's commit."""
         quote = self.dialect.quote
         statement = (
-            f"SELECT 1 FROM {self.dialect.full(self._commits)} "  # noqa: S608 - quoted names
+            f"SELECT 1 FROM {self.dialect.full(self._commits)} "
             f"WHERE {quote('dataset')} = {MARK} AND {quote('run_id')} = {MARK}"
         )
         return bool(connection.rows(statement, self.dataset, run_id))
@@ -66,7 +66,7 @@ class Records:
         """Return the number after the last commit's number."""
         quote = self.dialect.quote
         statement = (
-            f"SELECT COALESCE(MAX({quote('sequence')}), 0) "  # noqa: S608 - quoted names
+            f"SELECT COALESCE(MAX({quote('sequence')}), 0) "
             f"FROM {self.dialect.full(self._commits)} WHERE {quote('dataset')} = {MARK}"
         )
         return int(str(connection.rows(statement, self.dataset)[0][0])) + 1
@@ -92,7 +92,7 @@ class Records:
         """Return the files whose rows are in the table, according to the commits."""
         names = ("uri", "signature", "rows", "bytes", "sha256", "run_id", "timelabel")
         statement = (
-            f"SELECT {', '.join(map(self.dialect.quote, names))} "  # noqa: S608 - quoted names
+            f"SELECT {', '.join(map(self.dialect.quote, names))} "
             f"FROM {self.dialect.full(self._parts)} WHERE {self.dialect.quote('dataset')} = {MARK}"
         )
         return tuple(
@@ -116,7 +116,7 @@ class Records:
             some = ordered[low : low + _IN_A_STATEMENT]
             condition, given = self.dialect.any_of("timelabel", some)
             statement = (
-                f"SELECT {quote('timelabel')}, {quote('signature')} "  # noqa: S608 - quoted names
+                f"SELECT {quote('timelabel')}, {quote('signature')} "
                 f"FROM {self.dialect.full(self._parts)} "
                 f"WHERE {quote('dataset')} = {MARK} AND {condition}"
             )
@@ -207,5 +207,5 @@ def delete_by(
         condition, given = dialect.any_of(first, some)
         conditions = [condition]
         conditions += [f"{dialect.quote(name)} = {MARK}" for name, _ in others]
-        statement = f"DELETE FROM {dialect.full(table)} WHERE {' AND '.join(conditions)}"  # noqa: S608
+        statement = f"DELETE FROM {dialect.full(table)} WHERE {' AND '.join(conditions)}"
         connection.change(statement, *given, *(one for _, (one,) in others))

@@ -46,7 +46,7 @@ _AFFINITIES = (
     (re.compile("BLOB"), pa.binary()),
     (re.compile("REAL|FLOA|DOUB"), pa.float64()),
 )
-_TABLE = f"SELECT type FROM sqlite_master WHERE name = {MARK} AND type IN ('table', 'view')"  # noqa: S608
+_TABLE = f"SELECT type FROM sqlite_master WHERE name = {MARK} AND type IN ('table', 'view')"
 _LAST_YEAR = 9999
 _ADVICE = {
     Fault.LOCKED: "Another process holds the file; run the job again.",
@@ -210,7 +210,7 @@ class _Connection(Connection):
         """Insert rows by one prepared statement."""
         names = ", ".join(quoted(each.name) for each in columns)
         places = ", ".join("?" for _ in columns)
-        statement = f"INSERT INTO {quoted(table.name)} ({names}) VALUES ({places})"  # noqa: S608
+        statement = f"INSERT INTO {quoted(table.name)} ({names}) VALUES ({places})"
         for batch in batches:
             lists = (_values(values).to_pylist() for values in batch.columns)
             self._connection.executemany(statement, zip(*lists, strict=True))

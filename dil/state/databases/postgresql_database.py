@@ -137,7 +137,7 @@ class PostgresqlStateConnection(ServerConnection):
 
     def columns(self, table: str) -> tuple[str, ...]:
         """Return the names of a table's columns."""
-        found = self._connection.execute(f"SELECT * FROM {table} WHERE 1 = 0".encode())  # noqa: S608
+        found = self._connection.execute(f"SELECT * FROM {table} WHERE 1 = 0".encode())
         return tuple(column.name for column in found.description or ())
 
     def existing(self, names: Iterable[str]) -> frozenset[str]:

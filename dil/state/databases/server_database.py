@@ -362,7 +362,7 @@ def _copy_and_add(connection: ServerConnection, found: int) -> None:
         copy = tables.copy_name(name, found)
         connection.change(f"DROP TABLE IF EXISTS {copy}")
         connection.change(column_words.like.format(copy=copy, table=name))
-        connection.change(f"INSERT INTO {copy} SELECT * FROM {name}")  # noqa: S608 - our names
+        connection.change(f"INSERT INTO {copy} SELECT * FROM {name}")
     for statement in tables.additions(column_words, found):
         connection.change(statement.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS", 1))
 

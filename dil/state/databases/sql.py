@@ -57,7 +57,7 @@ ADD_BLOCK = (
 
 _UNIT_COLUMNS = "signature, low, expected_high, high, status, attempts, cursor_json"
 UNIT = (
-    f"SELECT {_UNIT_COLUMNS}, row_hash, era, unit_key, timelabel FROM work_unit"  # noqa: S608 - constant
+    f"SELECT {_UNIT_COLUMNS}, row_hash, era, unit_key, timelabel FROM work_unit"
     " WHERE dataset_id = ? AND unit_sha = ?"
 )
 ADD_UNIT = (
@@ -123,11 +123,11 @@ ROWS_OF_UNIT = (
 # A skipped work unit counts as read up to its end.
 _REACHED = "CASE WHEN status = 'SKIPPED' THEN expected_high ELSE high END"
 TILE_AT = (
-    f"SELECT {_REACHED}, expected_high FROM work_unit"  # noqa: S608 - constant
+    f"SELECT {_REACHED}, expected_high FROM work_unit"
     f" WHERE dataset_id = ? AND unit_key = ? AND low = ? AND {_REACHED} > low AND era = ?"
 )
 ROW_BEFORE = (
-    f"SELECT low, {_REACHED}, expected_high, era FROM work_unit"  # noqa: S608 - constant
+    f"SELECT low, {_REACHED}, expected_high, era FROM work_unit"
     " WHERE dataset_id = ? AND unit_key = ? AND low < ? ORDER BY low DESC LIMIT 1"
 )
 COVERAGE = (
@@ -199,7 +199,7 @@ END_RUN = (
 )
 COMMITTED_RUN = "UPDATE run SET status = ? WHERE dataset_id = ? AND run_id = ?"
 SUPERSEDED_RUNS = (
-    "UPDATE run SET status = 'superseded' WHERE dataset_id = ? AND run_id <> ?"  # noqa: S608 - constants
+    "UPDATE run SET status = 'superseded' WHERE dataset_id = ? AND run_id <> ?"
     f" AND staged = 1 AND status IN {OPEN_STATUSES!r}"
 )
 SWEPT_RUN = "UPDATE run SET staged = 0 WHERE dataset_id = ? AND run_id = ?"

@@ -251,7 +251,7 @@ class FileLogDatabase(Database):
             ):
                 return
             self._roll_back()
-            time.sleep(random.uniform(0, min(_LONGEST_PAUSE_S, 0.005 * race)))  # noqa: S311
+            time.sleep(random.uniform(0, min(_LONGEST_PAUSE_S, 0.005 * race)))  # noqa: S311 - not a secret
             if not recording.holds_on(self._begun(upgrades=upgrades)):
                 break
         raise CommitConflictError(

@@ -6,6 +6,7 @@ import logging
 import math
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import groupby, islice
 from operator import itemgetter
 
@@ -104,6 +105,17 @@ class SqlStateStore(StateStore):
         with self._database.read() as tx:
             return leases.holder(tx, self._job, self._clock())
 
+    @contextmanager
+    def _fenced(self, lease: Lease) -> Iterator[Transaction]:
+        """Open a transaction in which only the newest lease of the job may write.
+
+        Raises:
+            LeaseLostError: a newer token exists.
+        """
+        with self._database.write() as tx:
+            leases.require_newest(tx, self._job, lease)
+            yield tx
+
     # Planning
 
     def history(self) -> History:
@@ -118,14 +130,12 @@ class SqlStateStore(StateStore):
 
     def begin_run(self, lease: Lease, run: RunRecord) -> None:
         """Record that a run started."""
-        with self._database.write() as tx:
-            leases.require_newest(tx, self._job, lease)
+        with self._fenced(lease) as tx:
             run_rows.begin(tx, self._job, run)
 
     def end_run(self, lease: Lease, run_id: str, status: str, *, rows: int, files: int) -> None:
         """Record the end of a run."""
-        with self._database.write() as tx:
-            leases.require_newest(tx, self._job, lease)
+        with self._fenced(lease) as tx:
             run_rows.end(tx, self._job, run_id, status, (rows, files))
 
     def unfinished_runs(self) -> Sequence[RunRecord]:
@@ -140,8 +150,7 @@ class SqlStateStore(StateStore):
 
     def mark_swept(self, lease: Lease, run_id: str) -> None:
         """Record that a run's staging folder was deleted."""
-        with self._database.write() as tx:
-            leases.require_newest(tx, self._job, lease)
+        with self._fenced(lease) as tx:
             tx.change(sql.SWEPT_RUN, self._job, run_id)
 
     def record_intent(self, lease: Lease, intent: Intent) -> None:
@@ -153,8 +162,7 @@ class SqlStateStore(StateStore):
             StateError: another intent is still pending, or this one could not be committed.
         """
         run_rows.check_commit(intent.commit)
-        with self._database.write() as tx:
-            leases.require_newest(tx, self._job, lease)
+        with self._fenced(lease) as tx:
             self._require_plan(tx, intent.commit)
             run_rows.keep_intent(tx, self._job, intent)
             if (intent.commit.moves or intent.commit.removes) and details.keeps_documents(tx):
@@ -164,8 +172,7 @@ class SqlStateStore(StateStore):
     def replace_intent(self, lease: Lease, intent: Intent) -> None:
         """Replace the pending intent of the same run by the part of it that is still to be done."""
         run_rows.check_commit(intent.commit)
-        with self._database.write() as tx:
-            leases.require_newest(tx, self._job, lease)
+        with self._fenced(lease) as tx:
             run_rows.replace_intent(tx, self._job, intent)
 
     def pending_intent(self) -> Intent | None:
@@ -183,8 +190,7 @@ class SqlStateStore(StateStore):
         """Record a run's publish and results, once, and return the sequence of its block."""
         from dil.state.store import committing
 
-        with self._database.write() as tx:
-            leases.require_newest(tx, self._job, lease)
+        with self._fenced(lease) as tx:
             done, sequence = committing.committed_block(tx, self._job, commit.run_id)
             if not done:
                 if tx.row(sql.INTENT_OF, self._job) is None:
@@ -223,8 +229,7 @@ class SqlStateStore(StateStore):
         self, lease: Lease, run_id: str, documents: Mapping[str, JsonObject]
     ) -> None:
         """Save documents of a run by kind, in place of earlier documents; all of them or none."""
-        with self._database.write() as tx:
-            leases.require_newest(tx, self._job, lease)
+        with self._fenced(lease) as tx:
             for kind, document in documents.items():
                 details.keep_run_detail(tx, self._job, run_id, kind, document)
 
@@ -235,8 +240,7 @@ class SqlStateStore(StateStore):
 
     def change_checkpoint(self, lease: Lease, kind: str, members: JsonObject) -> None:
         """Set members of the job's checkpoint of a kind; the other members stay as they are."""
-        with self._database.write() as tx:
-            leases.require_newest(tx, self._job, lease)
+        with self._fenced(lease) as tx:
             details.change_checkpoint(tx, self._job, kind, members)
 
     # Inspection
@@ -328,8 +332,7 @@ class SqlStateStore(StateStore):
 
     def record_shape(self, lease: Lease, shape: str) -> None:
         """Save the shape of this run's watermark; under a new shape no time counts as covered."""
-        with self._database.write() as tx:
-            leases.require_newest(tx, self._job, lease)
+        with self._fenced(lease) as tx:
             run_rows.keep_shape(tx, self._job, shape)
 
     def _require_plan(self, tx: Transaction, commit: Commit) -> None:

@@ -89,7 +89,7 @@ class Requests:
                 answer = self._send_once(path, method, url, **options)
                 if answer.status_code in fine or answer.status_code not in _AGAIN:
                     return self._accept(path, answer, fine)
-            time.sleep(random.uniform(pause_s / 2, pause_s))  # noqa: S311
+            time.sleep(random.uniform(pause_s / 2, pause_s))  # noqa: S311 - not a secret
         return self._accept(path, self._send_once(path, method, url, **options), fine)
 
     def _send_once(

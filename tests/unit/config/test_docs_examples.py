@@ -117,7 +117,13 @@ def surroundings(folder: Path) -> Path:
     (folder / "two_step" / "answers.pull").write_text(JOB + HTTP)
     job.mkdir()
     # What derived datasets read.
-    for name, more in {"orders": "", "readings": "", "customers": MERGED, "days": CLOSED}.items():
+    for name, more in {
+        "orders": "",
+        "changes": "",
+        "readings": "",
+        "customers": MERGED,
+        "days": CLOSED,
+    }.items():
         (job / f"{name}.conf").write_text(JOB + HTTP + more)
     shutil.copy(ROOT / "conf" / "examples" / "custom_connector" / "my_connector.py", job)
     return job

@@ -60,6 +60,29 @@ def test_paging_of_rows_to_send_is_to_be_left_out(job_file: JobFile) -> None:
     assert told == [(f"has no effect: {one_each}", "Remove it.")]
 
 
+@pytest.mark.parametrize(
+    ("facts", "what"),
+    [
+        ({"ms.http.request.method": None}, "is GET, which has no body"),
+        ({"ms.http.request.headers": None}, "has no Content-Type"),
+        ({"ms.http.request.headers": '{"content-type": "application/json"}'}, "is JSON or a form"),
+        ({"ms.secondary.input": SENDING["ms.secondary.input"]}, "has rows to send"),
+    ],
+)
+def test_a_body_as_text_needs_a_place_and_a_type(
+    job_file: JobFile, facts: dict[str, str | None], what: str
+) -> None:
+    sound = {
+        "ms.http.request.method": "POST",
+        "ms.http.request.headers": '{"Content-Type": "text/xml"}',
+        "ms.http.request.body": "<list/>",
+    }
+    job_file.load(sound)
+    (found,) = job_file.problems({**sound, **facts})
+    assert found.key == "ms.http.request.body"
+    assert what in found.what
+
+
 def test_a_batch_needs_a_member_of_the_body(job_file: JobFile) -> None:
     (found,) = job_file.problems({**SENDING, "ms.egress.batch.rows": "2"})
     assert found.key == "ms.egress.batch.rows"

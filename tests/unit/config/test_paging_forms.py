@@ -24,7 +24,7 @@ def pagination(job_file, text: str) -> Pagination:
 def test_members_of_our_own_stand_beside_those_of_dil(job_file):
     text = (
         '{"initialvalues":[0,100],"next":"link","more":"header:X-More","maxPages":"9",'
-        '"maxRows":10,"failAtCap":true,"stopOnShortPage":"true","allowEqualPages":true}'
+        '"maxRows":10,"failAtCap":true,"stopOnShortPage":"true","allowEqualPages":true,"queryOnly":true}'
     )
     assert pagination(job_file, text) == Pagination(
         initial_values=(0, 100),
@@ -35,6 +35,7 @@ def test_members_of_our_own_stand_beside_those_of_dil(job_file):
         fail_at_cap=True,
         stop_on_short_page=True,
         equal_pages=True,
+        query_only=True,
     )
     assert not pagination(job_file, '{"next":"link"}').is_on
     assert not Pagination().is_named
@@ -51,10 +52,23 @@ def test_members_of_our_own_stand_beside_those_of_dil(job_file):
         ('{"next":"Link"}', 'next is "Link"'),
         ('{"initialvalues":[0],"stopOnShortPage":true}', "has stopOnShortPage, and nothing says"),
         ('{"next":"link","failAtCap":true}', "has failAtCap without a cap"),
+        ('{"more":"more","queryOnly":true}', "has queryOnly without `next`"),
     ],
 )
 def test_what_is_wrong_with_paging_is_told(job_file, text, what):
     assert job_file.problem(PAGING, text).what.startswith(what)
+
+
+def test_the_first_session_key_takes_members_of_units_only(job_file):
+    unit = '[{"name": "u", "type": "unit", "units": [{"seq": "7"}]}]'
+    facts = {**CURSOR, "ms.watermark": unit}
+    key = "ms.session.key.field"
+    job_file.load({**facts, key: '{"name":"next","initValue":"{{seq}}"}'})
+    for name in ("cursor", "sep"):
+        variable = "{{" + name + "}}"
+        session = json.dumps({"name": "next", "initValue": variable})
+        (found,) = job_file.problems({**facts, key: session})
+        assert found.what.startswith(f"uses {variable} in initValue, which only members of units")
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,28 @@ def test_the_next_address_can_be_found_by_its_relation():
     assert source.asked[1].next_uri == "https://h/2"
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://127.0.0.1:8000/inner/?c=%2B1&d=",
+        "rows/rows?c=%2B1&d=",
+        "//x?c=%2B1&d=#end",
+        "?c=%2B1&d=",
+    ],
+)
+def test_only_the_query_of_the_next_address_may_count(address):
+    paged = Pagination(next="next", query_only=True)
+    source = Source({"next": address, "d": [{"id": 1}]}, {"next": None, "d": [{"id": 2}]})
+    assert walked(source, data_field="d", pagination=paged) == [1, 1]
+    assert source.asked[1].next_uri == "https://h/rows?c=%2B1&d="
+
+
+def test_an_address_without_a_query_is_refused_where_only_the_query_counts():
+    paged = Pagination(next="next", query_only=True)
+    with pytest.raises(SourceContractError, match="an address without a query"):
+        walked(Source({"next": "/page/2", "d": [{"id": 1}]}), data_field="d", pagination=paged)
+
+
 def test_totals_flags_page_values_and_cursors_are_found_too():
     cursor = (Parameter(name="c", type="session"),)
     source = Source(

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from dil.errors import RefusedAnswer, SourceContractError, SourceError
 from dil.extraction.json.extractor import JsonExtractor
 from dil.extraction.paging.notes import CAPPED, MORE_LEFT, NEXT_LEFT, NO_FLAG
-from dil.extraction.paging.position import initial_values
 from dil.extraction.paging.walk import Walk, walk_pages
-from dil.extraction.parameters import ParameterScope, evaluate
+from dil.extraction.parameters import ParameterScope, first_request
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.settings import Pagination, Parameter, SessionCondition, SessionKeyField
 from dil.spi.connector import ByteSession, Response
@@ -401,7 +400,7 @@ def test_a_cursor_that_only_an_object_sends_leads_on():
 
 def test_the_request_of_a_named_page_still_has_its_variables():
     spec = ExtractionSpec(REF, parameters=(Parameter(name="a", value="x"),))
-    first = evaluate(spec.parameters, ParameterScope(0, 1, full_extract=True), initial_values(spec))
+    first = first_request(spec, ParameterScope(0, 1, full_extract=True))
     source = Source(page(1, next="/2"), page(1))
     walked(source, parameters=spec.parameters, pagination=Pagination(next="next"))
     assert source.asked[1].variables == first.variables

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from dil.errors import SourceContractError
 from dil.extraction.paging.answers import EchoedPage, SessionKey, page_integer, total_count
-from dil.extraction.paging.position import initial_values, next_values
+from dil.extraction.paging.position import next_values
 from dil.extraction.paging.rules import Action, PageState, PagingDecision, PagingRules, decide
-from dil.extraction.parameters import PageValues
+from dil.extraction.parameters import PageValues, ParameterScope, initial_values
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.path import MISSING
 from dil.model.settings import Pagination, Parameter, SessionCondition, SessionKeyField
@@ -164,7 +164,15 @@ def test_initial_values_are_by_position():
         pagination=Pagination(initial_values=(0, 100)),
         session=SessionKeyField(name="next", init_value=""),
     )
-    assert initial_values(spec) == PageValues(0, 100, None, "")
+    scope = ParameterScope(0, 1, full_extract=True)
+    assert initial_values(spec, scope) == PageValues(0, 100, None, "")
+
+
+def test_the_first_session_key_may_hold_members_of_the_unit():
+    session = SessionKeyField(name="next", init_value="{{seq}}-{{other}}")
+    scope = ParameterScope(0, 1, full_extract=True, variables={"seq": 9007199254740993})
+    found = initial_values(ExtractionSpec(ClassRef("m", "c"), session=session), scope)
+    assert found.session == "9007199254740993-{{other}}"
 
 
 def test_rules_are_read_from_the_job():

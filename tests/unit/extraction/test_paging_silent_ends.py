@@ -136,11 +136,19 @@ def test_a_cursor_that_the_only_page_lacks_is_told_by_what_was_asked_for(
     assert notes(source, session=SESSION, parameters=given) == [note]
 
 
-def test_a_link_that_a_page_below_its_limit_lacks_is_no_alarm():
-    given = (Parameter(name="per_page", value="100"),)
-    assert notes(Source(rows(0, 2)), pagination=Pagination(next="link"), parameters=given) == [
+@pytest.mark.parametrize("place", ["link", "header:Next-Page", "$['@odata.nextLink']"])
+def test_an_address_that_a_page_below_its_limit_lacks_is_no_alarm(place):
+    given = (Parameter(name="_limit", value="100"),)
+    assert notes(Source(rows(0, 2)), pagination=Pagination(next=place), parameters=given) == [
         LIKELY_LAST
     ]
+
+
+@pytest.mark.parametrize("place", ["header:Next-Page", "nxet"])
+def test_a_page_below_its_limit_does_not_settle_the_doubt_of_a_strict_walk(place):
+    given = (Parameter(name="_limit", value="100"),)
+    with pytest.raises(SourceContractError, match="paging is strict, and no response had `next`"):
+        notes(Source(rows(0, 2)), pagination=Pagination(next=place, strict=True), parameters=given)
 
 
 def test_ends_that_a_person_has_to_check_are_said_loudly():

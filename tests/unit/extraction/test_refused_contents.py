@@ -5,9 +5,12 @@ import io
 import pytest
 
 from dil.errors import SourceContractError
+from dil.extraction.content import NO_END
 from dil.extraction.csv.extractor import CsvExtractor
+from dil.extraction.dump_extractor import FileDumpExtractor
 from dil.extraction.excerpt import glimpse
 from dil.extraction.json.extractor import JsonExtractor
+from dil.extraction.text_extractor import TextExtractor
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.spi.connector import Response
 
@@ -77,6 +80,34 @@ def test_of_a_body_in_another_character_set_the_advice_names_the_one_that_the_so
         with pytest.raises(SourceContractError) as caught:
             list(extractor(ExtractionSpec(REF)).extract(response).batches)
         assert caught.value.fix.endswith(told)
+
+
+@pytest.mark.parametrize("extractor", [JsonExtractor, CsvExtractor])
+@pytest.mark.parametrize("charset", ["UTF-16", "UTF-16LE", "UTF-16BE"])
+def test_utf_16_is_recognized_also_where_it_is_valid_utf_8(extractor, charset):
+    body = '[{"card": 4711081500}]'.encode(charset)
+    with pytest.raises(SourceContractError, match="UTF-8") as caught:
+        list(extractor(ExtractionSpec(REF)).extract(Response(io.BytesIO(body), {})).batches)
+    assert caught.value.fix.endswith(f"set ms.source.data.character.set={charset}.")
+    assert "7" not in caught.value.message.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("extractor", "kind", "is_noted"),
+    [
+        (CsvExtractor, "text/csv", True),
+        (CsvExtractor, "application/gzip", False),
+        (JsonExtractor, "application/x-ndjson", True),
+        (JsonExtractor, JSON, False),
+        (TextExtractor, "", True),
+        (FileDumpExtractor, "", True),
+    ],
+)
+def test_an_answer_that_may_have_been_cut_between_two_rows_is_noted(extractor, kind, is_noted):
+    for has_end in (True, False):
+        response = Response(io.BytesIO(b"1\n"), {}, kind, has_end=has_end)
+        page = extractor(ExtractionSpec(REF)).extract(response)
+        assert (NO_END in page.notes) is (is_noted and not has_end)
 
 
 @pytest.mark.parametrize("text", [r"\ud83d", r"\uDE00abcdefgh", r"\ud83d, and more text"])

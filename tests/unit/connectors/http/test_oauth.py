@@ -138,7 +138,7 @@ def test_a_refusal_shows_the_server_s_words_and_what_to_do(server):
         source(server, client_secret=Secret("wr0ng-secret")).fetch()
 
     assert "HTTP status 400, invalid_client: who is that?" in caught.value.message
-    assert "clientAuthentication" in caught.value.fix
+    assert "ms.authentication, and its clientAuthentication" in caught.value.fix
     assert "wr0ng" not in str(caught.value)
 
 

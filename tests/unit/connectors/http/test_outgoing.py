@@ -3,6 +3,7 @@
 import json
 from decimal import Decimal
 from urllib.parse import parse_qsl
+from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import given
@@ -106,3 +107,37 @@ def test_a_request_is_named_with_its_parameters_and_without_their_values(method)
     given = {"since": "hidden", "page": 7}
     shown = built(RequestValues(given, given), method=method).shown
     assert shown == f"{method} https://shop.test/x (since, page)"
+
+
+# Bodies that the job writes as text
+
+XML = {"Content-Type": "text/xml; charset=utf-8"}
+
+
+def written(text, values, headers=XML, declared=()):
+    return built(
+        RequestValues(values, values),
+        method="POST",
+        body=text,
+        headers=headers,
+        declared=frozenset(declared),
+    )
+
+
+@given(value=st.text(alphabet=st.characters(categories=["L", "N", "P", "S"]), max_size=20))
+def test_values_stay_texts_in_a_body_of_xml(value):
+    found = written('<a k="{{v}}">{{v}}</a>', {"v": value})
+    root = ET.fromstring(found.body)
+    assert (root.get("k"), root.text or "", len(root)) == (value, value, 0)
+
+
+def test_values_come_as_they_are_into_other_texts_and_the_rest_goes_to_the_query():
+    plain = {"Content-Type": "text/plain"}
+    found = written("SELECT '{{v}}' & ü", {"v": "a&b", "limit": 5}, plain)
+    assert (found.body, found.uri) == ("SELECT 'a&b' & ü".encode(), "https://shop.test/x?limit=5")
+
+
+def test_a_cursor_that_has_no_value_yet_is_empty_in_the_body():
+    found = written("<a>{{cursor}}</a>{{x}}", {}, declared=["cursor"])
+    assert found.body == b"<a></a>{{x}}"
+    assert found.unknown["ms.http.request.body"] == {"x"}
