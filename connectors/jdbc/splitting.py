@@ -62,7 +62,7 @@ def ranges_of(
         bounds = _quantiles(connection, source, name, count)
         _check_order(connection, source, column, bounds)
         return between(bounds, nulls=True)
-    sql = f"SELECT min({name}) AS least, max({name}) AS most FROM {source}"
+    sql = f"SELECT min({name}) AS least, max({name}) AS most FROM {source}"  # noqa: S608
     facts = _rows(connection, sql)[0]
     least, most = _key(facts["least"]), _key(facts["most"])
     if least is None:
@@ -96,7 +96,7 @@ def narrowed(syntax: SqlSyntax, sql: str, column: str, unit: JsonObject) -> str:
         low = f"{name} >= {{{{range.low}}}}" if "low" in unit else ""
         high = f"{name} < {{{{range.high}}}}" if "high" in unit else ""
         where = " AND ".join(part for part in (low, high) if part) or f"{name} IS NOT NULL"
-    return f"SELECT * FROM (\n{sql}\n) q WHERE {where}"
+    return f"SELECT * FROM (\n{sql}\n) q WHERE {where}"  # noqa: S608
 
 
 def refuse_unknown(connection: SourceConnection, sql: str, column: str) -> None:
@@ -112,7 +112,7 @@ def refuse_unknown(connection: SourceConnection, sql: str, column: str) -> None:
         SourceError: the database refuses the query itself.
     """
     # The result is one row of nulls, whatever rows the query has, and the query need not run.
-    asked = f"SELECT q.* FROM (SELECT 1 AS one) o LEFT JOIN (\n{sql}\n) q ON 1 = 0"
+    asked = f"SELECT q.* FROM (SELECT 1 AS one) o LEFT JOIN (\n{sql}\n) q ON 1 = 0"  # noqa: S608
     names = list(_rows(connection, asked)[0])
     if column in names:
         return
@@ -146,7 +146,7 @@ def _quantiles(connection: SourceConnection, source: str, name: str, count: int)
     by its order, because databases sort types for which they have no ``min``, such as uuid.
     """
     sql = (
-        "SELECT k FROM (SELECT k, n, lag(n) OVER (ORDER BY n, k) AS earlier FROM"
+        "SELECT k FROM (SELECT k, n, lag(n) OVER (ORDER BY n, k) AS earlier FROM"  # noqa: S608
         f" (SELECT {name} AS k, ntile({count}) OVER (ORDER BY {name}) AS n"
         f" FROM {source} WHERE {name} IS NOT NULL) parts) firsts"
         " WHERE earlier IS NULL OR earlier <> n ORDER BY n"
@@ -163,7 +163,7 @@ def _check_order(connection: SourceConnection, source: str, column: str, bounds:
         SourceContractError: a row would be in two ranges, or in none.
     """
     name = _name(connection.syntax, column)
-    sql = f"SELECT count(*) AS n FROM {source} WHERE {name} = {{{{low}}}} AND {name} < {{{{high}}}}"
+    sql = f"SELECT count(*) AS n FROM {source} WHERE {name} = {{{{low}}}} AND {name} < {{{{high}}}}"  # noqa: S608
     statement = Statement(sql, connection.syntax)
     for low, high in pairwise(bounds):
         ends: dict[str, JsonValue] = {"low": key_part(low), "high": key_part(high)}

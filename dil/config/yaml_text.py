@@ -15,7 +15,7 @@ from dil.config.findings import Findings
 from dil.config.table import TABLE, lookup
 from dil.errors import Origin
 from dil.model.json import as_text, compact
-from dil.text.lenient_json import JsonError, from_node
+from dil.text.lenient_json import HALF_FIX, JsonError, from_node
 
 _FIX = "Write one `key: value` per line, each key once; quote texts with special characters."
 # Aliases of aliases can expand to more text than a machine has room for.
@@ -87,7 +87,7 @@ def _entries(prefix: str, node: yaml.MappingNode, path: str, findings: Findings)
             findings.problem(key, error.reason, _FIX, Origin(path, error.line + 1))
         except UnicodeDecodeError:
             what = r"has \u with half of a character"
-            findings.problem(key, what, "Write both halves, or the character.", origin)
+            findings.problem(key, what, HALF_FIX, origin)
 
 
 def _text(key: str, node: yaml.Node) -> str:

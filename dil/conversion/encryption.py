@@ -120,6 +120,6 @@ class EncryptedFields(Converter):
 
 def _cleansed(name: str, cleansing: SchemaCleansing | None) -> str:
     """Return the cleansed form of a source's name; rows have this form."""
-    if cleansing is None or not cleansing.enabled:
+    if cleansing is None:
         return name
     return compile_java(cleansing.pattern).sub(lambda _: cleansing.replacement, name)

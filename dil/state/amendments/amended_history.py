@@ -38,9 +38,9 @@ class AmendedHistory(History):
         return self._is_empty
 
     def has_succeeded(self) -> bool:
-        """Return whether any work unit would have succeeded once, or be skipped."""
+        """Return whether any work unit would have succeeded once."""
         records = map(_record, self._proposal.amended(self._entries()))
-        return any(each is not None and (each.succeeded_once or each.skipped) for each in records)
+        return any(each is not None and each.succeeded_once for each in records)
 
     def lowest(self) -> int | None:
         """Return the earliest partition start of any unit, epoch ms UTC."""

@@ -77,9 +77,9 @@ ANY_UNIT = (
     "SELECT 1 FROM work_unit WHERE dataset_id = ? AND status IN ('COMMITTED', 'FAILED', 'SKIPPED')"
     " LIMIT 1"
 )
-ANY_SUCCESS = (
-    "SELECT 1 FROM work_unit WHERE dataset_id = ? AND (status IN ('COMMITTED', 'SKIPPED')"
-    " OR status = 'FAILED' AND high > low) LIMIT 1"
+ANY_COMMITTED = "SELECT 1 FROM work_unit WHERE dataset_id = ? AND status = 'COMMITTED' LIMIT 1"
+ANY_FAILED_LATER = (
+    "SELECT 1 FROM work_unit WHERE dataset_id = ? AND status = 'FAILED' AND high > low LIMIT 1"
 )
 LOWEST_OPEN = "SELECT low FROM work_unit WHERE dataset_id = ? AND status = ? ORDER BY low LIMIT 1"
 LAST_WITH_STATUS = (

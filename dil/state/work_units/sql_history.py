@@ -26,8 +26,9 @@ class SqlHistory(History):
         return self._snapshot.row(sql.ANY_UNIT, self._job) is None
 
     def has_succeeded(self) -> bool:
-        """Return whether any work unit of this job succeeded once, or was skipped."""
-        return self._snapshot.row(sql.ANY_SUCCESS, self._job) is not None
+        """Return whether any work unit of this job succeeded once, even if it failed later."""
+        asked = (sql.ANY_COMMITTED, sql.ANY_FAILED_LATER)
+        return any(self._snapshot.row(each, self._job) is not None for each in asked)
 
     def lowest(self) -> int | None:
         """Return the earliest partition start of any unit; pending work units count."""

@@ -72,6 +72,11 @@ def test_a_number_is_written_as_it_was_read(number):
         ("{t: TRUE, f: False, n: NULL, s: 'NULL'}",
          {"t": True, "f": False, "n": None, "s": "NULL"}),
         ("{'a': 'x\n  y', b: 1}", {"a": "x\n  y", "b": 1}),
+        ("[{name: f, value: s = 'open'}]", [{"name": "f", "value": "s = 'open'"}]),
+        ('{w: name = "é", p: HH:\'T\'mm}', {"w": 'name = "é"', "p": "HH:'T'mm"}),
+        ("[{u: /* which */ urn:li:1}, {u: // where\n http://h/p}]",
+         [{"u": "urn:li:1"}, {"u": "http://h/p"}]),
+        ("{a b: 'it\\'s', \"c d\" : 'e'}", {"a b": "it's", "c d": "e"}),
     ],
 )  # fmt: skip
 def test_what_dil_let_pass_is_read_with_a_notice(text, value):
@@ -104,7 +109,8 @@ def test_escapes_in_either_quotes_are_those_of_json(quote, written, value):
 
 
 @pytest.mark.parametrize(
-    "text", [r'["a",\n "\ud83d"]', r"['a',\n '\ude00\ud83d']", r'["a",\n {"\ud83d": 1}]']
+    "text",
+    [r'["\ud83d\ude00",\n "\ud83d"]', r"['\\ud83d',\n '\ude00\ud83d']", r'["a",\n {"\ud83d": 1}]'],
 )
 def test_half_of_a_character_is_refused_where_it_stands(text):
     with pytest.raises(JsonError, match="half of a character") as caught:

@@ -269,7 +269,7 @@ def test_full_or_incremental_is_decided_once(
         (failed(0) | failed(1), True),
         (failed(0) | done(1), False),
         (failed(0, high=START + 1), False),
-        ({signature(0): UnitRecord(signature(0), START, None, skipped=True)}, False),
+        ({signature(0): UnitRecord(signature(0), START, None, skipped=True)}, True),
     ],
 )
 def test_runs_stay_full_until_a_work_unit_has_succeeded(
