@@ -8,7 +8,7 @@ from collections.abc import Collection
 from contextlib import closing
 
 from dil.errors import SourceContractError
-from dil.extraction.excerpt import glimpse, utf_16_of
+from dil.extraction.excerpt import glimpse, wide_charset_of
 from dil.spi.connector import Response
 
 # A note of extractors; if paging is strict, it fails the work unit.
@@ -71,12 +71,27 @@ def notes_of_end(response: Response) -> tuple[str, ...]:
 
 def charset_advice(response: Response, begin: bytes = b"") -> str:
     """Return the advice for a body that is not text in the job's character set."""
-    if utf_16 := utf_16_of(begin):
-        return f"The body begins like {utf_16}: set ms.source.data.character.set={utf_16}."
+    if wide := wide_charset_of(begin):
+        return f"The body begins like {wide}: set ms.source.data.character.set={wide}."
     named = _CHARSET.search(response.header("Content-Type") or "")
     if named is None:
         return "Check ms.source.data.character.set."
     return f"Check ms.source.data.character.set; the answer's content type says {named[1]}."
+
+
+def refuse_wide(response: Response, begin: bytes, charset: str) -> None:
+    """Refuse a body that begins like UTF-16 or UTF-32 where the character set is a narrow one.
+
+    Null characters between its letters are valid in the other set, too, and would be published.
+
+    Raises:
+        SourceContractError: one byte is a letter in ``charset``, and the body begins otherwise.
+    """
+    is_narrow = len("aa".encode(charset)) - len("a".encode(charset)) == 1  # without a mark
+    if is_narrow and wide_charset_of(begin):
+        raise SourceContractError(
+            f"the body is not {charset} text", charset_advice(response, begin)
+        )
 
 
 def is_utf8(charset: str) -> bool:

@@ -12,6 +12,7 @@ from dil.model.secret import MASK
 from dil.secrets.masking import masked
 
 _LIMIT = 200
+_NULLS_OF_UTF_32 = {"x000": "UTF-32LE", "000x": "UTF-32BE"}
 _FORM = 30
 _GLIMPSE = 60
 _BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ufffd]+")
@@ -74,16 +75,23 @@ def glimpse(body: bytes) -> str:
     return f"{form}..." if len(text) > _GLIMPSE else form
 
 
-def utf_16_of(begin: bytes) -> str:
-    r"""Return the character set of a text that begins like UTF-16, empty if it does not.
+def wide_charset_of(begin: bytes) -> str:
+    r"""Return the character set of a text that begins like UTF-16 or UTF-32, else an empty text.
 
-    >>> utf_16_of(b"\xff\xfei\0"), utf_16_of(b"i\0d\0"), utf_16_of(b"\0i\0d"), utf_16_of(b"id")
-    ('UTF-16', 'UTF-16LE', 'UTF-16BE', '')
+    >>> wide_charset_of(b"\xff\xfei\0"), wide_charset_of(b"i\0d\0"), wide_charset_of(b"\0i\0d")
+    ('UTF-16', 'UTF-16LE', 'UTF-16BE')
+    >>> wide_charset_of(b"\xff\xfe\0\0"), wide_charset_of(b"i\0\0\0"), wide_charset_of(b"id")
+    ('UTF-32', 'UTF-32LE', '')
     """
+    # The mark of UTF-32LE begins with that of UTF-16LE.
+    if begin.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "UTF-32"
     if begin.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "UTF-16"
-    place = begin[:2].find(0)
-    return {0: "UTF-16BE", 1: "UTF-16LE"}.get(place, "")
+    nulls = "".join("x" if byte else "0" for byte in begin[:4])
+    if nulls in _NULLS_OF_UTF_32:
+        return _NULLS_OF_UTF_32[nulls]
+    return {0: "UTF-16BE", 1: "UTF-16LE"}.get(nulls[:2].find("0"), "")
 
 
 def _decoded(body: bytes) -> str:
@@ -91,7 +99,7 @@ def _decoded(body: bytes) -> str:
 
     Null characters between the characters of a value would hide it from the masks.
     """
-    return body.decode(utf_16_of(body) or "utf-8", "replace").replace("\0", "")
+    return body.decode(wide_charset_of(body) or "utf-8", "replace").replace("\0", "")
 
 
 def _masked_content(match: re.Match[str]) -> str:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 from contextlib import closing
+from typing import BinaryIO
 
 import pyarrow as pa
 
 from dil.errors import SourceContractError
-from dil.extraction.content import is_utf8, notes_of_end
+from dil.extraction.content import is_utf8, notes_of_end, refuse_wide
+from dil.extraction.packed import stream_of
+from dil.extraction.streams import located_errors, read_up_to
 from dil.model.arrow import raw_schema
 from dil.model.job import ExtractionSpec
 from dil.model.schema import Column, Primitive
@@ -55,28 +58,31 @@ class TextExtractor(Extractor):
             if self._has_row:
                 page.notes = (ONE_PAGE,)
                 return page
-            text = self._text(response)
+            begin = read_up_to(response.body, 4)
+            with located_errors(f"{response.location}: "):
+                refuse_wide(response, begin, self.spec.charset)
+            text = self._text(stream_of(begin, response.body), response.location)
         if len(text) > MOST_CHARACTERS:
             page.notes += (CUT,)
         page.batches = self._batches(text[:MOST_CHARACTERS], page)
         self._has_row = bool(text)
         return page
 
-    def _text(self, response: Response) -> str:
+    def _text(self, body: BinaryIO, location: str) -> str:
         """Return the text; if it is too long, return a part that is still longer than allowed."""
         charset = "utf-8" if is_utf8(self.spec.charset) else self.spec.charset
         decoder = codecs.getincrementaldecoder(charset)()
         text, position = "", 0
         try:
             while len(text) <= MOST_CHARACTERS + 1:
-                chunk = response.body.read(_CHUNK) if response.body else b""
+                chunk = body.read(_CHUNK)
                 text += decoder.decode(chunk, not chunk)
                 position += len(chunk)
                 if not chunk:
                     break
         except UnicodeDecodeError as error:
             raise SourceContractError(
-                f"{response.location}: the body is not {self.spec.charset} text: {error.reason}"
+                f"{location}: the body is not {self.spec.charset} text: {error.reason}"
                 f" near byte {position + error.start}",
                 "Check ms.source.data.character.set.",
             ) from None

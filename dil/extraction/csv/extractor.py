@@ -12,16 +12,15 @@ from dil.errors import SourceContractError
 from dil.extraction.coercion import RowPosition
 from dil.extraction.content import (
     charset_advice,
-    is_utf8,
     notes_of_end,
     refuse_other_types,
+    refuse_wide,
 )
 from dil.extraction.csv.cells import CellReader
 from dil.extraction.csv.columns import CsvColumns, FoundCsvColumns, GivenCsvColumns, ReadBlock
 from dil.extraction.csv.dialect import CsvDialect
 from dil.extraction.csv.failures import DROPPED, CsvFailures
 from dil.extraction.csv.records import RecordBlocks
-from dil.extraction.excerpt import utf_16_of
 from dil.extraction.names import NameCleansing
 from dil.extraction.packed import LONGEST, refuse_packed, stream_of
 from dil.extraction.preprocessing.compression import GunzipProcessor
@@ -99,12 +98,8 @@ class CsvExtractor(Extractor):
     def _batches(self, body: BinaryIO, response: Response, page: Page) -> Iterator[pa.RecordBatch]:
         errors = self._translated_errors(response)
         with closing(body), errors, self._unpacked(body, response) as stream:
-            begin = read_up_to(stream, 2)
-            if utf_16_of(begin) and is_utf8(self.spec.charset):
-                # With null characters between its letters, English text is valid UTF-8, too.
-                raise SourceContractError(
-                    f"the body is not {self.spec.charset} text", charset_advice(response, begin)
-                )
+            begin = read_up_to(stream, 4)
+            refuse_wide(response, begin, self.spec.charset)
             records = RecordBlocks(
                 stream_of(begin, stream),
                 self.spec.charset,

@@ -19,7 +19,7 @@ from dil.extraction.content import (
     notes_of_end,
     refuse_other_types,
 )
-from dil.extraction.excerpt import excerpt, utf_16_of
+from dil.extraction.excerpt import excerpt, wide_charset_of
 from dil.extraction.failed_answers import refuse_failed_answer
 from dil.extraction.json.document import Document, collector_paused, is_null, is_object
 from dil.extraction.json.envelope import is_envelope, likely_rows, note_of
@@ -240,7 +240,7 @@ class _Source:
         reason = str(error)
         fix = "The source may have answered with an error page, or the answer was cut off."
         begin = self._begin()
-        if isinstance(error, UnicodeDecodeError) or utf_16_of(begin):
+        if isinstance(error, UnicodeDecodeError) or wide_charset_of(begin):
             reason, fix = "bad UTF-8", charset_advice(self.response, begin)
         elif "trailing characters" in reason:
             fix = (

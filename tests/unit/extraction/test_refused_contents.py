@@ -92,6 +92,20 @@ def test_utf_16_is_recognized_also_where_it_is_valid_utf_8(extractor, charset):
     assert "7" not in caught.value.message.replace(" ", "")
 
 
+@pytest.mark.parametrize("extractor", [CsvExtractor, TextExtractor])
+@pytest.mark.parametrize("own", ["UTF-8", "ISO-8859-1", "windows-1252", "Shift_JIS", "cp037"])
+@pytest.mark.parametrize("charset", ["UTF-16", "UTF-16LE", "UTF-16BE", "UTF-32", "UTF-32BE"])
+def test_null_characters_of_a_wide_character_set_are_not_published(extractor, own, charset):
+    spec, wide = ExtractionSpec(REF, charset=own), ExtractionSpec(REF, charset=charset)
+    body = "name\nZoe\n".encode(charset)
+    with pytest.raises(SourceContractError, match=f"the body is not {own} text") as caught:
+        list(extractor(spec).extract(Response(io.BytesIO(body), {})).batches)
+    assert caught.value.fix.endswith(f"set ms.source.data.character.set={charset}.")
+    found = list(extractor(wide).extract(Response(io.BytesIO(body), {})).batches)
+    assert "Zoe" in str(found[0].to_pylist())
+    assert "\\x00" not in str(found[0].to_pylist())
+
+
 @pytest.mark.parametrize(
     ("extractor", "kind", "is_noted"),
     [
