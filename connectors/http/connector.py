@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from connectors.http.section import AUTHENTICATION, BODY, HEADERS, HttpSection
-from connectors.http.settings import WITH_BODY, HttpSettings, repeats_rows
+from connectors.http.section import AUTHENTICATION, HttpSection
+from connectors.http.settings import HttpSettings, repeats_rows
+from connectors.http.written_body import body_problems
 from dil.errors import Problem
 from dil.model.job import Job
 from dil.model.properties import Properties
@@ -41,7 +42,7 @@ class HttpConnector(Connector):
             *_authentication_problems(properties),
             *_header_problems(properties),
             *_sending_problems(properties),
-            *_body_problems(properties),
+            *body_problems(properties),
         ]
 
     @classmethod
@@ -144,36 +145,3 @@ def _sending_problems(properties: Properties) -> Iterator[Problem]:
             f"is {sending.method}, which has no body, and {SECONDARY} has rows to send",
             "Use POST or PUT.",
         )
-
-
-def _body_problems(properties: Properties) -> Iterator[Problem]:
-    """Yield the reasons for which a body that the job writes as text cannot be sent."""
-    http, sending = properties.section(HttpSection), properties.section(SendingSection)
-    if not http.body:
-        return
-    kinds = [str(text) for name, text in http.headers.items() if name.lower() == "content-type"]
-    problems = (
-        (
-            sending.method not in WITH_BODY,
-            f"is set, and {METHOD} is {sending.method}, which has no body",
-            f"Set {METHOD}=POST, or the method that the source expects.",
-        ),
-        (
-            not kinds,
-            f"is set, and {HEADERS} has no Content-Type",
-            'Name the type of the text, such as {"Content-Type": "text/xml; charset=utf-8"}.',
-        ),
-        (
-            any("json" in kind.lower() or "urlencoded" in kind.lower() for kind in kinds),
-            "is set, and Content-Type says that the body is JSON or a form",
-            "Declare the members of such a body in ms.parameters: then values need no escaping.",
-        ),
-        (
-            properties.section(SecondarySection).has_payload,
-            f"is set, and {SECONDARY} has rows to send",
-            "Leave it out: the rows are the bodies.",
-        ),
-    )
-    for applies, what, fix in problems:
-        if applies:
-            yield Problem(properties.origin(BODY), BODY, what, fix)

@@ -6,16 +6,16 @@ See docs/http.md and rule G33.
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
-from xml.sax.saxutils import escape
 
 from connectors.address import AddressError
 from connectors.http.origin import is_allowed, is_same_origin, origin_of
-from connectors.http.section import AUTHENTICATION, BODY, HEADERS
+from connectors.http.section import AUTHENTICATION, HEADERS
 from connectors.http.settings import IDEMPOTENT, WITH_BODY, HttpSettings
 from connectors.http.target import (
     RequestTarget,
@@ -26,18 +26,21 @@ from connectors.http.target import (
     shown_uri,
     with_query,
 )
+from connectors.http.written_body import FORM, media_type_of, written_body
 from dil.errors import ConfigError, SourceContractError
 from dil.model.authentication import Authentication
-from dil.model.json import JsonValue, compact
+from dil.model.json import JsonValue, as_text, compact
 from dil.model.secret import Secret
+from dil.sections.http import BODY
 from dil.sections.source import URI
 from dil.spi.connector import RequestValues
 from dil.text.origins import refuse_other_origin
 from dil.text.variables import Substituted, placeholders, substitute
 
-_FORM = "application/x-www-form-urlencoded"
 _JSON = "application/json; charset=UTF-8"
 _CONTENT_TYPE = "Content-Type"
+# Half of a surrogate pair: a code point that is no character.
+_HALF = re.compile("[\ud800-\udfff]")
 _PREFIXES = {"basic": "Basic ", "bearer": "Bearer ", "oauth": "OAuth ", "custom": ""}
 
 
@@ -84,13 +87,15 @@ def build_outgoing(
         token: The token of a grant, None for a job without a grant.
 
     Raises:
-        ConfigError: the URI needs a value that the request lacks, a header has a line break, or
-            values lead to another origin than that of the job's URI.
+        ConfigError: the URI or the body as text needs a value that the request lacks, a header has
+            a line break, the body has half of a surrogate pair, or values lead to another origin
+            than that of the job's URI.
         SourceContractError: the next page is at another origin.
     """
     headers, used, missing = _headers(settings, values, token)
     has_body = settings.method in WITH_BODY
-    written = _written_body(settings, headers, values.variables)
+    kind = _header_text(headers, _CONTENT_TYPE)
+    written = written_body(settings.body, kind, values.variables, settings.declared)
     target = build_target(
         settings.uri,
         values,
@@ -109,7 +114,7 @@ def build_outgoing(
 
     body = None
     if settings.body:
-        body = written.text.encode("utf-8", "replace")
+        body = _in_utf_8(written, settings, values.variables)
     elif has_body:
         body = _body(headers, target.left, values.payload or {})
     uri = address.uri
@@ -124,7 +129,7 @@ def build_outgoing(
         body=body,
         shown=f"{settings.method} {address.shown}",
         is_repeatable=_is_repeatable(settings, values),
-        unknown={"ms.source.uri": target.unknown, "headers": missing, BODY: written.missing},
+        unknown={"ms.source.uri": target.unknown, "headers": missing},
         has_row=values.payload is not None,
     )
 
@@ -219,28 +224,29 @@ def _body(
     A member of the payload replaces a parameter of the same name. Text is UTF-8.
     """
     members = {**left, **payload}
-    media_type = _header_text(headers, _CONTENT_TYPE).partition(";")[0].strip().lower()
-    if media_type == _FORM:
+    if media_type_of(_header_text(headers, _CONTENT_TYPE)) == FORM:
         return form_body(members).encode("ascii")
     # Half of a surrogate pair has no UTF-8 form, but JSON can write it.
     return compact(members).encode("utf-8", "backslashreplace")
 
 
-def _written_body(
-    settings: HttpSettings, headers: Mapping[str, str], variables: Mapping[str, JsonValue]
-) -> Substituted:
-    """Return the body that the job writes as text; a parameter without a value is empty.
+def _in_utf_8(
+    written: Substituted, settings: HttpSettings, variables: Mapping[str, JsonValue]
+) -> bytes:
+    """Return the bytes of a body that the job writes as text.
 
-    In XML, values are escaped, so that they cannot become elements of the request.
+    Raises:
+        ConfigError: a value has half of a surrogate pair, which has no form in UTF-8.
     """
-    media_type = _header_text(headers, _CONTENT_TYPE).partition(";")[0].strip().lower()
-    is_xml = media_type.endswith(("/xml", "+xml"))
-    given = {**dict.fromkeys(settings.declared, ""), **variables}
-    return substitute(settings.body, given, _in_xml if is_xml else None)
-
-
-def _in_xml(text: str) -> str:
-    return escape(text, {'"': "&quot;", "'": "&apos;"})
+    try:
+        return written.text.encode()
+    except UnicodeEncodeError:
+        halves = {name for name in written.used if _HALF.search(as_text(variables.get(name)))}
+        raise ConfigError.single(
+            settings.credential_sources.giver(BODY, frozenset(halves)),
+            "gives the request's body half of a surrogate pair, which cannot be sent as text",
+            "A text was cut inside a character, such as an emoji. Correct it where it comes from.",
+        ) from None
 
 
 def _is_repeatable(settings: HttpSettings, values: RequestValues) -> bool:

@@ -13,13 +13,13 @@ from connectors.http.authentication_section import authentication
 from dil.model.authentication import Authentication
 from dil.model.json import JsonValue, as_text
 from dil.model.secret import Secret
-from dil.model.section import Int, Section, StandsFor, Text, ValueType, Written, no_effect, prop
+from dil.model.section import Int, Section, StandsFor, ValueType, Written, no_effect, prop
 from dil.model.settings import HttpStatuses, HttpStatusReasons
+from dil.sections.http import BODY
 from dil.sections.reading import ReadContext, ShapeError, as_object, is_scalar
 
 AUTHENTICATION = "ms.authentication"
 HEADERS = "ms.http.request.headers"
-BODY = "ms.http.request.body"
 _SECRET_HEADER = re.compile(
     r"authorization|cookie|token|secret|passw|api-?key|signature", re.IGNORECASE
 )
@@ -34,6 +34,17 @@ def _headers(value: JsonValue, around: ReadContext) -> dict[str, str | Secret]:
         is_secret = around.is_reference(text) or _SECRET_HEADER.search(name)
         headers[name] = around.secret(text, f'header "{name}"') if is_secret else text
     return headers
+
+
+def _body(text: str, around: ReadContext) -> str:
+    if around.is_reference(text):
+        what = "refers to a secret as a whole, and would be sent as it is written"
+        fix = (
+            "Write the body here, and its secrets as {{name}} of a parameter whose name begins with"
+            ' tmp: {"name": "tmpPassword", "value": "env:PASSWORD"}.'
+        )
+        raise ShapeError((what, fix))
+    return text
 
 
 _Headers = Annotated[
@@ -73,11 +84,12 @@ class HttpSection(Section):
         hidden_members="token, clientSecret, refreshToken",
         example='{"method": "bearer", "encryption": "none", "token": "env:API_TOKEN"}',
     )
-    body: Text = prop(
+    body: Annotated[str, Written(ValueType.STRING, read=_body)] = prop(
         BODY,
-        "Body of every request as text, for sources that take neither JSON nor a form: SOAP, SQL."
-        " The header `Content-Type` names its type; if that is XML, values of variables are"
-        " escaped. Parameters that the text does not use go to the query.",
+        "Body of every request as text in UTF-8, for sources that take neither a JSON object nor a"
+        " form: SOAP, SQL, lines of JSON. The header `Content-Type` names its type; if that is XML"
+        " or JSON, values of variables are escaped. Parameters that the text does not use go to the"
+        " query; one with a secret is a problem.",
         default="",
         variables=True,
         example="<list><after>{{after}}</after></list>",

@@ -18,6 +18,7 @@ from dil.model.destination import MergeSpec, TableSpec, WarehouseSpec
 from dil.model.job import PublishingSpec, WritingSpec
 from dil.model.json import JsonObject, JsonValue, compact
 from dil.model.timelabels import TimelabelSpec
+from dil.sections.http import BODY
 from dil.text.lenient_json import JsonError, parse
 
 VERSION = 2
@@ -47,11 +48,16 @@ def _properties(entries: Mapping[str, Entry]) -> Iterator[tuple[str, str]]:
     # Any other property has its first default.
     for entry in (TABLE[name] for name in {**entries, **FORMER_DEFAULTS} if name in TABLE):
         written = entries.get(entry.name)
-        text = normal(written.text) if written else normal_default(entry.default)
+        text = _text(entry.name, written.text) if written else normal_default(entry.default)
         first = FORMER_DEFAULTS.get(entry.name, entry.default)
         if entry.identity and text != normal_default(first):
             yield entry.name, shown(entry, text)
     yield from plugin_texts(entries)
+
+
+def _text(name: str, text: str) -> str:
+    # A body is sent as it is written: no other text has its meaning, even if it looks like JSON.
+    return text if name == BODY else normal(text)
 
 
 def shown(entry: Property, text: str) -> str:

@@ -23,6 +23,7 @@ from dil.model.settings import Pagination, Parameter, flat_parameters
 from dil.model.suggestions import nearest, quote
 from dil.sections.conversion import DERIVED, DerivedSection
 from dil.sections.file_systems import FileSystemsSection
+from dil.sections.http import BODY
 from dil.sections.paging import PAGES, SESSION, PagingSection
 from dil.sections.parameters import KEY as PARAMETERS
 from dil.sections.parameters import ParametersSection
@@ -297,7 +298,7 @@ def _uses(values: Properties) -> Iterator[_Use]:
         yield _Use(STATEMENT, values.section(DatabaseSection).statement, is_vital=True)
     for section in values.sections():
         for key, text in section.templates():
-            yield _Use(key, text)
+            yield _Use(key, text, is_vital=key == BODY)
     for parameter in all_parameters(values):
         for text in _strings(parameter.value):
             yield _Use(PARAMETERS, text)

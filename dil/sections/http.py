@@ -12,6 +12,7 @@ from dil.model.section import ONE_OF, Bool, Int, Rate, Section, Text, ValueType,
 from dil.sections.reading import ReadContext, ShapeError, as_object
 
 METHOD = "ms.http.request.method"
+BODY = "ms.http.request.body"
 IDEMPOTENCY_HEADER = "ms.http.idempotency.header"
 BUDGET = "ms.http.requests.max"
 

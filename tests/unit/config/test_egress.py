@@ -60,27 +60,121 @@ def test_paging_of_rows_to_send_is_to_be_left_out(job_file: JobFile) -> None:
     assert told == [(f"has no effect: {one_each}", "Remove it.")]
 
 
+BODY = "ms.http.request.body"
+AS_TEXT = {
+    "ms.http.request.method": "POST",
+    "ms.http.request.headers": '{"Content-Type": "text/xml"}',
+    BODY: "<list/>",
+}
+
+
+def typed(content_type: str, text: str) -> dict[str, str]:
+    return {"ms.http.request.headers": json.dumps({"content-type": content_type}), BODY: text}
+
+
 @pytest.mark.parametrize(
     ("facts", "what"),
     [
         ({"ms.http.request.method": None}, "is GET, which has no body"),
         ({"ms.http.request.headers": None}, "has no Content-Type"),
-        ({"ms.http.request.headers": '{"content-type": "application/json"}'}, "is JSON or a form"),
+        (typed("application/json", '{"a": "{{ a }}"}'), "is a JSON object or a form"),
+        (typed("application/vnd.api+json", "{}"), "is a JSON object or a form"),
+        (typed("application/x-www-form-urlencoded; charset=utf-8", "a=b"), "JSON object or a form"),
+        (typed("text/xml; charset=ISO-8859-1", "<a/>"), "names another character set"),
+        (typed("text/xml", '<?xml version="1.0" encoding="UTF-16"?><a/>'), "another encoding"),
         ({"ms.secondary.input": SENDING["ms.secondary.input"]}, "has rows to send"),
+        ({BODY: "<a>{{pwd}}</a>"}, "uses {{pwd}}, which nothing gives a value"),
+        ({BODY: "env:BODY"}, "refers to a secret as a whole"),
+        ({BODY: "ENC(v1:abcd)"}, "refers to a secret as a whole"),
+        ({BODY: "file:body.xml"}, "refers to a secret as a whole"),
     ],
 )
 def test_a_body_as_text_needs_a_place_and_a_type(
     job_file: JobFile, facts: dict[str, str | None], what: str
 ) -> None:
-    sound = {
-        "ms.http.request.method": "POST",
-        "ms.http.request.headers": '{"Content-Type": "text/xml"}',
-        "ms.http.request.body": "<list/>",
-    }
-    job_file.load(sound)
-    (found,) = job_file.problems({**sound, **facts})
-    assert found.key == "ms.http.request.body"
+    (found,) = job_file.problems({**AS_TEXT, **facts})
+    assert found.key == BODY
     assert what in found.what
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {},
+        typed('text/xml; charset="UTF-8"', '<?xml version="1.0" encoding="utf-8"?><a>{{ a }}</a>'),
+        typed("application/x-ndjson", '{"index": "a"}\n{"size": 1}'),
+        typed("application/json", '[{"method": "list"}]'),
+        typed("application/json", '{"index": "a"}\n{"size": 1}'),
+        typed("text/plain", "<![CDATA[ {{ a }} ]]>"),
+    ],
+)
+def test_a_body_may_be_any_text_that_parameters_cannot_write(
+    job_file: JobFile, facts: dict[str, str]
+) -> None:
+    # The command line takes a line break as it is, which a file writes in another way.
+    loaded = job_file.load(AS_TEXT, overrides=facts)
+    assert BODY not in [each.key for each in loaded.notices]
+
+
+def test_no_value_goes_into_cdata(job_file: JobFile) -> None:
+    given = {"ms.parameters": '[{"name": "after", "value": "1"}]'}
+    job_file.load({**AS_TEXT, **given, BODY: "<a><![CDATA[x]]>{{after}}</a>"})
+    (found,) = job_file.problems({**AS_TEXT, **given, BODY: "<a><![CDATA[<{{after}}]]></a>"})
+    assert (found.key, "uses after inside of CDATA" in found.what) == (BODY, True)
+
+
+@pytest.mark.parametrize(
+    ("body", "parameters", "names"),
+    [
+        ("<a/>", '[{"name": "pw", "value": "env:PW"}]', ["pw"]),
+        ("<a/>", '[{"name": "pw", "value": ["x", "env:PW"]}, {"name": "n", "value": "1"}]', ["pw"]),
+        (
+            "<a/>",
+            '[{"name": "login", "value": "u:{{tmpPw}}"}, {"name": "tmpPw", "value": "env:PW"}]',
+            ["login"],
+        ),
+        (
+            "<a/>",
+            '[{"name": "o", "type": "object", "value": [{"name": "pw", "value": "env:PW"}]}]',
+            ["o"],
+        ),
+        ("<a>{{pw}}</a>", '[{"name": "pw", "value": "env:PW"}]', []),
+        ("<a/>", '[{"name": "tmpPw", "value": "env:PW"}, {"name": "n", "value": "1"}]', []),
+    ],
+)
+def test_beside_a_body_as_text_no_secret_goes_to_the_query(
+    job_file: JobFile, body: str, parameters: str, names: list[str]
+) -> None:
+    job = {**AS_TEXT, BODY: body, "ms.parameters": parameters}
+    if not names:
+        job_file.load(job, environ={"PW": "s3cret"})
+        return
+    found = job_file.problems(job, environ={"PW": "s3cret"})
+    assert [each.what.split()[0].strip('"') for each in found] == names
+    assert {each.key for each in found} == {"ms.parameters"}
+
+
+def test_beside_a_body_as_text_no_field_of_authentication_input_goes_to_the_query(
+    job_file: JobFile,
+) -> None:
+    field = {"path": "key.json", "fields": ["key"], "category": "authentication"}
+    job = {
+        **AS_TEXT,
+        "ms.secondary.input": json.dumps([field]),
+        "ms.parameters": '[{"name": "key", "value": ""}]',
+    }
+    job_file.load({**job, BODY: "<a>{{key}}</a>"})
+    (found,) = job_file.problems(job)
+    assert (found.key, '"key" holds a secret' in found.what) == ("ms.parameters", True)
+
+
+def test_a_body_that_only_looks_like_json_has_a_digest_of_its_own(job_file: JobFile) -> None:
+    plain = {"ms.http.request.headers": '{"Content-Type": "text/plain"}'}
+    digests = {
+        job_file.load({**AS_TEXT, **plain, BODY: text}).job.digest
+        for text in ("[SELECT 1]", '["SELECT 1"]', '[ "SELECT 1" ]')
+    }
+    assert len(digests) == 3
 
 
 def test_a_batch_needs_a_member_of_the_body(job_file: JobFile) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from connectors.http.outgoing import build_outgoing
 from connectors.http.settings import HttpSettings
-from dil.errors import SourceContractError
+from dil.errors import ConfigError, SourceContractError
 from dil.spi.connector import RequestValues
 
 TEXTS = st.text(max_size=20)
@@ -138,6 +138,28 @@ def test_values_come_as_they_are_into_other_texts_and_the_rest_goes_to_the_query
 
 
 def test_a_cursor_that_has_no_value_yet_is_empty_in_the_body():
-    found = written("<a>{{cursor}}</a>{{x}}", {}, declared=["cursor"])
-    assert found.body == b"<a></a>{{x}}"
-    assert found.unknown["ms.http.request.body"] == {"x"}
+    assert written("<a>{{cursor}}</a>{{ x }}", {}, declared=["cursor"]).body == b"<a></a>{{ x }}"
+
+
+def test_a_body_that_lacks_a_value_is_not_sent():
+    with pytest.raises(ConfigError, match=r"ms\.http\.request\.body needs \{\{x\}\}"):
+        written("<a>{{x}}</a>", {"y": 1})
+
+
+@given(value=TEXTS.filter(lambda text: text.isprintable()))
+def test_values_stay_texts_in_lines_of_json(value):
+    lines = {"Content-Type": "application/x-ndjson"}
+    found = written(
+        '{"n": {{n}}}\n{"k": "{{v}}", "o": {{o}}}', {"v": value, "n": 1, "o": [2]}, lines
+    )
+    assert found.body.endswith(b"\n")
+    assert [json.loads(line) for line in found.body.decode().split("\n")[:-1]] == [
+        {"n": 1},
+        {"k": value, "o": [2]},
+    ]
+
+
+def test_half_a_surrogate_pair_in_a_body_is_refused_and_not_shown():
+    with pytest.raises(ConfigError, match=r"half of a surrogate pair") as caught:
+        written("<a>{{v}}</a>", {"v": "Zoe\ud83d"})
+    assert "Zoe" not in str(caught.value)
