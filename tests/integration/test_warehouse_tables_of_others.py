@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,30 @@ def test_keys_that_a_collation_takes_for_one_are_one_row(tmp_path: Path, request
         changes = pa.table({"id": ["A", "a", "b", "B"], "v": [2, 1, 1, 2], "op": list("udud")})
         loads.load("run-2", changes)
         assert loads.rows("id, v") == [("a", 2)]
+
+
+def test_the_collation_of_another_index_makes_no_keys_equal(tmp_path: Path, request) -> None:
+    with new_warehouse("sqlite", tmp_path, request) as warehouse:
+        made(
+            warehouse,
+            "id TEXT PRIMARY KEY, region TEXT, v INTEGER",
+            "CREATE UNIQUE INDEX other ON orders (region, id COLLATE NOCASE)",
+        )
+        loads = upserts(Loads(warehouse, tmp_path), "id")
+        loads.load("run-1", pa.table({"id": ["a", "A"], "region": ["eu", "us"], "v": [1, 2]}))
+        assert loads.rows("id, v") == [("A", 2), ("a", 1)]
+
+
+def test_a_number_that_is_nan_is_the_oldest(tmp_path: Path, request) -> None:
+    with new_warehouse("postgresql", tmp_path, request) as warehouse:
+        warehouse.execute("CREATE SCHEMA shop")
+        made(warehouse, "id BIGINT PRIMARY KEY, v NUMERIC(9, 2)")
+        warehouse.execute("INSERT INTO shop.orders VALUES (1, 'NaN')")
+        loads = replace(
+            Loads(warehouse, tmp_path), mode=PublishMode.MERGE, merge=MergeSpec(("id",), ("v",))
+        )
+        loads.load("run-1", pa.table({"id": [1], "v": pa.array([Decimal("1.00")])}))
+        assert loads.rows("v") == [(1,)]
 
 
 def test_a_key_whose_type_cannot_be_changed_refuses_larger_numbers(tmp_path: Path, request) -> None:

@@ -100,7 +100,9 @@ class JsonExtractor(Extractor):
         source = _Source(response, text, self._pages + 1)
         if isinstance(text, bytes) and not text.strip():
             self._pages += 1
-            return Page(iter(()), nothing_found, has_content=False)
+            page = Page(iter(()), nothing_found, has_content=False)
+            page.notes = notes_of_end(response)
+            return page
         is_lines = self._is_lines(response)
         with source.problems():
             document = self._document(text, is_lines=is_lines)

@@ -117,12 +117,7 @@ class _Preprocessed(Extractor):
         with _located(response.location):
             stream = self._chain.stream(response.body)
         checks = response.checks_content_type and response.content_type not in _PACKED
-        read = replace(
-            response,
-            body=cast("BinaryIO", stream),
-            checks_content_type=checks,
-            has_end=True,  # Packed and encrypted data mark their end.
-        )
+        read = replace(response, body=cast("BinaryIO", stream), checks_content_type=checks)
         try:
             with _located(response.location):
                 page = self._extractor.extract(read)

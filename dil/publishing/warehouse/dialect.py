@@ -171,6 +171,11 @@ class Dialect(ABC):
     def same(self, left: str, right: str) -> str:
         """Return the condition that two values are equal or both null."""
 
+    def collated(self, keys: Sequence[str], columns: Sequence[TableColumn]) -> str:
+        """Return a list of key columns that compares their values as the table's key does."""
+        found = {each.name: f" COLLATE {each.collation}" for each in columns if each.collation}
+        return ", ".join(f"{self.quote(key)}{found.get(key, '')}" for key in keys)
+
     def comparable(self, value: str, column: TableColumn) -> str:
         """Return an expression for a value of a delta field that sorts as values in files do.
 
@@ -225,8 +230,8 @@ class Dialect(ABC):
         del keys
         return ""
 
-    def index_winners(self, keys: Sequence[str]) -> Sequence[str]:
-        """Return the statements that index the table of winners."""
+    def index_winners(self, keys: str) -> Sequence[str]:
+        """Return the statements that index the table of winners by an expression list."""
         del keys
         return ()
 

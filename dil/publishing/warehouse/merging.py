@@ -57,8 +57,7 @@ class Merge:
         added = (TableColumn(name, pa.int64(), "bigint") for name in (ORDER, GONE))
         loaded = (*columns, *added)
         connection.load(_STAGE, loaded, rows.batches(loaded))
-        alike = {each.name: f" COLLATE {each.collation}" for each in columns if each.collation}
-        keys = ", ".join(f"{quote(name)}{alike.get(name, '')}" for name in self.spec.keys)
+        keys = dialect.collated(self.spec.keys, columns)
         ages = [self._age(quote(name), name, columns) for name in self.spec.delta_fields]
         order = [f"({age} IS NULL), {age} DESC" for age in ages]
         order.append(f"{quote(ORDER)} DESC")
@@ -71,7 +70,7 @@ class Merge:
                 f"FROM {STAGE}) r WHERE dil_rank = 1",
             )
         )
-        for statement in dialect.index_winners(self.spec.keys):
+        for statement in dialect.index_winners(keys):
             connection.change(statement)
 
     def carry_out(self, connection: Connection, columns: Sequence[TableColumn]) -> MergedRows:

@@ -90,10 +90,11 @@ class MissingRows:
         connection.change(self.dialect.temporary(STAGE, "", empty))
         stage = TableName("", STAGE, is_temporary=True)
         connection.load(stage, columns, rows.batches(columns))
-        distinct = f"SELECT DISTINCT {names} FROM {STAGE}"
+        alike = self.dialect.collated(keys, columns)
+        distinct = f"SELECT {names} FROM {STAGE} GROUP BY {alike}"
         clause = self.dialect.key_clause(keys)
         connection.change(self.dialect.temporary(WINNERS, clause, distinct))
-        for statement in self.dialect.index_winners(keys):
+        for statement in self.dialect.index_winners(alike):
             connection.change(statement)
 
     def _same(self, name: str, other: str) -> bool:

@@ -51,6 +51,7 @@ _TEXTS = {"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json
 _BYTES = {"longblob", "mediumblob", "blob"}
 _KEY_CHARACTERS = 255
 _KEY_BYTES = 3072  # the most in an index of InnoDB
+_SORT_BYTES = 2 * 1024 * 1024
 _NAME_CHARACTERS = 64
 _DECIMAL_DIGITS, _DECIMAL_SCALE = 65, 30
 _INSERTED_ROWS = 500
@@ -104,8 +105,10 @@ class MysqlDialect(Dialect):
             "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO', "
             # Without room for warnings, changed values would stay unnoticed.
             "SESSION max_error_count = 64, "
-            # By default rows are sorted by the first kilobyte of a key, but keys may be longer.
+            # By default rows are sorted by the first kilobyte of a key, but keys may be longer. The
+            # buffer has to hold 15 rows.
             f"SESSION max_sort_length = {_KEY_BYTES}, "
+            f"SESSION sort_buffer_size = GREATEST(@@SESSION.sort_buffer_size, {_SORT_BYTES}), "
             f"SESSION innodb_lock_wait_timeout = {LOCK_S}, SESSION time_zone = '+00:00', "
             f"SESSION lock_wait_timeout = {LOCK_S}, SESSION wait_timeout = {IDLE_S}",
             "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
@@ -208,8 +211,9 @@ class MysqlDialect(Dialect):
         return f"{left} <=> {right}"
 
     def comparable(self, value: str, column: TableColumn) -> str:
-        """Return the bytes of text."""
-        return f"CAST({value} AS BINARY)" if column.type == TEXT else value
+        """Return the bytes of text in UTF-8."""
+        bytes_of_text = f"CAST(CONVERT({value} USING utf8mb4) AS BINARY)"
+        return bytes_of_text if column.type == TEXT else value
 
     def quote(self, name: str) -> str:
         """Return a name in backticks."""

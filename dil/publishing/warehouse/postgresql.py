@@ -179,7 +179,8 @@ class PostgresqlDialect(Dialect):
         """Return null for NaN, which would be the greatest number, and text without a language."""
         if column.type == TEXT:
             return f'{value} COLLATE "C"'
-        return f"NULLIF({value}, 'NaN')" if pt.is_floating(column.type) else value
+        has_nan = pt.is_floating(column.type) or pt.is_decimal(column.type)
+        return f"NULLIF({value}, 'NaN')" if has_nan else value
 
     def refusal(self, column: TableColumn, values: pa.Array) -> str:
         """Return why NUL in text and times that are out of range are refused."""
@@ -222,7 +223,7 @@ class PostgresqlDialect(Dialect):
         """Return whether PostgreSQL keeps the whole name of a column."""
         return len(column.encode()) <= _NAME_BYTES
 
-    def index_winners(self, keys: Sequence[str]) -> Sequence[str]:
+    def index_winners(self, keys: str) -> Sequence[str]:
         """Return the statement that lets the planner know the number of winners."""
         del keys
         return ("ANALYZE dil_winners",)

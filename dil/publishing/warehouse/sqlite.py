@@ -104,15 +104,18 @@ class SqliteDialect(Dialect):
                 )
             )
         unique = {frozenset(key)} if key else set()
-        collations: dict[str, str] = {}
+        collations: dict[str, set[str]] = {}
         for _, index, is_unique, _, is_partial in connection.rows(f"PRAGMA index_list({quoted})"):
             if is_unique and not is_partial:
                 parts = connection.rows(f"PRAGMA index_xinfo({self.quote(str(index))})")
                 names = {str(part[2]): str(part[4]) for part in parts if part[5]}
                 unique.add(frozenset(names))
-                collations |= {name: of for name, of in names.items() if of != "BINARY"}
+                for part, collation in names.items():
+                    collations.setdefault(part, set()).add(collation)
         problem = "" if found[0][0] == "table" else "is no table that rows can be loaded into"
-        compared = (replace(each, collation=collations.get(each.name, "")) for each in columns)
+        # Unique indexes that compare a column differently do not say how its key compares.
+        alike = {name: found.pop() for name, found in collations.items() if len(found) == 1}
+        compared = (replace(each, collation=alike.get(each.name, "")) for each in columns)
         return Table(tuple(compared), frozenset(unique), problem)
 
     def type_words(self, data_type: pa.DataType, *, is_key: bool) -> str:
@@ -162,10 +165,9 @@ class SqliteDialect(Dialect):
             " cannot find the newer row"
         )
 
-    def index_winners(self, keys: Sequence[str]) -> Sequence[str]:
+    def index_winners(self, keys: str) -> Sequence[str]:
         """Return the index that finds winners by key."""
-        names = ", ".join(map(self.quote, keys))
-        return (f"CREATE UNIQUE INDEX temp.dil_winners_key ON dil_winners ({names})",)
+        return (f"CREATE UNIQUE INDEX temp.dil_winners_key ON dil_winners ({keys})",)
 
     def index(self, table: TableName, column: str) -> str:
         """Return the statement for an index of the whole text."""

@@ -26,7 +26,8 @@ from dil.state.derived.removed_files import end_with_files
 # The row of an empty chain: the head's hash, the sequences of the newest blocks with data, with a
 # transform and with a schema, and the head's sequence.
 _NO_CHAIN: Row = ("", None, None, None, -1)
-_SHAPE_EVENTS = ("SetDataSchema", "SetTransform")
+_SCHEMA = ("SetDataSchema",)
+_SHAPE_EVENTS = (*_SCHEMA, "SetTransform")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +188,10 @@ def _before_new_shape(chain: StoredInput, first: int) -> int:
     data = chain.first_after(first, DATA_EVENTS) if newest > first else None
     if data is None:
         return chain.sequence
-    change = chain.first_after(data, _SHAPE_EVENTS)
+    if chain.last_until(data, _SCHEMA) is None and _last_offset(chain, data) < 0:
+        # A first run only removed files, or had no rows: the first schema changes nothing.
+        data = chain.first_after(data, _SCHEMA)
+    change = None if data is None else chain.first_after(data, _SHAPE_EVENTS)
     return chain.sequence if change is None else change - 1
 
 

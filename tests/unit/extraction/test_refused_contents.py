@@ -149,3 +149,10 @@ def test_at_most_ten_names_are_told():
     names = ", ".join(f'"n{number}": 0' for number in range(14))
     error = refusal(b"{%b}" % names.encode(), data_field="rows")
     assert error.message.endswith("n8, n9 and 4 more")
+
+
+def test_an_empty_answer_of_json_may_be_cut_off_too():
+    for has_end in (True, False):
+        response = Response(io.BytesIO(), {}, "application/json", has_end=has_end)
+        page = JsonExtractor(ExtractionSpec(REF)).extract(response)
+        assert page.notes == (() if has_end else (NO_END,))

@@ -150,6 +150,18 @@ def test_a_change_of_schema_ends_the_slice_before_it(store: Store) -> None:
     assert store.plan("out") is None
 
 
+def test_the_first_schema_does_not_end_a_slice_that_has_no_rows_before_it(store: Store) -> None:
+    store.config("bare", Seed("bare", "Root"))
+    store.derived("all", "bare")
+    store.add("bare", 0, 1)
+    store.config("bare", schema("s1"))
+    store.add("bare", 10, 2)
+    store.config("bare", schema("s2"))
+    store.add("bare", 10, 3)
+    assert store.advance("all") == (store.slice("bare", (None, 3), None, 9),)
+    assert store.advance("all") == (store.slice("bare", (3, 5), 9, 19),)
+
+
 def test_a_new_transform_of_the_input_ends_the_slice_before_it(store: Store) -> None:
     store.derived("far", "out")
     store.add("in", 10)
