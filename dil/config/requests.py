@@ -62,7 +62,8 @@ def check_parameters(values: Properties, planning: PlanningSpec, findings: Findi
     """Check watermark parameters, references of parameters to themselves, and all variables."""
     if not findings.is_sound(*_GIVERS):
         return
-    units = _members(planning, values)
+    secondary = values.section(SecondarySection)
+    units = _members(planning, values, secondary.variables)
     _check_watermarks(values, planning, units, findings)
     overlaid = _overlaid(units)
     _check_page_values(values, overlaid, findings)
@@ -80,13 +81,17 @@ def check_parameters(values: Properties, planning: PlanningSpec, findings: Findi
                 f"uses {{{{{name}}}}}, which nothing gives a value",
                 nearest(name, known, "Declare it in ms.parameters, or as a unit."),
             )
+    # Authentication fields are in no signature: a walk from an old value would be resumed.
+    own = _overlaid(_members(planning, values, secondary.fields_of("activation")))
     session = values.section(PagingSection).session
     for name in placeholders(session.init_value or "") if session else ():
-        if name not in of_units:
+        if name not in own:
             findings.problem(
                 SESSION,
-                f"uses {{{{{name}}}}} in initValue, which only members of units can fill",
-                nearest(name, of_units, "Declare it as a unit, or as a field of an input."),
+                f"uses {{{{{name}}}}} in initValue, which is not a member of every unit",
+                nearest(
+                    name, own, "Declare it in each unit, or as a field of an activation input."
+                ),
             )
 
 
@@ -97,7 +102,8 @@ def all_parameters(values: Properties) -> Iterator[Parameter]:
 
 def sent_watermarks(values: Properties, planning: PlanningSpec) -> Iterator[Parameter]:
     """Yield the watermark parameters that are sent to the source."""
-    overlaid = _overlaid(_members(planning, values))
+    given = values.section(SecondarySection).variables
+    overlaid = _overlaid(_members(planning, values, given))
     used = used_variables(values)
     for parameter in all_parameters(values):
         is_of_range = parameter.type == "watermark" and parameter.name not in overlaid
@@ -120,9 +126,10 @@ def used_variables(values: Properties) -> set[str]:
     return {name for use in _uses(values) for name in placeholders(use.text)}
 
 
-def _members(planning: PlanningSpec, values: Properties) -> tuple[frozenset[str], ...]:
-    """Return, for each unit, the names of its members and of the fields of secondary input."""
-    given = values.section(SecondarySection).variables
+def _members(
+    planning: PlanningSpec, values: Properties, given: frozenset[str]
+) -> tuple[frozenset[str], ...]:
+    """Return, for each unit, the names of its members and of the given secondary input."""
     if planning.units is None:  # activation rows are secondary input, so ``given`` has their fields
         return (given | members_of_source(values),)
     return tuple(given.union(json.loads(unit)) for unit in planning.units)

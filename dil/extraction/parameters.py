@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dil.errors import ConfigError
+from dil.errors import ConfigError, SourceContractError
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue, as_text
 from dil.model.secondary import SecondaryVariables
@@ -40,13 +40,15 @@ class ParameterScope:
     """The values for parameters of one work unit; ``low`` and ``high`` are epoch ms UTC.
 
     ``variables`` are the unit's members and the authentication fields; a field replaces a member of
-    the same name (rule G31). Secrets in them are plain text.
+    the same name (rule G31). ``members`` are the unit's members alone. Secrets in both are plain
+    text.
     """
 
     low: int
     high: int
     full_extract: bool
     variables: Mapping[str, JsonValue] = field(default_factory=dict, repr=False)
+    members: Mapping[str, JsonValue] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -58,7 +60,13 @@ class ParameterScope:
     ) -> ParameterScope:
         """Return the scope of a work unit: the time still to read, and the unit's values."""
         given = secondary or SecondaryVariables()
-        return cls(work_unit.low, work_unit.high, full_extract, given.over(work_unit.unit))
+        return cls(
+            work_unit.low,
+            work_unit.high,
+            full_extract,
+            given.over(work_unit.unit),
+            given.opened(work_unit.unit),
+        )
 
 
 def evaluate(
@@ -109,17 +117,34 @@ def evaluate(
 def initial_values(spec: ExtractionSpec, scope: ParameterScope) -> PageValues:
     """Return the page values of the first request; a page value that is not configured is None.
 
-    The first session key may hold variables: members of the unit, and authentication fields.
+    The first session key may hold variables: members of the unit, which are in its signature, so
+    that a walk from another key is never taken for this one.
+
+    Raises:
+        SourceContractError: the unit has no such member, or it is null.
     """
     given: tuple[int | None, ...] = (*spec.pagination.initial_values, None, None, None)
     session = spec.session.init_value if spec.session else None
     if session:
-        session = substitute(session, scope.variables).text
+        members = scope.members
+        found = substitute(
+            session, {name: members[name] for name in members if members[name] is not None}
+        )
+        for name in sorted(found.missing):
+            lack = f"{name} is null in this unit" if name in members else "this unit lacks it"
+            raise SourceContractError(
+                f"initValue of ms.session.key.field uses {{{{{name}}}}}, and {lack}",
+                "Give each unit a value of this name, such as the position from which to begin.",
+            )
+        session = found.text
     return PageValues(given[0], given[1], given[2], session)
 
 
 def first_request(spec: ExtractionSpec, scope: ParameterScope) -> RequestValues:
-    """Return the values of the first request of a work unit; see ``evaluate``."""
+    """Return the values of the first request of a work unit.
+
+    It raises the errors of ``evaluate`` and ``initial_values``.
+    """
     return evaluate(spec.parameters, scope, initial_values(spec, scope))
 
 

@@ -57,8 +57,12 @@ class SecondaryVariables:
         If a member and a field have one name, the field counts (rule G31). The result has secrets
         in plain text, and must not be printed.
         """
-        members = {name: self._opened(name, value) for name, value in unit.items()}
-        return {**members, **{name: text.reveal() for name, text in self.authentication.items()}}
+        fields = {name: text.reveal() for name, text in self.authentication.items()}
+        return {**self.opened(unit), **fields}
+
+    def opened(self, unit: JsonObject) -> dict[str, JsonValue]:
+        """Return a unit's members with their secrets in plain text; it must not be printed."""
+        return {name: self._opened(name, value) for name, value in unit.items()}
 
     def _opened(self, name: str, value: JsonValue) -> JsonValue:
         secret = self.unit_secrets.get((name, value)) if isinstance(value, str) else None

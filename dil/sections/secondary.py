@@ -160,5 +160,9 @@ class SecondarySection(Section):
     @property
     def variables(self) -> frozenset[str]:
         """Return the names of the variables from authentication and activation rows."""
-        giving = (each for each in self.inputs if each.category in {"activation", "authentication"})
+        return self.fields_of("activation", "authentication")
+
+    def fields_of(self, *categories: str) -> frozenset[str]:
+        """Return the names of the fields of the inputs of some categories."""
+        giving = (each for each in self.inputs if each.category in categories)
         return frozenset(name for each in giving for name in map(name_of, each.fields))

@@ -82,8 +82,8 @@ def next_address(
     If ``query_only`` is true, only the query comes from the value.
 
     Raises:
-        SourceContractError: the value is no text, or it is a relative reference in an answer
-            without an address, or its query is wanted and it has none.
+        SourceContractError: the value is no text or no address, or it is a relative reference in an
+            answer without an address, or its query is wanted and it has none.
     """
     found = found_at(place, response, lookup)
     if isinstance(found, Missing) or found is None or found is False:
@@ -94,7 +94,14 @@ def next_address(
             "Check `next` of ms.pagination; if the source gives a token, use ms.session.key.field.",
         )
     address = found.strip()
-    if not address or (urlsplit(address).scheme and not query_only):
+    try:
+        parts = urlsplit(address)
+    except ValueError as error:
+        raise SourceContractError(
+            f'the next page at "{place}" is not an address: {error}',
+            "Check `next` of ms.pagination.",
+        ) from None
+    if not address or (parts.scheme and not query_only):
         return address
     if not response.uri:
         raise SourceContractError(
@@ -103,13 +110,18 @@ def next_address(
         )
     if not query_only:
         return urljoin(response.uri, address)
-    query = urlsplit(address).query
-    if not query:
+    if not parts.query and "=" in address and "/" not in address:
+        raise SourceContractError(
+            f'the next page at "{place}" is a query without "?" before it, not an address',
+            "Leave `next` out of ms.pagination, and page by numbers or a cursor: give"
+            " `initialvalues`, or ms.session.key.field.",
+        )
+    if not parts.query:
         raise SourceContractError(
             f'the next page at "{place}" is an address without a query',
             "Leave `queryOnly` out of ms.pagination: the pages of this source differ in the path.",
         )
-    return urlsplit(response.uri)._replace(query=query, fragment="").geturl()
+    return urlsplit(response.uri)._replace(query=parts.query, fragment="").geturl()
 
 
 def more_flag(place: str, response: Response, lookup: Lookup) -> bool | None:

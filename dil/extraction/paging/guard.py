@@ -17,6 +17,7 @@ from dil.extraction.parameters import PageValues
 
 _REMEMBERED = 100_000
 _MOST_EMPTY = 1000
+_BY_PATH = " If its pages differ in the path, leave `queryOnly` out of ms.pagination."
 
 
 class PagingGuard:
@@ -37,6 +38,11 @@ class PagingGuard:
     def content(self) -> bytes | None:
         """Return the hash of the last checked page, None if there is none."""
         return self._content
+
+    def answered(self, uri: str) -> None:
+        """Remember the address of an answer, if ``queryOnly`` may make the next one equal to it."""
+        if self._rules.query_only:
+            self._remember(uri)
 
     def check(self, decision: PagingDecision, state: PageState, content: bytes | None) -> None:
         """Raise if the next request would only repeat an earlier one.
@@ -89,16 +95,22 @@ class PagingGuard:
                 )
 
     def _refuse_seen(self, text: str, what: str) -> None:
-        mark = hashlib.blake2b(text.encode(), digest_size=8).digest()
-        if mark in self._seen:
+        if not self._remember(text):
+            advice = _BY_PATH if self._rules.query_only else ""
             raise SourceContractError(
                 f"the source leads in circles: {what} came before in this work unit",
                 "Paging would never end. Check which next request the source expects, and "
-                "ms.pagination and ms.session.key.field.",
+                f"ms.pagination and ms.session.key.field.{advice}",
             )
+
+    def _remember(self, text: str) -> bool:
+        """Remember a cursor or an address; return whether it is new."""
+        mark = hashlib.blake2b(text.encode(), digest_size=8).digest()
+        is_new = mark not in self._seen
         self._seen[mark] = None
         if len(self._seen) > _REMEMBERED:
             del self._seen[next(iter(self._seen))]
+        return is_new
 
     def _refuse_equal(self, content: bytes | None) -> None:
         if content is not None and content == self._content and self._rules.compares_bodies:

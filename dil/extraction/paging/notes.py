@@ -115,9 +115,11 @@ _TO_CHECK = frozenset(
     }
 )  # fmt: skip
 EMPHASIS = "ROWS MAY BE MISSING: "
-# Parameters that set the number of rows of a page.
+# Whole names of parameters that set the number of rows of a page.
 _LIMIT = re.compile(
-    r"limit|size|per_?page|max_?results|^(?:\$?top|rows|count|first|take)$", re.IGNORECASE
+    r"(?:[$_]|sysparm_)?limit|\$?(?:top|count|first|take)|rows|max[_-]?results|\w*per[_-]?page"
+    r"|(?:(?:max)?page|batch|chunk|fetch|result)?[_-]?(?:size|limit)|page\[(?:size|limit)\]",
+    re.IGNORECASE,
 )
 
 
@@ -129,7 +131,7 @@ def emphasized(note: str) -> str:
 def asked_rows(values: Mapping[str, JsonValue], uri: str) -> int | None:
     """Return how many rows a request asks for in parameters or address, None if unknown."""
     sent = [*values.items(), *parse_qsl(urlsplit(uri).query)]
-    texts = (as_text(value) for name, value in sent if _LIMIT.search(name))
+    texts = (as_text(value) for name, value in sent if _LIMIT.fullmatch(name))
     return max((int(text) for text in texts if text.isdecimal()), default=None)
 
 
@@ -177,7 +179,11 @@ def end_notes(
         }
     notes = (note for note, applies in found.items() if applies)
     is_short = asked is not None and state.rows < asked
-    settled = {NO_KEY, NO_LINK} if is_strict else {NO_KEY, NO_LINK, NO_NEXT}
+    # Sources leave a whole header or member out of their last page; a deeper path that leads to
+    # nothing may be misspelt, and the page short because the source caps its pages.
+    settled = {NO_KEY, NO_LINK}
+    if rules.has_flat_next and not is_strict:
+        settled.add(NO_NEXT)
     return tuple(LIKELY_LAST if is_short and note in settled else note for note in notes)
 
 
@@ -192,8 +198,7 @@ def _names_another_page(rules: PagingRules, state: PageState) -> bool:
 
 def _has_new_cursor(state: PageState) -> bool:
     """Return whether the last page had a cursor; some sources repeat that of the request there."""
-    previous = state.previous_key
-    return bool(state.key.cursor) and (previous is None or previous.cursor != state.key.cursor)
+    return bool(state.key.cursor) and state.key.cursor != state.asked_key
 
 
 def _nothing_named(

@@ -32,7 +32,7 @@ from decimal import Decimal
 from enum import Enum, IntEnum
 
 from dil.extraction.excerpt import excerpt
-from dil.extraction.paging.answers import LINK, SessionKey
+from dil.extraction.paging.answers import HEADER, LINK, SessionKey
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue
 from dil.model.messages import shortened
@@ -99,7 +99,9 @@ class PagingRules:
     ``takes_key_of_row`` is true if the session key is a value of one row, which every page has.
     ``is_paged`` is true if there are page values. ``has_next`` is true if answers name the next
     page, ``has_more`` if they have a flag for it, and ``follows_links`` if the Link header names
-    it. A cap of None is no cap. ``sent_values`` are the types of page values in requests.
+    it. ``has_flat_next`` is true if any other header or a top-level member names it, ``query_only``
+    if only the query of the address counts. A cap of None is no cap. ``sent_values`` are the types
+    of page values in requests.
     """
 
     has_session: bool = False
@@ -112,6 +114,8 @@ class PagingRules:
     wait_timeout_s: float = 600.0
     has_next: bool = False
     follows_links: bool = False
+    has_flat_next: bool = False
+    query_only: bool = False
     has_more: bool = False
     stops_short: bool = False
     allows_equal_pages: bool = False
@@ -158,6 +162,8 @@ class PagingRules:
             wait_timeout_s=spec.wait_timeout_s,
             has_next=bool(paging.next),
             follows_links=paging.next == LINK,
+            has_flat_next=_is_flat(paging.next),
+            query_only=paging.query_only,
             has_more=bool(paging.more),
             stops_short=paging.stop_on_short_page,
             allows_equal_pages=paging.equal_pages,
@@ -173,8 +179,9 @@ class PagingRules:
 class PageState:
     """The state after one page; rows are counted before converters.
 
-    ``previous_key`` is the key of the page before, None for the first page. ``key_was_there`` is
-    true if this page or an earlier one had a key. ``total`` is None until a page has it.
+    ``previous_key`` is the key of the page before, None for the first page, ``asked_key`` the one
+    of the request: on the first page ``initValue``. ``key_was_there`` is true if this page or an
+    earlier one had a key. ``total`` is None until a page has it.
     ``elapsed_s`` counts from the first request of the attempt. ``payload_left`` is None if the job
     has no payload. ``asked`` counts requests so far. ``page_size`` is how many rows a full page
     has, None if the job does not say it. ``files_left`` is true if the session itself has another
@@ -188,6 +195,7 @@ class PageState:
     processed: int = 0
     key: SessionKey = field(default_factory=SessionKey)
     previous_key: SessionKey | None = None
+    asked_key: str | None = None
     key_was_there: bool = False
     total: JsonValue = None
     elapsed_s: float = 0.0
@@ -341,6 +349,12 @@ def failure(
 def _leads_into_row(name: str) -> bool:
     """Return whether a path takes one element of an array, such as ``data.-1.id``."""
     return any(str(step).lstrip("-").isdecimal() for step in compile_path(name).steps)
+
+
+def _is_flat(place: str) -> bool:
+    """Return whether a place is a header, or a path to a top-level member."""
+    path = compile_path(place)
+    return place.startswith(HEADER) or (path.is_place and len(path.steps) == 1)
 
 
 def _compiled(condition: SessionCondition | FailCondition | None) -> re.Pattern[str] | None:

@@ -279,6 +279,7 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
         echoed = _echoed(walk.spec, page)
         state = replace(
             _state_after(walk, state, page, response),
+            asked_key=values.session,
             page_size=values.size if echoed.size is None else echoed.size,
             elapsed_s=pace.elapsed_s(),
         )
@@ -291,6 +292,7 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
             return
         following = next_values(values, echoed, page.rows, state.key.cursor)
         body: object = response.body
+        guard.answered(response.uri)
         walk.counters.is_void = True  # An error here would occur again after any page.
         guard.check(decision, state, body.content if isinstance(body, MeasuredBody) else None)
         guard.check_values(decision, values, following)

@@ -59,16 +59,22 @@ def test_what_is_wrong_with_paging_is_told(job_file, text, what):
     assert job_file.problem(PAGING, text).what.startswith(what)
 
 
-def test_the_first_session_key_takes_members_of_units_only(job_file):
-    unit = '[{"name": "u", "type": "unit", "units": [{"seq": "7"}]}]'
-    facts = {**CURSOR, "ms.watermark": unit}
+def test_the_first_session_key_takes_members_that_every_unit_has(job_file):
+    unit = '[{"name": "u", "type": "unit", "units": [{"seq": "7", "at": 1}, {"seq": "8"}]}]'
+    rows = {"path": "/rows", "fields": ["token"], "category": "authentication"}
+    given = {"ms.secondary.input": json.dumps([rows])}
+    facts = {**CURSOR, **given, "ms.watermark": unit}
     key = "ms.session.key.field"
     job_file.load({**facts, key: '{"name":"next","initValue":"{{seq}}"}'})
-    for name in ("cursor", "sep"):
+    for name in ("cursor", "sep", "at", "token"):
         variable = "{{" + name + "}}"
         session = json.dumps({"name": "next", "initValue": variable})
         (found,) = job_file.problems({**facts, key: session})
-        assert found.what.startswith(f"uses {variable} in initValue, which only members of units")
+        assert found.what == f"uses {variable} in initValue, which is not a member of every unit"
+    activation = json.dumps([{"path": "/rows", "fields": ["seq"]}])
+    job_file.load(
+        {**CURSOR, "ms.secondary.input": activation, key: session.replace("token", "seq")}
+    )
 
 
 @pytest.mark.parametrize(

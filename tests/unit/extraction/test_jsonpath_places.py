@@ -171,14 +171,15 @@ def test_xml_is_not_searched_for_rows():
 class Source(ByteSession):
     """Answers with its pages in turn."""
 
-    def __init__(self, *pages):
+    def __init__(self, *pages, uri="https://h/rows"):
         self.pages = iter(pages)
         self.asked = []
+        self.uri = uri
 
     def fetch(self, values):
         self.asked.append(values)
         body = json.dumps(next(self.pages)).encode()
-        return Response(io.BytesIO(body), uri="https://h/rows", headers={"$.cursor": "header"})
+        return Response(io.BytesIO(body), uri=self.uri, headers={"$.cursor": "header"})
 
 
 def walked(source, **members):
@@ -221,6 +222,30 @@ def test_an_address_without_a_query_is_refused_where_only_the_query_counts():
     paged = Pagination(next="next", query_only=True)
     with pytest.raises(SourceContractError, match="an address without a query"):
         walked(Source({"next": "/page/2", "d": [{"id": 1}]}), data_field="d", pagination=paged)
+
+
+@pytest.mark.parametrize("query_only", [True, False])
+@pytest.mark.parametrize(
+    ("address", "what"),
+    [("http://[bad?page=2", "is not an address"), ("page=2", 'is a query without "?" before it')],
+)
+def test_a_next_page_that_is_no_address_is_refused(address, what, query_only):
+    paged = Pagination(next="next", query_only=query_only)
+    source = Source({"next": address, "d": [{"id": 1}]}, {"d": []})
+    if address == "page=2" and not query_only:  # this is a relative path
+        assert walked(source, data_field="d", pagination=paged) == [1, 0]
+        return
+    with pytest.raises(SourceContractError) as refused:
+        walked(source, data_field="d", pagination=paged)
+    assert what in refused.value.message
+
+
+def test_pages_that_differ_in_the_path_are_refused_where_only_the_query_counts():
+    source = Source({"next": "https://h/rows/2?n=9", "d": [{"id": 1}]}, uri="https://h/rows?n=9")
+    paged = Pagination(next="next", query_only=True, max_pages=2)
+    with pytest.raises(SourceContractError, match="leads in circles") as refused:
+        walked(source, data_field="d", pagination=paged)
+    assert "leave `queryOnly` out" in refused.value.fix
 
 
 def test_totals_flags_page_values_and_cursors_are_found_too():

@@ -380,6 +380,12 @@ def test_an_empty_page_that_names_another_one_is_noted_unless_it_repeats_its_cur
     assert notes_of(Scripted([page(2, next="b"), page(0, next="b")]), **CURSORS) == []
 
 
+@pytest.mark.parametrize(("first", "noted"), [("500", []), ("400", [CURSOR_LEFT])])
+def test_a_first_page_without_rows_that_repeats_the_initial_session_key_is_not_noted(first, noted):
+    session = SessionKeyField(name="next", init_value=first)
+    assert notes_of(Scripted([page(0, next=500)]), **{**CURSORS, "session": session}) == noted
+
+
 def test_a_later_page_without_its_rows_is_noted_once():
     error = {"error": "backend down"}
     assert notes_of(Scripted([page(100), error]), **PAGED) == [NO_DATA_FIELD]

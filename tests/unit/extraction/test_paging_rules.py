@@ -169,10 +169,20 @@ def test_initial_values_are_by_position():
 
 
 def test_the_first_session_key_may_hold_members_of_the_unit():
-    session = SessionKeyField(name="next", init_value="{{seq}}-{{other}}")
-    scope = ParameterScope(0, 1, full_extract=True, variables={"seq": 9007199254740993})
+    session = SessionKeyField(name="next", init_value="{{seq}}-{{}}")
+    scope = ParameterScope(0, 1, full_extract=True, members={"seq": 9007199254740993})
     found = initial_values(ExtractionSpec(ClassRef("m", "c"), session=session), scope)
-    assert found.session == "9007199254740993-{{other}}"
+    assert found.session == "9007199254740993-{{}}"
+
+
+@pytest.mark.parametrize(
+    ("members", "lack"), [({}, "this unit lacks it"), ({"seq": None}, "seq is null in this unit")]
+)
+def test_a_first_session_key_without_its_member_is_refused(members, lack):
+    session = SessionKeyField(name="next", init_value="{{seq}}")
+    scope = ParameterScope(0, 1, full_extract=True, variables={"seq": "field"}, members=members)
+    with pytest.raises(SourceContractError, match=r"initValue .* uses \{\{seq\}\}, and " + lack):
+        initial_values(ExtractionSpec(ClassRef("m", "c"), session=session), scope)
 
 
 def test_rules_are_read_from_the_job():

@@ -20,6 +20,7 @@ from dil.extraction.paging.notes import (
     SHORT_LEFT,
     SHORT_PAGE,
     TOTAL_NOT_REACHED,
+    asked_rows,
     emphasized,
 )
 from dil.extraction.paging.position import PagingPosition
@@ -142,6 +143,31 @@ def test_an_address_that_a_page_below_its_limit_lacks_is_no_alarm(place):
     assert notes(Source(rows(0, 2)), pagination=Pagination(next=place), parameters=given) == [
         LIKELY_LAST
     ]
+
+
+@pytest.mark.parametrize("place", ["links.nxt", "$.links[?@.rel=='nxet'].href"])
+def test_a_deep_address_that_a_page_below_its_limit_lacks_may_be_misspelt(place):
+    source = Source(rows(0, 2, links={"next": "/2"}))
+    source.uri = "https://shop.test/1?limit=1000"
+    assert notes(source, pagination=Pagination(next=place)) == [NO_NEXT]
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        *dict.fromkeys(
+            (
+                "limit", "_limit", "$limit", "sysparm_limit", "size", "pageSize", "page_size",
+                "page[size]", "per_page", "hitsPerPage", "maxResults", "$top", "rows", "count",
+                "first",
+            ),
+            60,
+        ).items(),
+        *dict.fromkeys(("min_size", "imageSize", "rateLimit", "discount", "no_limit")).items(),
+    ],
+)  # fmt: skip
+def test_only_whole_names_say_how_many_rows_a_request_asks_for(name, asked):
+    assert asked_rows({name: 60}, "https://shop.test/1?a=99") == asked
 
 
 @pytest.mark.parametrize("place", ["header:Next-Page", "nxet"])
