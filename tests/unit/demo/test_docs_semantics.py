@@ -16,7 +16,7 @@ import pytest
 from dil.api import plan
 from dil.config.findings import Findings
 from dil.config.properties_text import parse
-from dil.extraction.paging.rules import CAP_ROW
+from dil.extraction.paging.rules import Row
 from dil.model.history import UnitRecord
 from dil.model.timelabels import TimelabelSpec
 from dil.model.work_unit import WorkUnit
@@ -198,7 +198,7 @@ def test_every_code_of_validation_is_on_the_page() -> None:
 
 
 def test_each_row_of_the_decision_table_is_a_rule() -> None:
-    assert {f"G{row}" for row in range(1, CAP_ROW + 1)} <= set(rules())
+    assert {f"G{row}" for row in range(1, max(Row) + 1)} <= set(rules())
 
 
 def test_an_encrypted_text_of_the_page_opens() -> None:
