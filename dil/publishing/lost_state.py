@@ -14,6 +14,7 @@ from itertools import chain
 from dil.errors import ConfigError, StateError
 from dil.model.dataset import source_name
 from dil.model.job import Job, PublishingSpec, PublishMode
+from dil.model.json import JsonObject
 from dil.publishing.destination import described, destination_for
 from dil.spi.destination import Destination
 from dil.spi.state_store import LAST_PUBLISH, StateStore
@@ -95,16 +96,16 @@ def is_newest_state(
     destination: Destination,
 ) -> bool:
     """Return whether the state has the job's last commit in the dataset."""
-    known = store.checkpoint(LAST_PUBLISH).get("destination")
-    if _place(str(known)) != _place(described(spec, filesystem)):
+    last = store.checkpoint(LAST_PUBLISH)
+    if _place(str(last.get("destination"))) != _place(described(spec, filesystem)):
         return False
-    return _has_last_commit(job, store, destination)
+    return _has_last_commit(job, last, destination)
 
 
-def _has_last_commit(job: str, store: StateStore, destination: Destination) -> bool:
-    """Return whether the newest commit of a job in the dataset is the newest one in its state."""
+def _has_last_commit(job: str, last: JsonObject, destination: Destination) -> bool:
+    """Return whether the newest commit of a job in the dataset is the last one in its state."""
     landed = destination.landed(source_name(job))
-    return landed is not None and landed == store.checkpoint(LAST_PUBLISH).get("sequence")
+    return landed is not None and landed == last.get("sequence")
 
 
 def refuse_older_state(
@@ -182,14 +183,15 @@ def refuse_other_place(job: Job, store: StateStore, filesystem: Filesystem) -> N
     Raises:
         ConfigError: the job's rows so far are in another place.
     """
-    known = store.checkpoint(LAST_PUBLISH).get("destination")
+    last = store.checkpoint(LAST_PUBLISH)
+    known = last.get("destination")
     reads_all = job.publishing.mode is PublishMode.REPLACE or job.planning.ignore_history
     if not isinstance(known, str) or not known or reads_all:
         return
     before, now = _place(known), _place(described(job.publishing, filesystem))
     if before == now or store.history().is_empty():
         return
-    if _has_last_commit(job.name, store, destination_for(job.publishing, filesystem)):
+    if _has_last_commit(job.name, last, destination_for(job.publishing, filesystem)):
         return  # the dataset was moved together with its records
     key = job.publishing.place_key
     raise ConfigError.single(
