@@ -114,8 +114,7 @@ def plan_on_demand(
     choice = matrix.choose(spec.limit)
     _refuse_too_few(spec, len(choice.taken))
     due = matrix.due_count()
-    is_first = ignored or not history.has_succeeded()
-    is_whole = spec.is_full or (spec.dynamic_full_load and is_first)
+    is_whole = spec.is_full or (spec.dynamic_full_load and (ignored or not history.has_succeeded()))
     return Plan(
         now=now_ms,
         zone=partitions.zone,
