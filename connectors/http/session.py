@@ -20,6 +20,7 @@ from connectors.http.retries import RetryWaits
 from connectors.http.sending import Sender
 from connectors.http.settings import HttpSettings
 from connectors.http.statuses import StatusVerdict
+from connectors.http.written_body import media_type_of
 from dil.errors import DilError, QuotaError
 from dil.model.secret import MASK, Secret
 from dil.spi.audit import AuditedRequest
@@ -120,7 +121,7 @@ class HttpSession(ByteSession):
             return Response(
                 cast("BinaryIO", body),
                 _headers_of(answer),
-                (answer.headers.get("Content-Type") or "").partition(";")[0].strip().lower(),
+                media_type_of(answer.headers.get("Content-Type") or ""),
                 checks_content_type=True,
                 location=exchange.outgoing.shown,
                 uri=answer.url,
