@@ -143,7 +143,6 @@ def end_notes(
     has_body: bool,
     has_link: bool = False,
     asked: int | None = None,
-    is_strict: bool = False,
 ) -> tuple[str, ...]:
     """Return notes about the oddities of a walk that has stopped.
 
@@ -154,7 +153,6 @@ def end_notes(
         has_link: Whether the last answer had a Link header with the address of a next page.
         has_body: Whether the last answer had a body, because only a body can hold the fields.
         asked: How many rows the last request asked for, None if unknown.
-        is_strict: Whether doubts fail the walk; what a request asks for does not settle them.
     """
     lacks_rows = total_reached(rules, state) is False
     is_cut = decision.row is Row.SHORT_PAGE and (
@@ -180,9 +178,10 @@ def end_notes(
     notes = (note for note, applies in found.items() if applies)
     is_short = asked is not None and state.rows < asked
     # Sources leave a whole header or member out of their last page; a deeper path that leads to
-    # nothing may be misspelt, and the page short because the source caps its pages.
+    # nothing may be misspelt, and the page short because the source caps its pages. What a request
+    # asks for does not settle the doubt of a strict walk.
     settled = {NO_KEY, NO_LINK}
-    if rules.has_flat_next and not is_strict:
+    if rules.has_flat_next and not rules.is_strict:
         settled.add(NO_NEXT)
     return tuple(LIKELY_LAST if is_short and note in settled else note for note in notes)
 

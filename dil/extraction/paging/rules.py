@@ -100,8 +100,8 @@ class PagingRules:
     ``is_paged`` is true if there are page values. ``has_next`` is true if answers name the next
     page, ``has_more`` if they have a flag for it, and ``follows_links`` if the Link header names
     it. ``has_flat_next`` is true if any other header or a top-level member names it, ``query_only``
-    if only the query of the address counts. A cap of None is no cap. ``sent_values`` are the types
-    of page values in requests.
+    if only the query of the address counts. ``is_strict`` says that doubts fail the walk. A cap of
+    None is no cap. ``sent_values`` are the types of page values in requests.
     """
 
     has_session: bool = False
@@ -115,6 +115,7 @@ class PagingRules:
     has_next: bool = False
     follows_links: bool = False
     has_flat_next: bool = False
+    is_strict: bool = False
     query_only: bool = False
     has_more: bool = False
     stops_short: bool = False
@@ -163,6 +164,7 @@ class PagingRules:
             has_next=bool(paging.next),
             follows_links=paging.next == LINK,
             has_flat_next=_is_flat(paging.next),
+            is_strict=paging.strict,
             query_only=paging.query_only,
             has_more=bool(paging.more),
             stops_short=paging.stop_on_short_page,

@@ -288,7 +288,7 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
             walk.counters.is_void = True
             raise _failed(walk, rules, state, decision, page)
         if decision.action is Action.STOP:
-            _note(walk, *_notes_of_end(walk, rules, state, decision, request, response))
+            _note(walk, *_notes_of_end(rules, state, decision, request, response))
             return
         following = next_values(values, echoed, page.rows, state.key.cursor)
         body: object = response.body
@@ -324,7 +324,6 @@ def _failed(
 
 
 def _notes_of_end(
-    walk: Walk,
     rules: PagingRules,
     state: PageState,
     decision: PagingDecision,
@@ -335,11 +334,7 @@ def _notes_of_end(
     asked = asked_rows(request.parameters, response.uri)
     has_body = response.body is not None
     has_link = next_link(response.header("Link") or "") is not None
-    notes = end_notes(
-        rules, state, decision,
-        has_body=has_body, has_link=has_link, asked=asked,
-        is_strict=walk.spec.pagination.strict,
-    )  # fmt: skip
+    notes = end_notes(rules, state, decision, has_body=has_body, has_link=has_link, asked=asked)
     for note in notes:
         log.warning(
             "%s: %s (rows %d, total %s)",
