@@ -67,14 +67,14 @@ def test_a_destination_sees_its_own_properties_alone(job_file, shelf):
         "ms.destination.class": f"{shelf}.Shelf",
         "ms.publish.mode": "append",
         "ms.x.shelf.key": "k3y",
-        "ms.x.shelf.pin": "1234",
+        "ms.x.shelf.pin": "p1n-of-the-shelf",
         "source.conn.password": "s3cret",
     }
     job = job_file.load(given).job
     own = job.publishing.destination
     assert own.ref == ClassRef(shelf, "Shelf")
     assert own.properties["ms.x.shelf.key"] == Secret("k3y")
-    assert own.properties["ms.x.shelf.pin"] == Secret("1234")
+    assert own.properties["ms.x.shelf.pin"] == Secret("p1n-of-the-shelf")
     assert own.properties.section(SourceSection).password != Secret("s3cret")
     assert job.writing.format is OutputFormat.PARQUET
     assert not job.publishing.keeps_files
@@ -86,12 +86,12 @@ def test_tasks_get_no_secret_of_a_destination(job_file, shelf):
         "ms.destination.class": f"{shelf}.Shelf",
         "ms.publish.mode": "append",
         "ms.x.shelf.key": "k3y",
-        "ms.x.shelf.pin": "1234",
+        "ms.x.shelf.pin": "p1n-of-the-shelf",
         "source.conn.password": "s3cret",
     }
     sent = pickle.dumps(job_file.load(given).job.for_tasks())
     assert b"k3y" not in sent
-    assert b"1234" not in sent
+    assert b"p1n-of-the-shelf" not in sent
     assert b"s3cret" in sent
 
 
