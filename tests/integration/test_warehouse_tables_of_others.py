@@ -149,6 +149,50 @@ def test_the_collation_of_another_index_makes_no_keys_equal(tmp_path: Path, requ
         assert loads.rows("id, v") == [("A", 2), ("a", 1)]
 
 
+@pytest.mark.parametrize(
+    ("of_column", "of_index", "rows"),
+    [
+        ("BINARY", "NOCASE", [("a", 1)]),
+        ("NOCASE", "BINARY", [("A", 0), ("a", 1), ("b", 0)]),
+    ],
+)
+def test_keys_compare_as_in_the_unique_index_and_not_as_in_the_column(
+    tmp_path: Path, request, of_column: str, of_index: str, rows: list[tuple[str, int]]
+) -> None:
+    with new_warehouse("sqlite", tmp_path, request) as warehouse:
+        made(
+            warehouse,
+            f"id TEXT COLLATE {of_column}, region TEXT, v INTEGER, op TEXT",
+            f"CREATE UNIQUE INDEX one ON orders (region, id COLLATE {of_index})",
+        )
+        loads = replace(
+            Loads(warehouse, tmp_path),
+            mode=PublishMode.MERGE,
+            merge=MergeSpec(("id", "region"), ("v",), "op", ("d",)),
+        )
+        first = {"id": ["a", "b"], "region": ["eu"] * 2, "v": [1, 0], "op": ["i"] * 2}
+        loads.load("run-1", pa.table(first))
+        second = {"id": ["A", "B"], "region": ["eu"] * 2, "v": [0, 2], "op": ["u", "d"]}
+        loads.load("run-2", pa.table(second))
+        assert sorted(loads.rows("id, v")) == rows
+
+
+def test_unique_indexes_of_one_key_that_compare_differently_are_refused(
+    tmp_path: Path, request
+) -> None:
+    with new_warehouse("sqlite", tmp_path, request) as warehouse:
+        made(
+            warehouse,
+            "id TEXT PRIMARY KEY, v INTEGER",
+            "CREATE UNIQUE INDEX other ON orders (id COLLATE NOCASE)",
+        )
+        loads = upserts(Loads(warehouse, tmp_path), "id")
+        with pytest.raises(WriteError) as caught:
+            loads.load("run-1", pa.table({"id": ["a", "A"], "v": [1, 2]}))
+        assert "(BINARY and NOCASE)" in caught.value.message
+        assert loads.rows() == []
+
+
 def test_a_number_that_is_nan_is_the_oldest(tmp_path: Path, request) -> None:
     with new_warehouse("postgresql", tmp_path, request) as warehouse:
         warehouse.execute("CREATE SCHEMA shop")

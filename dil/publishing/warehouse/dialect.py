@@ -43,8 +43,7 @@ class TableColumn:
     ``is_required`` is true if rows must give a value, ``takes_null`` if null is kept as null.
     ``is_computed`` is true if the database computes the values, ``is_fixed`` if only new rows may
     give a value. ``attributes`` is the text after the type in the definition, and a change of the
-    type must repeat this text; it is None if unknown. ``collation`` compares values of a key in the
-    table but not in temporary tables; it is empty if they compare values alike.
+    type must repeat this text; it is None if unknown.
     """
 
     name: str
@@ -56,7 +55,6 @@ class TableColumn:
     is_computed: bool = False
     is_fixed: bool = False
     attributes: str | None = ""
-    collation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +169,30 @@ class Dialect(ABC):
     def same(self, left: str, right: str) -> str:
         """Return the condition that two values are equal or both null."""
 
-    def collated(self, keys: Sequence[str], columns: Sequence[TableColumn]) -> str:
-        """Return a list of key columns that compares their values as the table's key does."""
-        found = {each.name: f" COLLATE {each.collation}" for each in columns if each.collation}
-        return ", ".join(f"{self.quote(key)}{found.get(key, '')}" for key in keys)
+    def merge_keys(
+        self, connection: Connection, table: TableName, keys: Sequence[str]
+    ) -> Mapping[str, str]:
+        """Return the columns of a merge's key, each with the clause that names its collation.
+
+        With this clause, values compare as in the unique index of the key, which decides whether a
+        row is inserted. The clause is empty if values compare like this anyway.
+
+        Raises:
+            WriteError: several unique indexes of the key compare its values differently.
+        """
+        del connection, table
+        return dict.fromkeys(keys, "")
+
+    def collated(self, keys: Mapping[str, str]) -> str:
+        """Return the list of columns of ``merge_keys`` that compares as the unique index does."""
+        return ", ".join(f"{self.quote(key)}{clause}" for key, clause in keys.items())
+
+    def equal(self, left: str, right: str, keys: Mapping[str, str]) -> str:
+        """Return the condition that rows of two tables have equal values in ``merge_keys``."""
+        return " AND ".join(
+            f"{left}.{self.quote(key)} = {right}.{self.quote(key)}{clause}"
+            for key, clause in keys.items()
+        )
 
     def comparable(self, value: str, column: TableColumn) -> str:
         """Return an expression for a value of a delta field that sorts as values in files do.
@@ -252,11 +270,11 @@ class Dialect(ABC):
         """Keep other writers, but not readers, out until the transaction ends."""
         del connection, table
 
-    def delete_matching(self, table: TableName, keys: Sequence[str], condition: str) -> str:
+    def delete_matching(self, table: TableName, keys: Mapping[str, str], condition: str) -> str:
         """Return the statement that deletes the rows with the keys of the chosen winners."""
         names = ", ".join(map(self.quote, keys))
         return (
-            f"DELETE FROM {self.full(table)} WHERE ({names}) IN "
+            f"DELETE FROM {self.full(table)} WHERE ({self.collated(keys)}) IN "
             f"(SELECT {names} FROM {WINNERS} WHERE {condition})"
         )
 

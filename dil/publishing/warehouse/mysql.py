@@ -265,10 +265,10 @@ class MysqlDialect(Dialect):
                 1205, f"another run is writing to {table.name}"
             )
 
-    def delete_matching(self, table: TableName, keys: Sequence[str], condition: str) -> str:
+    def delete_matching(self, table: TableName, keys: Mapping[str, str], condition: str) -> str:
         """Return a DELETE with a join, because a subquery would read every row of the table."""
-        pairs = " AND ".join(f"t.{name} = w.{name}" for name in map(self.quote, keys))
-        return f"DELETE t FROM {self.full(table)} t JOIN {WINNERS} w ON {pairs} WHERE w.{condition}"
+        equal = self.equal("t", "w", keys)
+        return f"DELETE t FROM {self.full(table)} t JOIN {WINNERS} w ON {equal} WHERE w.{condition}"
 
     def upsert(
         self,
