@@ -205,6 +205,35 @@ def test_a_number_that_is_nan_is_the_oldest(tmp_path: Path, request) -> None:
         assert loads.rows("v") == [(1,)]
 
 
+@pytest.mark.parametrize(
+    ("columns", "more", "what"),
+    [
+        ("id DOUBLE, v DECIMAL(5, 2) PRIMARY KEY", (), "PRIMARY KEY(v)"),
+        ("id DOUBLE, v FLOAT CHECK (v > 0)", (), "CHECK((v > 0))"),
+        ("id DOUBLE, v INTEGER", ("CREATE INDEX i ON shop.orders (id)",), "the index i"),
+        (
+            "id DOUBLE PRIMARY KEY, v INTEGER",
+            ("CREATE TABLE shop.lines (id DOUBLE REFERENCES shop.orders(id))",),
+            "a foreign key of the table lines",
+        ),
+    ],
+)
+def test_a_column_whose_type_duckdb_does_not_change_is_named_with_what_depends_on_it(
+    tmp_path: Path, request, columns: str, more: tuple[str, ...], what: str
+) -> None:
+    with new_warehouse("duckdb", tmp_path, request) as warehouse:
+        made(warehouse, columns, *more)
+        loads = Loads(warehouse, tmp_path)
+        values = pa.array([Decimal("1234.56")]) if "DECIMAL" in columns else pa.array([2.0**60])
+        with pytest.raises(ConversionError) as caught:
+            loads.intent("refused", pa.table({"id": [1.0], "v": values}))
+        assert "column v of the table orders has the type" in caught.value.message
+        assert "but the rows need D" in caught.value.message
+        assert f"cannot change the type of this column, on which {what} depends" in str(
+            caught.value.fix
+        )
+
+
 def test_a_key_whose_type_cannot_be_changed_refuses_larger_numbers(tmp_path: Path, request) -> None:
     with new_warehouse("duckdb", tmp_path, request) as warehouse:
         made(warehouse, "id INTEGER PRIMARY KEY, v INTEGER")

@@ -43,7 +43,8 @@ class TableColumn:
     ``is_required`` is true if rows must give a value, ``takes_null`` if null is kept as null.
     ``is_computed`` is true if the database computes the values, ``is_fixed`` if only new rows may
     give a value. ``attributes`` is the text after the type in the definition, and a change of the
-    type must repeat this text; it is None if unknown.
+    type must repeat this text; it is None if unknown. ``bound_by`` is what depends on the column's
+    type, so that the database does not change it; it is empty if nothing does.
     """
 
     name: str
@@ -55,6 +56,7 @@ class TableColumn:
     is_computed: bool = False
     is_fixed: bool = False
     attributes: str | None = ""
+    bound_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
