@@ -126,6 +126,11 @@ def test_delta_fields_are_compared_as_in_files(any_loads: Loads) -> None:
     assert newest_of(any_loads, "B", "a", "C") == "a"
 
 
+def test_long_delta_fields_are_compared_to_their_ends(mysql: Loads) -> None:
+    beginning = "x" * 5_000
+    assert newest_of(mysql, f"{beginning}b", f"{beginning}a") == f"{beginning}b"
+
+
 def test_keys_that_a_collation_takes_for_one_are_one_row(tmp_path: Path, request) -> None:
     with new_warehouse("sqlite", tmp_path, request) as warehouse:
         made(warehouse, "id TEXT COLLATE NOCASE PRIMARY KEY, v INTEGER, op TEXT")

@@ -204,6 +204,10 @@ class Dialect(ABC):
         del column
         return value
 
+    def sort_whole(self, connection: Connection, texts: Sequence[str]) -> None:
+        """Let the connection sort rows of ``STAGE`` by these whole texts, given as expressions."""
+        del connection, texts
+
     def kept(self, data_type: pa.DataType) -> pa.DataType:
         """Return the type that the database reports for a column of this type."""
         return data_type

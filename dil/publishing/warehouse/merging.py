@@ -59,6 +59,11 @@ class Merge:
         connection.load(_STAGE, loaded, rows.batches(loaded))
         keys = dialect.collated(dialect.merge_keys(connection, self.table, self.spec.keys))
         ages = [self._age(quote(name), name, columns) for name in self.spec.delta_fields]
+        texts = {each.name for each in columns if each.type == TEXT}
+        dialect.sort_whole(
+            connection,
+            [age for name, age in zip(self.spec.delta_fields, ages, strict=True) if name in texts],
+        )
         order = [f"({age} IS NULL), {age} DESC" for age in ages]
         order.append(f"{quote(ORDER)} DESC")
         connection.change(

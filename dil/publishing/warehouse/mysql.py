@@ -26,6 +26,7 @@ from dil.publishing.warehouse.dialect import (
     IDLE_S,
     LOCK_S,
     PROPERTIES,
+    STAGE,
     WINNERS,
     Connection,
     Dialect,
@@ -52,6 +53,8 @@ _BYTES = {"longblob", "mediumblob", "blob"}
 _KEY_CHARACTERS = 255
 _KEY_BYTES = 3072  # the most in an index of InnoDB
 _SORT_BYTES = 2 * 1024 * 1024
+_LENGTH_BYTES = 4  # the server puts a text's length behind its bytes, within the limit
+_SORTED_ROWS = 16  # the server's sort buffer has to hold 15 rows
 _NAME_CHARACTERS = 64
 _DECIMAL_DIGITS, _DECIMAL_SCALE = 65, 30
 _INSERTED_ROWS = 500
@@ -105,8 +108,7 @@ class MysqlDialect(Dialect):
             "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO', "
             # Without room for warnings, changed values would stay unnoticed.
             "SESSION max_error_count = 64, "
-            # By default rows are sorted by the first kilobyte of a key, but keys may be longer. The
-            # buffer has to hold 15 rows.
+            # By default rows are sorted by the first kilobyte of a key, but keys may be longer.
             f"SESSION max_sort_length = {_KEY_BYTES}, "
             f"SESSION sort_buffer_size = GREATEST(@@SESSION.sort_buffer_size, {_SORT_BYTES}), "
             f"SESSION innodb_lock_wait_timeout = {LOCK_S}, SESSION time_zone = '+00:00', "
@@ -214,6 +216,20 @@ class MysqlDialect(Dialect):
         """Return the bytes of text in UTF-8."""
         bytes_of_text = f"CAST(CONVERT({value} USING utf8mb4) AS BINARY)"
         return bytes_of_text if column.type == TEXT else value
+
+    def sort_whole(self, connection: Connection, texts: Sequence[str]) -> None:
+        """Raise the limit of the bytes by which rows are sorted, if the texts are longer."""
+        if not texts:
+            return
+        lengths = ", ".join(f"MAX(LENGTH({each}))" for each in texts)
+        (found,) = connection.rows(f"SELECT {lengths} FROM {STAGE}")
+        longest = max(int(str(each or 0)) for each in found) + _LENGTH_BYTES
+        if longest > _KEY_BYTES:
+            buffer = _SORTED_ROWS * (len(texts) + 1) * longest
+            connection.change(
+                f"SET SESSION max_sort_length = {longest}, "
+                f"SESSION sort_buffer_size = GREATEST(@@SESSION.sort_buffer_size, {buffer})"
+            )
 
     def quote(self, name: str) -> str:
         """Return a name in backticks."""
