@@ -1,9 +1,13 @@
 """Finds the new rows of a reading, which were not published before; pure.
 
 The key distinguishes rows. If there is no key, all values distinguish rows, and equal rows are
-counted: if two of three equal rows were published, one is new. Rows are compared in portions, so
-that memory does not grow with a work unit. A number that is calculated from a row chooses the row's
-portion, so equal rows are in the same portion.
+counted: if two of three equal rows were published, one is new. If a reading
+replaces the published rows, a row in place of one with the same event time is that row with other
+values, and not new: otherwise a source whose rows change with each reading would make all rows that
+are read again look late.
+
+Rows are compared in portions, so that memory does not grow with a work unit. A number that is
+calculated from a row chooses the row's portion, so equal rows are in the same portion.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ AT = "at"
 # The bytes of rows that are grouped at once, which takes a few times as much memory.
 PORTION_BYTES = 64 * 1024 * 1024
 
-_KNOWN, _FRESH = "known", "fresh"
+_KNOWN, _FRESH, _NEW, _GONE = "known", "fresh", "new", "gone"
 _ODD = -7046029254386353131  # the golden ratio, as 64 bits: neighbours go to different portions
 _TEXT_BYTES = 8
 # Columns with the number of a row's portion.
@@ -39,11 +43,14 @@ class Identity:
     """The columns that distinguish rows: ``columns`` of the dataset, a key or all of them.
 
     Of lists, only the lengths count; of maps, only whether they are null. ``is_key`` says that a
-    row with a known key is not new, whatever its other values are.
+    row with a known key is not new, whatever its other values are. ``tells_changed`` says that
+    there is no key, that the first of the columns is the event time, and that the rows that are
+    read replace the known rows.
     """
 
     columns: pa.Schema
     is_key: bool
+    tells_changed: bool = False
 
     def of(self, rows: pa.RecordBatch) -> pa.Table:
         """Return the rows as plain columns ``c0``...; there, equal rows have equal values."""
@@ -125,13 +132,34 @@ def _late(
         new = pc.if_else(pc.equal(before, 0), now, 0)
     else:
         new = pc.max_element_wise(pc.subtract(now, before), 0)
-    chosen = pc.and_(pc.greater(new, 0), groups[f"{AT}_min"].is_valid())
-    times, counts = groups[f"{AT}_min"].filter(chosen), new.filter(chosen)
+    at = groups[f"{AT}_min"]
+    if identity.tells_changed:
+        at, new = _without_changed(
+            groups[columns[0]], at, new, pc.if_else(pc.equal(now, 0), before, 0)
+        )
+    chosen = pc.and_(pc.greater(new, 0), at.is_valid())
+    times, counts = at.filter(chosen), new.filter(chosen)
     found: Counter[int] = Counter()
     for count in pc.unique(counts).to_pylist():
         part = histogram_of(times.filter(pc.equal(counts, count)), largest_before)
         found.update({edge: rows * count for edge, rows in part.rows_by_edge.items()})
     return Histogram(dict(sorted(found.items())))
+
+
+def _without_changed(
+    time: pa.ChunkedArray, at: pa.ChunkedArray, new: pa.ChunkedArray, gone: pa.ChunkedArray
+) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """Return the event times of new rows, and how many there are, without rows that changed.
+
+    Of each event time, ``new`` rows are more than were published, and ``gone`` rows are no longer
+    among the rows.
+    """
+    table = pa.table({"time": time, AT: at, _NEW: new, _GONE: gone})
+    found = table.group_by("time", use_threads=False).aggregate(
+        [(AT, "min"), (_NEW, "sum"), (_GONE, "sum")]
+    )
+    rest = pc.subtract(found[f"{_NEW}_sum"], found[f"{_GONE}_sum"])
+    return found[f"{AT}_min"], pc.max_element_wise(rest, 0)
 
 
 def unpaired(known: pa.Table, fresh: pa.Table, columns: Sequence[str]) -> tuple[pa.Table, pa.Table]:
