@@ -56,17 +56,33 @@ class _Run:
             self.done[key] = entry
             return entry
         parts = _TOKEN.split(entry.text)
+        in_files, origin = list(parts), entry.origin
         is_masked = entry.is_masked
         for index in range(1, len(parts), 2):
             name = parts[index]
             parts[index], from_outside = self._value(name, entry, (*chain, key))
             is_masked = is_masked or from_outside
+            in_files[index] = parts[index]
+            if (
+                name in self.done
+                and self.done[name].origin.is_of_one_run
+                and not entry.origin.is_flag
+            ):
+                in_files[index] = self.done[name].overruled
+                origin = replace(origin, has_flagged=True)
         if sum(map(len, parts)) > _LONGEST:
             what = f"grows beyond {_LONGEST} characters when its references are replaced"
             self.findings.problem(key, what, "Refer to shorter values.", entry.origin)
             parts = [entry.text]
         # The offsets of line breaks are right only for the text as it was written.
-        self.done[key] = replace(entry, text="".join(parts), breaks=(), is_masked=is_masked)
+        self.done[key] = replace(
+            entry,
+            text="".join(parts),
+            origin=origin,
+            breaks=(),
+            is_masked=is_masked,
+            overruled="".join(in_files) if origin.has_flagged else entry.overruled,
+        )
         return self.done[key]
 
     def _value(self, name: str, entry: Entry, chain: tuple[str, ...]) -> tuple[str, bool]:

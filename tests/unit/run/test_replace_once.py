@@ -151,6 +151,10 @@ def test_any_replace_of_one_run_keeps_the_rows_that_a_merge_keeps(
         ({"ms__table__format": "delta", "extract__table__type": "SNAPSHOT_ONLY"},
          {"ms.publish.mode": "replace"}, False),
         ({"ms__publish__mode": "replace"}, {"ms.publish.mode": "append"}, False),
+        ({"mode": "merge", "ms__publish__mode": "${mode}"}, {"mode": "replace"}, True),
+        ({"mode": "merge", "how": "${mode}", "ms__publish__mode": "${how}"}, {"mode": "replace"},
+         True),
+        ({"mode": "replace", "ms__publish__mode": "${mode}"}, {"mode": "replace"}, False),
     ],
 )  # fmt: skip
 def test_a_replace_is_of_one_run_if_only_flags_ask_for_it(
