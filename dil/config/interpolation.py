@@ -29,9 +29,25 @@ def interpolate(
     ``settings`` are the ``-D`` values, which ``${sys:NAME}`` reads. An unknown name or a circle is
     a problem of the key whose value holds the token; the token then stays in the text.
     """
+    wanted = list(entries if keys is None else keys)
     run = _Run(entries, environ, settings, findings)
-    wanted = entries if keys is None else keys
-    return {key: run.resolved(key, ()) for key in wanted}
+    found = {key: run.resolved(key, ()) for key in wanted}
+    if not settings:
+        return found
+    without = {
+        key: replace(entry, text=entry.overruled) if entry.origin.is_flag else entry
+        for key, entry in entries.items()
+    }
+    # What is wrong only without -D is no problem of this run.
+    other_runs = _Run(without, environ, dict.fromkeys(settings, ""), Findings())
+    return {key: _compared(found[key], other_runs.resolved(key, ()).text) for key in wanted}
+
+
+def _compared(entry: Entry, in_files: str) -> Entry:
+    """Return an entry with the text that it has without ``-D``."""
+    if entry.origin.is_flag or entry.text == in_files:
+        return replace(entry, overruled=in_files)
+    return replace(entry, origin=replace(entry.origin, has_flagged=True), overruled=in_files)
 
 
 def references(entries: Mapping[str, Entry]) -> frozenset[str]:
@@ -56,33 +72,17 @@ class _Run:
             self.done[key] = entry
             return entry
         parts = _TOKEN.split(entry.text)
-        in_files, origin = list(parts), entry.origin
         is_masked = entry.is_masked
         for index in range(1, len(parts), 2):
             name = parts[index]
             parts[index], from_outside = self._value(name, entry, (*chain, key))
             is_masked = is_masked or from_outside
-            in_files[index] = parts[index]
-            if (
-                name in self.done
-                and self.done[name].origin.is_of_one_run
-                and not entry.origin.is_flag
-            ):
-                in_files[index] = self.done[name].overruled
-                origin = replace(origin, has_flagged=True)
         if sum(map(len, parts)) > _LONGEST:
             what = f"grows beyond {_LONGEST} characters when its references are replaced"
             self.findings.problem(key, what, "Refer to shorter values.", entry.origin)
             parts = [entry.text]
         # The offsets of line breaks are right only for the text as it was written.
-        self.done[key] = replace(
-            entry,
-            text="".join(parts),
-            origin=origin,
-            breaks=(),
-            is_masked=is_masked,
-            overruled="".join(in_files) if origin.has_flagged else entry.overruled,
-        )
+        self.done[key] = replace(entry, text="".join(parts), breaks=(), is_masked=is_masked)
         return self.done[key]
 
     def _value(self, name: str, entry: Entry, chain: tuple[str, ...]) -> tuple[str, bool]:
