@@ -46,11 +46,11 @@ def with_templates(
     if PLUGIN_PATH in own:
         folders += [folders[0] / each for each in _items(own[PLUGIN_PATH])]
     reading = _Reading(folders, findings)
-    template = reading.entries(own[TEMPLATE], ())
-    merged = {**template, **written}
-    for name in template.keys() & written.keys():
+    below = reading.entries(own[TEMPLATE], ())
+    merged = {**below, **written}
+    for name in below.keys() & written.keys():
         if written[name].origin.is_flag and not written[name].overruled:
-            merged[name] = replace(written[name], overruled=template[name].text)
+            merged[name] = replace(written[name], overruled=below[name].text)
     for name, template in reading.required.items():
         if name not in merged or not merged[name].text.strip():
             what = f"is required by the template {template.origin.path}, and not set"
