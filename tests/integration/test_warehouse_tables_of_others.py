@@ -239,6 +239,30 @@ def test_a_column_whose_type_duckdb_does_not_change_is_named_with_what_depends_o
         )
 
 
+@pytest.mark.parametrize(
+    ("columns", "more"),
+    [
+        ("id BIGINT PRIMARY KEY, parent BIGINT REFERENCES shop.orders(id), v INTEGER", ()),
+        (
+            "id BIGINT PRIMARY KEY, v INTEGER",
+            (
+                "CREATE TABLE orders (id BIGINT PRIMARY KEY)",
+                "CREATE TABLE lines (id BIGINT REFERENCES orders(id))",
+            ),
+        ),
+    ],
+    ids=["the table itself", "a table of this name in another schema"],
+)
+def test_a_foreign_key_to_something_else_leaves_duckdb_free_to_change_a_type(
+    tmp_path: Path, request, columns: str, more: tuple[str, ...]
+) -> None:
+    with new_warehouse("duckdb", tmp_path, request) as warehouse:
+        made(warehouse, columns, *more)
+        loads = Loads(warehouse, tmp_path)
+        loads.load("run-1", pa.table({"id": [1], "v": [2**40]}))
+        assert loads.rows("v") == [(2**40,)]
+
+
 def test_a_key_whose_type_cannot_be_changed_refuses_larger_numbers(tmp_path: Path, request) -> None:
     with new_warehouse("duckdb", tmp_path, request) as warehouse:
         made(warehouse, "id INTEGER PRIMARY KEY, v INTEGER")

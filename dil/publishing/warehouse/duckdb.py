@@ -44,6 +44,7 @@ SELECT constraint_column_names FROM duckdb_constraints()
 WHERE database_name = current_database() AND schema_name = {MARK} AND table_name = {MARK}
   AND constraint_type IN ('PRIMARY KEY', 'UNIQUE')"""
 # What keeps DuckDB from changing the type of columns, and these columns; without them, of all.
+# Foreign keys refer to tables of their own schema, and those of the table itself bind only columns.
 _BOUND = rf"""
 SELECT constraint_text, constraint_column_names FROM duckdb_constraints()
 WHERE database_name = current_database() AND schema_name = {MARK} AND table_name = {MARK}
@@ -51,7 +52,8 @@ WHERE database_name = current_database() AND schema_name = {MARK} AND table_name
 UNION ALL SELECT 'the index ' || index_name, NULL FROM duckdb_indexes()
 WHERE database_name = current_database() AND schema_name = {MARK} AND table_name = {MARK}
 UNION ALL SELECT 'a foreign key of the table ' || table_name, NULL FROM duckdb_constraints()
-WHERE database_name = current_database() AND constraint_type = 'FOREIGN KEY'
+WHERE database_name = current_database() AND schema_name = {MARK} AND table_name != {MARK}
+  AND constraint_type = 'FOREIGN KEY'
   AND regexp_matches(
     replace(constraint_text, '"', ''),
     ' REFERENCES (' || regexp_escape({MARK}) || '\.)?' || regexp_escape({MARK}) || '\(')"""
@@ -91,7 +93,7 @@ class DuckdbDialect(Dialect):
             for column, words, required, _, nullable in found
         )
         unique = [frozenset(map(str, row[0])) for row in connection.rows(_UNIQUE, *place)]  # type: ignore[call-overload]
-        bound = connection.rows(_BOUND, *place * 3)
+        bound = connection.rows(_BOUND, *place * 4)
         for words, names in bound:
             of = {each.name for each in columns} if names is None else set(names)  # type: ignore[call-overload]
             columns = tuple(
