@@ -130,6 +130,18 @@ def test_long_delta_fields_are_compared_to_their_ends(mysql: Loads) -> None:
     beginning = "x" * 5_000
     assert newest_of(mysql, f"{beginning}b", f"{beginning}a") == f"{beginning}b"
 
+    loads = replace(mysql, mode=PublishMode.MERGE, merge=MergeSpec(("id",), ("v",)), table="bytes")
+    values = [f"{beginning}b".encode(), f"{beginning}a".encode()]
+    loads.load("run-1", pa.table({"id": [1, 1], "v": values}))
+    assert loads.rows("v") == [(values[0],)]
+
+
+def test_delta_fields_by_which_mysql_cannot_sort_are_refused(mysql: Loads) -> None:
+    loads = replace(mysql, mode=PublishMode.MERGE, merge=MergeSpec(("id",), ("v",)))
+    with pytest.raises(WriteError) as caught:
+        loads.load("run-1", pa.table({"id": [1], "v": ["x" * 2**23]}))
+    assert "sorts rows by at most 8,388,604 bytes" in caught.value.message
+
 
 def test_keys_that_a_collation_takes_for_one_are_one_row(tmp_path: Path, request) -> None:
     with new_warehouse("sqlite", tmp_path, request) as warehouse:

@@ -204,9 +204,13 @@ class Dialect(ABC):
         del column
         return value
 
-    def sort_whole(self, connection: Connection, texts: Sequence[str]) -> None:
-        """Let the connection sort rows of ``STAGE`` by these whole texts, given as expressions."""
-        del connection, texts
+    def sort_whole(self, connection: Connection, values: Sequence[str]) -> None:
+        """Let the connection sort rows of ``STAGE`` by whole texts and bytes, given as expressions.
+
+        Raises:
+            WriteError: the database cannot sort by values of this length.
+        """
+        del connection, values
 
     def kept(self, data_type: pa.DataType) -> pa.DataType:
         """Return the type that the database reports for a column of this type."""

@@ -29,6 +29,7 @@ from dil.publishing.warehouse.rows import DELETED_AT, GONE, ORDER, WarehouseRows
 from dil.types.warehouse import TEXT, column_type
 
 _STAGE = TableName("", STAGE, is_temporary=True)
+_LONG = {TEXT, pa.binary()}  # types whose values may be long
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +59,10 @@ class Merge:
         loaded = (*columns, *added)
         connection.load(_STAGE, loaded, rows.batches(loaded))
         keys = dialect.collated(dialect.merge_keys(connection, self.table, self.spec.keys))
-        ages = [self._age(quote(name), name, columns) for name in self.spec.delta_fields]
-        texts = {each.name for each in columns if each.type == TEXT}
-        dialect.sort_whole(
-            connection,
-            [age for name, age in zip(self.spec.delta_fields, ages, strict=True) if name in texts],
-        )
-        order = [f"({age} IS NULL), {age} DESC" for age in ages]
+        ages = {each: self._age(quote(each), each, columns) for each in self.spec.delta_fields}
+        long = [ages[each.name] for each in columns if each.name in ages and each.type in _LONG]
+        dialect.sort_whole(connection, long)
+        order = [f"({age} IS NULL), {age} DESC" for age in ages.values()]
         order.append(f"{quote(ORDER)} DESC")
         connection.change(
             dialect.temporary(

@@ -53,7 +53,8 @@ _BYTES = {"longblob", "mediumblob", "blob"}
 _KEY_CHARACTERS = 255
 _KEY_BYTES = 3072  # the most in an index of InnoDB
 _SORT_BYTES = 2 * 1024 * 1024
-_LENGTH_BYTES = 4  # the server puts a text's length behind its bytes, within the limit
+_MOST_SORT_BYTES = 8 * 1024 * 1024  # the greatest max_sort_length
+_LENGTH_BYTES = 4  # the server puts a value's length behind its bytes, within the limit
 _SORTED_ROWS = 16  # the server's sort buffer has to hold 15 rows
 _NAME_CHARACTERS = 64
 _DECIMAL_DIGITS, _DECIMAL_SCALE = 65, 30
@@ -217,15 +218,21 @@ class MysqlDialect(Dialect):
         bytes_of_text = f"CAST(CONVERT({value} USING utf8mb4) AS BINARY)"
         return bytes_of_text if column.type == TEXT else value
 
-    def sort_whole(self, connection: Connection, texts: Sequence[str]) -> None:
-        """Raise the limit of the bytes by which rows are sorted, if the texts are longer."""
-        if not texts:
+    def sort_whole(self, connection: Connection, values: Sequence[str]) -> None:
+        """Raise the limit of the bytes by which rows are sorted, if the values are longer."""
+        if not values:
             return
-        lengths = ", ".join(f"MAX(LENGTH({each}))" for each in texts)
+        lengths = ", ".join(f"MAX(LENGTH({each}))" for each in values)
         (found,) = connection.rows(f"SELECT {lengths} FROM {STAGE}")
         longest = max(int(str(each or 0)) for each in found) + _LENGTH_BYTES
+        if longest > _MOST_SORT_BYTES:
+            raise WriteError(
+                f"a delta field holds a value of {longest - _LENGTH_BYTES:,} bytes, and the server"
+                f" sorts rows by at most {_MOST_SORT_BYTES - _LENGTH_BYTES:,} bytes of a value",
+                "Name a field with shorter values in extract.delta.fields.",
+            )
         if longest > _KEY_BYTES:
-            buffer = _SORTED_ROWS * (len(texts) + 1) * longest
+            buffer = _SORTED_ROWS * (len(values) + 1) * longest
             connection.change(
                 f"SET SESSION max_sort_length = {longest}, "
                 f"SESSION sort_buffer_size = GREATEST(@@SESSION.sort_buffer_size, {buffer})"
