@@ -166,21 +166,31 @@ def test_the_collation_of_another_index_makes_no_keys_equal(tmp_path: Path, requ
         assert loads.rows("id, v") == [("A", 2), ("a", 1)]
 
 
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
 @pytest.mark.parametrize(
     ("of_column", "of_index", "rows"),
     [
-        ("BINARY", "NOCASE", [("a", 1)]),
-        ("NOCASE", "BINARY", [("A", 0), ("a", 1), ("b", 0)]),
+        ("exact", "loose", [("a", 1)]),
+        ("loose", "exact", [("A", 0), ("a", 1), ("b", 0)]),
     ],
 )
 def test_keys_compare_as_in_the_unique_index_and_not_as_in_the_column(
-    tmp_path: Path, request, of_column: str, of_index: str, rows: list[tuple[str, int]]
+    tmp_path: Path, request, engine: str, of_column: str, of_index: str, rows: list[tuple[str, int]]
 ) -> None:
-    with new_warehouse("sqlite", tmp_path, request) as warehouse:
+    names = {"exact": "BINARY", "loose": "NOCASE"}
+    with new_warehouse(engine, tmp_path, request) as warehouse:
+        if engine == "postgresql":
+            names = {"exact": '"C"', "loose": "shop.loose"}
+            warehouse.execute(
+                "CREATE SCHEMA shop",
+                "CREATE COLLATION shop.loose"
+                " (provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
+            )
         made(
             warehouse,
-            f"id TEXT COLLATE {of_column}, region TEXT, v INTEGER, op TEXT",
-            f"CREATE UNIQUE INDEX one ON orders (region, id COLLATE {of_index})",
+            f"id TEXT COLLATE {names[of_column]}, region TEXT, v BIGINT, op TEXT",
+            f"CREATE UNIQUE INDEX one ON {warehouse.prefix}orders"
+            f" (region, id COLLATE {names[of_index]})",
         )
         loads = replace(
             Loads(warehouse, tmp_path),

@@ -7,13 +7,14 @@ to inspect tables and load record batches, and the meaning of errors.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from dil.databases.faults import Diagnosis, Fault, LoginProperties
 from dil.databases.statements import MARK, quoted
+from dil.errors import WriteError
 
 # Limits in seconds: for opening a connection; for another writer's lock, after which the lock is
 # tried again; and for a client's silence inside a transaction, after which the server ends it.
@@ -124,6 +125,31 @@ class TableName:
     schema: str
     name: str
     is_temporary: bool = False
+
+
+def collation_clauses(
+    table: TableName, keys: Sequence[str], found: Collection[tuple[str, ...]]
+) -> Mapping[str, str]:
+    """Return the columns of a key, each with the clause that names its collation.
+
+    Args:
+        table: The table of the key.
+        keys: The columns.
+        found: The collations of these columns in each unique index, empty if the column's type has
+            none.
+
+    Raises:
+        WriteError: several unique indexes of the key have different collations.
+    """
+    if len(found) > 1:
+        words = " and ".join(sorted(", ".join(filter(None, each)) for each in found))
+        raise WriteError(
+            f"{table.name} has unique indexes of {', '.join(keys)} that compare differently"
+            f" ({words})",
+            "Keep only the index that compares as the rows' key should, and drop the others.",
+        )
+    clauses = [f" COLLATE {name}" if name else "" for each in found for name in each]
+    return dict(zip(keys, clauses or [""] * len(keys), strict=True))
 
 
 class Dialect(ABC):

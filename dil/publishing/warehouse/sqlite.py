@@ -15,7 +15,6 @@ import pyarrow.types as pt
 from dil.databases.faults import Diagnosis, Fault
 from dil.databases.sqlite import connect, fault_of
 from dil.databases.statements import MARK, quoted, with_questions
-from dil.errors import WriteError
 from dil.publishing.warehouse.dialect import (
     ADVICE,
     LOCK_S,
@@ -26,6 +25,7 @@ from dil.publishing.warehouse.dialect import (
     TableColumn,
     TableName,
     Value,
+    collation_clauses,
     instant_text,
 )
 from dil.text.warehouse_url import WarehouseAddress
@@ -124,15 +124,7 @@ class SqliteDialect(Dialect):
             collations = {name.lower(): collation for name, collation in each.items()}
             if collations.keys() == set(wanted):
                 found.add(tuple(collations[key] for key in wanted))
-        if len(found) > 1:
-            words = " and ".join(sorted(", ".join(each) for each in found))
-            raise WriteError(
-                f"{table.name} has unique indexes of {', '.join(keys)} that compare differently"
-                f" ({words})",
-                "Keep only the index that compares as the rows' key should, and drop the others.",
-            )
-        clauses = [f" COLLATE {text}" for each in found for text in each] or [""] * len(keys)
-        return dict(zip(keys, clauses, strict=True))
+        return collation_clauses(table, keys, found)
 
     def _unique_indexes(self, connection: Connection, table: TableName) -> list[dict[str, str]]:
         """Return the unique indexes over all rows, each as the collations of its columns."""
