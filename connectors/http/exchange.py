@@ -155,7 +155,7 @@ class Exchange:
         if not is_limit and status not in RETRIED:
             return False
         what = answer_words(answer, self.outgoing.shown)
-        return self.waits_to_repeat(what, asked, is_limit=is_limit, before=answer.close)
+        return self.waits_to_repeat(what, asked, is_limit=is_limit, release=answer.close)
 
     def waits_to_repeat(
         self,
@@ -163,7 +163,7 @@ class Exchange:
         asked: float | None,
         *,
         is_limit: bool = False,
-        before: Callable[[], None] = lambda: None,
+        release: Callable[[], object] = lambda: None,
     ) -> bool:
         """Wait if the budget lets the request be sent again; return whether it does.
 
@@ -171,14 +171,14 @@ class Exchange:
             failure: What failed, as a sentence for the log.
             asked: The seconds that the source asks to wait, None if it does not say.
             is_limit: Whether the source limits the rate of requests, so that all tasks slow down.
-            before: Called before the wait, but not if there is none.
+            release: Closes the answer, which is needed only if the budget is spent.
 
         Raises:
             QuotaError: the source wants a longer wait than the budget of retries has seconds.
         """
         environment, budget = self._environment, self._settings.retry
         if asked is not None and asked > budget.longest_wait_s:
-            before()
+            release()
             raise self._spent(long_wait_error(failure, asked, environment.wall_clock()))
         wait = self._waits.next(asked, environment.chance())
         if wait is None:
@@ -189,7 +189,7 @@ class Exchange:
             "%s; sending again in %.1f s (%d of at most %d)",
             failure, wait, self._waits.done, budget.attempts,
         )  # fmt: skip
-        before()
+        release()
         self._session.wait_to_retry(wait, environment.sleep)
         return True
 
