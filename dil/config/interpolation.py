@@ -45,9 +45,11 @@ def interpolate(
 
 def _compared(entry: Entry, in_files: str) -> Entry:
     """Return an entry with the text that it has without ``-D``."""
-    if entry.origin.is_flag or entry.text == in_files:
+    if entry.origin.is_flag:
         return replace(entry, overruled=in_files)
-    return replace(entry, origin=replace(entry.origin, has_flagged=True), overruled=in_files)
+    if entry.text == in_files:
+        return entry
+    return replace(entry, origin=replace(entry.origin, refers_to_flag=True), overruled=in_files)
 
 
 def references(entries: Mapping[str, Entry]) -> frozenset[str]:
