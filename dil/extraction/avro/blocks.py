@@ -36,9 +36,10 @@ class CheckedBlocks:
         has_empty_items = empty_items.may_be
         for block in self._blocks:
             found = cast("Any", block)  # the type stubs lack its attributes
-            _check_rows(found.num_records, found.bytes_.getbuffer().nbytes)
-            if has_empty_items:
-                empty_items.check(found.bytes_.getbuffer(), found.num_records)
+            with found.bytes_.getbuffer() as data:
+                _check_rows(found.num_records, data.nbytes)
+                if has_empty_items:
+                    empty_items.check(data, found.num_records)
             yield found
 
 

@@ -127,12 +127,14 @@ def test_the_file_for_spark_submit_is_dil_run(tmp_path: Path) -> None:
 
 
 def test_the_file_for_spark_submit_hides_no_module_of_the_standard_library(tmp_path: Path) -> None:
+    file = ROOT / "dil" / "submit.py"
     script = (
-        "import runpy, sys\n"
-        f"sys.path.insert(0, {str(ROOT / 'dil')!r})\n"
+        "import sys\n"
+        f"sys.path.insert(0, {str(file.parent)!r})\n"
         f"sys.argv = ['submit.py', '--help']\n"
+        f"main = {{'__name__': '__main__', '__file__': {str(file)!r}}}\n"
         "try:\n"
-        f"    runpy.run_path({str(ROOT / 'dil' / 'submit.py')!r}, run_name='__main__')\n"
+        f"    exec(open({str(file)!r}).read(), main)\n"
         "except SystemExit as stop:\n"
         "    assert stop.code == 0\n"
         "import secrets\n"

@@ -147,10 +147,12 @@ def test_long_bodies_without_rows_give_none(body):
 
 @pytest.mark.parametrize("levels", [3000, 600_000])
 def test_a_body_that_is_nested_too_deeply_is_refused(levels):
-    for reader in (extractor(), JsonExtractor(ExtractionSpec(ClassRef("m", "c")))):
-        with pytest.raises(SourceContractError) as caught:
-            rows_of(reader.extract(response('[{"a":' + "[" * levels + "]" * levels + "}]")))
-        assert "nested too deeply" in caught.value.message
+    body = '[{"a":' + "[" * levels + "]" * levels + "}]"
+    with pytest.raises(SourceContractError, match="nested too deeply"):
+        rows_of(JsonExtractor(ExtractionSpec(ClassRef("m", "c"))).extract(response(body)))
+    # Since Python 3.12, a window ends before the depth is too much.
+    with pytest.raises(SourceContractError, match="nested too deeply|is too long"):
+        rows_of(extractor().extract(response(body)))
 
 
 def test_rows_that_are_too_deep_for_columns_are_refused():
