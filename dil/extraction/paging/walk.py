@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from http import HTTPStatus
 from itertools import chain, islice
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
@@ -34,7 +35,14 @@ from dil.extraction.paging.answers import (
     total_count,
 )
 from dil.extraction.paging.guard import PagingGuard
-from dil.extraction.paging.notes import DOUBTS, PageNotes, asked_rows, end_notes
+from dil.extraction.paging.notes import (
+    DOUBTS,
+    NOT_READY,
+    UNREAD,
+    PageNotes,
+    asked_rows,
+    end_notes,
+)
 from dil.extraction.paging.position import (
     LastPage,
     PagingPosition,
@@ -50,6 +58,7 @@ from dil.extraction.paging.rules import (
     decide,
     failure,
 )
+from dil.extraction.paging.source_clock import behind_ms
 from dil.extraction.parameters import PageValues, ParameterScope, evaluate, initial_values
 from dil.extraction.payload_rows import PayloadRows
 from dil.extraction.streams import MeasuredBody
@@ -87,6 +96,7 @@ class WalkCounters:
     once: oddities of the answers and of the walk's end that are no failures. If ``is_void`` is
     true, a later attempt must not continue after these pages: it would fail in the same way.
     ``left_out`` are the paths of columns that rows had and ``ms.output.schema`` leaves out.
+    ``behind_ms`` is how far the source's clock was behind the end of the window at the last answer.
     """
 
     asked: int = 0
@@ -102,6 +112,7 @@ class WalkCounters:
     notes: list[str] = field(default_factory=list)
     is_void: bool = False
     left_out: dict[str, None] = field(default_factory=dict)
+    behind_ms: int = 0
 
     def note(self, *sentences: str) -> None:
         """Add the sentences that are not among the notes yet."""
@@ -275,7 +286,8 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
         walk.counters.rows += page.rows
         walk.counters.dropped += page.dropped
         walk.counters.leave_out(page.left_out)
-        _note(walk, *page.notes, *oddities.about(page))
+        _note(walk, *page.notes, *oddities.about(page), *_of_status(walk, rules, page, response))
+        walk.counters.behind_ms = behind_ms(response, walk.scope.high)
         echoed = _echoed(walk.spec, page)
         state = replace(
             _state_after(walk, state, page, response),
@@ -344,6 +356,16 @@ def _notes_of_end(
     return notes
 
 
+def _of_status(walk: Walk, rules: PagingRules, page: Page, response: Response) -> tuple[str, ...]:
+    """Return the note about a status that leaves it open whether the answer has all rows."""
+    if walk.payload is not None:
+        return ()
+    if response.is_unread:
+        return (UNREAD,)
+    is_waiting = response.status == HTTPStatus.ACCEPTED and not rules.condition
+    return (NOT_READY,) if is_waiting and (page.is_whole or not page.rows) else ()
+
+
 def _shown(page: Page) -> str:
     """Return the beginning of an answer as a message may show it, empty if it cannot be decoded."""
     try:
@@ -378,8 +400,13 @@ def _answered(ask: _Ask, request: RequestValues, walk: Walk, number: int) -> tup
         return ask(request)
     try:
         return ask(request)
-    except (TransientSourceError, AuthenticationError, QuotaError):
+    except (TransientSourceError, QuotaError):
         raise
+    except AuthenticationError as error:
+        if not request.next_uri:
+            raise
+        # An address that the source signed may have expired, and expires for good.
+        raise ResumeRefusedError from error
     except SourceError as error:
         raise ResumeRefusedError from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import email.utils
 import errno
 import re
 
@@ -24,6 +25,8 @@ from dil.errors import (
     TransientSourceError,
     WriteError,
 )
+from dil.extraction.paging.notes import EMPHASIS
+from dil.extraction.paging.source_clock import SOURCE_BEHIND
 from dil.publishing import read_results
 from dil.storage import LocalFilesystem
 from tests.unit.task.scripted import NOW, Desk, Page, Waits, rows, work_unit
@@ -32,6 +35,32 @@ pytestmark = pytest.mark.slow
 
 DOWN = TransientSourceError("the source is down")
 GOOD = [Page(rows(1, 2))]
+
+
+# A source whose clock is behind
+
+
+@pytest.mark.parametrize(
+    ("seconds_before", "age", "changes", "is_told"),
+    [
+        (0, "0", {}, False),
+        (60, "0", {}, True),
+        (60, "90", {}, False),
+        (60, "0", {"ms__grace__period": "PT1H"}, False),
+        (60, "0", {"ms__parameters": "", "ms__session__key__field": ""}, False),
+        (60, "0", {"state__store__enabled": "false"}, False),
+    ],
+)
+def test_a_window_that_ends_after_the_sources_clock_is_told(
+    desk: Desk, seconds_before: int, age: str, changes: dict[str, str], is_told: bool
+) -> None:
+    unit = work_unit()
+    date = email.utils.formatdate(unit.high / 1000 - seconds_before, usegmt=True)
+    desk.script([Page(rows(1), headers={"Date": date, "Age": age})])
+
+    report = desk.run(desk.job(**changes), unit)
+
+    assert (EMPHASIS + SOURCE_BEHIND in report.notes) is is_told
 
 
 # How often, and with what waits
