@@ -133,6 +133,9 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
             write_result(attempt.folder.filesystem, attempt.folder.path, result)  # now valid
         else:
             attempt.task.results.add(result)  # the attempt counts when the log is written
+        # Not in the staged result: only work units that one run reads are compared.
+        if not job.has_input("payload"):
+            report = replace(report, first_rows=counters.first_rows or UNSET)
         delivery.complete()
         checkpoints.close()
     except BaseException as error:
@@ -207,6 +210,7 @@ def _converted_rows(
                     facts = PageFacts(page, values.variables, walk.counters.pages)
                     with closing(page):
                         for batch in page.batches:
+                            walk.counters.see_first(batch)
                             yield from chain.convert(batch, facts)
                     progress.report(walk.counters, page.rows)
             finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 MOST_LEFT_OUT = 100
+_FIRST_BYTES = 1 << 20  # of rows that are copied for a checksum
 _ONE_CURSOR = (
     " If the source keeps one cursor for all pages, as a scroll does, read by offsets or by a key"
     " of the last row."
@@ -97,6 +99,7 @@ class WalkCounters:
     true, a later attempt must not continue after these pages: it would fail in the same way.
     ``left_out`` are the paths of columns that rows had and ``ms.output.schema`` leaves out.
     ``behind_ms`` is how far the source's clock was behind the end of the window at the last answer.
+    ``first_rows`` is a checksum of the first rows, 0 if there is only one or they are very long.
     """
 
     asked: int = 0
@@ -113,6 +116,14 @@ class WalkCounters:
     is_void: bool = False
     left_out: dict[str, None] = field(default_factory=dict)
     behind_ms: int = 0
+    first_rows: int | None = None
+
+    def see_first(self, batch: pa.RecordBatch) -> None:
+        """Take the checksum of the first hundred rows, if this is the first batch with rows."""
+        if self.first_rows is None and batch.num_rows:
+            rows = batch.slice(0, 100)
+            is_apt = rows.num_rows > 1 and rows.nbytes <= _FIRST_BYTES
+            self.first_rows = zlib.crc32(rows.serialize()) if is_apt else 0
 
     def note(self, *sentences: str) -> None:
         """Add the sentences that are not among the notes yet."""

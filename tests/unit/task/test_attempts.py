@@ -9,6 +9,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from dil.errors import (
     AuthenticationError,
@@ -61,6 +62,23 @@ def test_a_window_that_ends_after_the_sources_clock_is_told(
     report = desk.run(desk.job(**changes), unit)
 
     assert (EMPHASIS + SOURCE_BEHIND in report.notes) is is_told
+
+
+# What shows a source that ignores the window
+
+
+def test_first_rows_are_alike_where_the_source_gives_the_same_rows(desk: Desk) -> None:
+    def first_rows(*pages: list[dict[str, object]]) -> object:
+        desk.script([Page(each, str(at)) for at, each in enumerate(pages)] + [Page()])
+        return desk.run().first_rows
+
+    same = first_rows(rows(1, 2))
+    assert isinstance(same, int)
+    assert first_rows(rows(1, 2), rows(3)) == same
+    assert first_rows(rows(1, 3)) != same
+    assert first_rows(rows(1, 2, 3)) != same
+    assert first_rows(rows(1)) is UNSET
+    assert first_rows() is UNSET
 
 
 # How often, and with what waits
