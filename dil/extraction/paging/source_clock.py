@@ -1,4 +1,4 @@
-"""Compares the end of a window with the source's clock, which its answers show."""
+"""Times that the headers of answers give: the source's clock, and when to ask again."""
 
 from __future__ import annotations
 
@@ -29,3 +29,24 @@ def behind_ms(response: Response, high: int) -> int:
     except (TypeError, ValueError):
         return 0
     return max(0, high - round(sent.timestamp() * 1000) - age * 1000 - _INEXACT_MS)
+
+
+def pause_s(response: Response) -> float:
+    """Return how many seconds an answer asks to wait before the next request, 0 if it does not.
+
+    A date in Retry-After (RFC 9110, section 10.2.3) is compared with the answer's own Date.
+
+    >>> pause_s(Response(None, {"Retry-After": "30"}))
+    30.0
+    """
+    asked = (response.header("Retry-After") or "").strip()
+    if asked.isascii() and asked.isdecimal():
+        return float(asked[:9])
+    try:
+        due, now = (
+            email.utils.parsedate_to_datetime(text).timestamp()
+            for text in (asked, response.header("Date") or "")
+        )
+    except (TypeError, ValueError):
+        return 0.0
+    return max(0.0, due - now)

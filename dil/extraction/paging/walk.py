@@ -59,7 +59,7 @@ from dil.extraction.paging.rules import (
     decide,
     failure,
 )
-from dil.extraction.paging.source_clock import behind_ms
+from dil.extraction.paging.source_clock import behind_ms, pause_s
 from dil.extraction.parameters import PageValues, ParameterScope, evaluate, initial_values
 from dil.extraction.payload_rows import PayloadRows
 from dil.extraction.streams import MeasuredBody
@@ -320,6 +320,9 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
         guard.check(decision, state, body.content if isinstance(body, MeasuredBody) else None)
         guard.check_values(decision, values, following)
         walk.counters.is_void = False
+        if decision.row in {Row.POLLING, Row.POLLING_PAGES}:
+            # At the end of the waiting time the source is asked once more.
+            pace.hold(min(pause_s(response), max(0.0, rules.wait_timeout_s - state.elapsed_s)))
         oddities.go_on(decision, is_short=_is_short(walk, state, echoed, page))
         values = following
         walk.on_page(_position(walk, state, values, oddities.last_page(guard.content)))
@@ -542,6 +545,11 @@ class _Pace:
         self._walk = walk
         self._first: float | None = None
         self._last = 0.0
+        self._held_until = 0.0
+
+    def hold(self, seconds: float) -> None:
+        """Let the next request start no earlier than in so many seconds."""
+        self._held_until = self._walk.clock.monotonic() + seconds
 
     def before_request(self) -> None:
         """Wait until the next request may start."""
@@ -550,7 +558,7 @@ class _Pace:
         if self._first is None:
             self._first = now
         else:
-            now = self._wait_until(self._last + interval_s, now)
+            now = self._wait_until(max(self._last + interval_s, self._held_until), now)
         self._last = now
 
     def elapsed_s(self) -> float:
