@@ -297,7 +297,7 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
         walk.counters.rows += page.rows
         walk.counters.dropped += page.dropped
         walk.counters.leave_out(page.left_out)
-        _note(walk, *page.notes, *oddities.about(page), *_of_status(walk, rules, page, response))
+        _note(walk, *page.notes, *oddities.about(page), *_unread(walk, response))
         walk.counters.behind_ms = behind_ms(response, walk.scope.high)
         echoed = _echoed(walk.spec, page)
         state = replace(
@@ -312,6 +312,7 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
             raise _failed(walk, rules, state, decision, page)
         if decision.action is Action.STOP:
             _note(walk, *_notes_of_end(rules, state, decision, request, response))
+            _note(walk, *_unready(walk, rules, page, response))
             return
         following = next_values(values, echoed, page.rows, state.key.cursor)
         body: object = response.body
@@ -370,14 +371,15 @@ def _notes_of_end(
     return notes
 
 
-def _of_status(walk: Walk, rules: PagingRules, page: Page, response: Response) -> tuple[str, ...]:
-    """Return the note about a status that leaves it open whether the answer has all rows."""
-    if walk.payload is not None:
-        return ()
-    if response.is_unread:
-        return (UNREAD,)
+def _unread(walk: Walk, response: Response) -> tuple[str, ...]:
+    return (UNREAD,) if response.is_unread and walk.payload is None else ()
+
+
+def _unready(walk: Walk, rules: PagingRules, page: Page, response: Response) -> tuple[str, ...]:
+    """Return the note about a last answer whose status says that the source has not finished."""
     is_waiting = response.status == HTTPStatus.ACCEPTED and not rules.condition
-    return (NOT_READY,) if is_waiting and (page.is_whole or not page.rows) else ()
+    has_rows = page.rows and not page.is_whole
+    return (NOT_READY,) if is_waiting and not has_rows and walk.payload is None else ()
 
 
 def _shown(page: Page) -> str:

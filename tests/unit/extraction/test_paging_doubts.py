@@ -151,6 +151,11 @@ def test_a_walk_that_ends_while_the_source_is_not_ready_is_told(members, answer)
     assert walked(Source(answer), session=STATUS, **members) == (0, [CONDITION_LEFT])
 
 
+def test_an_accepted_request_that_names_the_address_of_its_rows_is_no_doubt():
+    source = Source((202, b'{"data": [], "next": "https://shop.test/rows"}'), fresh(2))
+    assert walked(source, pagination=Pagination(next="next", strict=True)) == (2, [])
+
+
 @pytest.mark.parametrize(
     "answers",
     [
