@@ -311,8 +311,11 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
             walk.counters.is_void = True
             raise _failed(walk, rules, state, decision, page)
         if decision.action is Action.STOP:
-            _note(walk, *_notes_of_end(rules, state, decision, request, response))
-            _note(walk, *_unready(walk, rules, page, response))
+            _note(
+                walk,
+                *_notes_of_end(rules, state, decision, request, response),
+                *_unready(walk, rules, page, response),
+            )
             return
         following = next_values(values, echoed, page.rows, state.key.cursor)
         body: object = response.body
