@@ -122,6 +122,7 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
                 late=UNSET if outputs.late is None else outputs.finish_late(),
                 closed=outputs.closed_rows(),
                 left_out=tuple(counters.left_out) or UNSET,
+                first_rows=(not job.has_input("payload") and counters.first_rows) or UNSET,
             )
         seconds = attempt.clocks.monotonic() - started
         put_aside = chain.dropped + (0 if events is None else events.put_aside)
@@ -133,9 +134,6 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
             write_result(attempt.folder.filesystem, attempt.folder.path, result)  # now valid
         else:
             attempt.task.results.add(result)  # the attempt counts when the log is written
-        # Not in the staged result: only work units that one run reads are compared.
-        if not job.has_input("payload"):
-            report = replace(report, first_rows=counters.first_rows or UNSET)
         delivery.complete()
         checkpoints.close()
     except BaseException as error:
