@@ -59,7 +59,7 @@ def _reset(headers: Mapping[str, str], now: float) -> float | None:
         asked = _delay(headers.get(name, ""), now)
         if asked is not None:
             return asked
-    found = _RESET_MEMBER.search(headers.get("RateLimit", ""))
+    found = _RESET_MEMBER.search(_limit(headers))
     return None if found is None else _delay(found[1], now)
 
 
@@ -68,8 +68,27 @@ def _remaining(headers: Mapping[str, str]) -> float | None:
         text = headers.get(name, "").strip()
         if _NUMBER.fullmatch(text):
             return float(text)
-    found = _REMAINING_MEMBER.search(headers.get("RateLimit", ""))
+    found = _REMAINING_MEMBER.search(_limit(headers))
     return None if found is None else float(found[1])
+
+
+def _limit(headers: Mapping[str, str]) -> str:
+    """Return the limit of ``RateLimit`` that counts: of several, the spent one that opens last.
+
+    Members of a limit follow ``;``, and limits are separated by commas. In earlier drafts there is
+    only one limit, whose members are separated by commas.
+    """
+    text = headers.get("RateLimit", "")
+    if ";" not in text:
+        return text
+    limits = text.split(",")
+    spent = [each for each in limits if re.search(r";\s*r\s*=\s*0+\b(?![.])", each)]
+    return max(spent, key=_opens) if spent else limits[0]
+
+
+def _opens(limit: str) -> float:
+    found = _RESET_MEMBER.search(limit)
+    return 0.0 if found is None else float(found[1])
 
 
 def _delay(text: str, now: float) -> float | None:

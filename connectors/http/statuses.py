@@ -30,8 +30,12 @@ class StatusVerdict(Enum):
 def judge(
     code: int, reason: str, statuses: HttpStatuses, reasons: HttpStatusReasons
 ) -> StatusVerdict:
-    """Return the verdict for a status code and reason phrase; the phrase must match exactly."""
-    if code in statuses.success:
+    """Return the verdict for a status code and reason phrase; the phrase must match exactly.
+
+    ``error`` and ``warning`` take codes out of ``success``, whose default has 200, 201 and 202.
+    """
+    is_moved = code in statuses.error or code in statuses.warning
+    if code in statuses.success and not is_moved:
         return StatusVerdict.ERROR if reason in reasons.error else StatusVerdict.SUCCESS
     if code in statuses.warning or (code < _REDIRECTS.start and code not in statuses.error):
         return StatusVerdict.WARNING

@@ -95,6 +95,20 @@ SHORT_LEFT = (
     " more; the source may cap its pages below their size; ask for a page size that it gives, or"
     " leave stopOnShortPage out"
 )
+NOT_READY = (
+    "the source answered with the status 202 (Accepted) in place of rows, so it may still be"
+    " preparing them; wait for it by a `condition` of ms.session.key.field, or write"
+    ' "error": [202] in ms.http.statuses, so that the next run reads the work unit again'
+)
+CONDITION_LEFT = (
+    "paging ended before ms.session.key.field met its `condition`, so the source may not have been"
+    " ready; let a job before this one wait for the source, without ms.pagination and"
+    " ms.total.count.field"
+)
+UNREAD = (
+    "the source answered with a status from 200 to 299 that ms.http.statuses does not list, and the"
+    " content of those answers was not read; if it is rows, list the status under `success`"
+)
 SAME_ROWS = "two pages in a row had the same rows; they may be doubled, and others may be missing"
 
 # Notes that cast doubt on whether each row came exactly once; if paging is strict, they fail the
@@ -102,16 +116,17 @@ SAME_ROWS = "two pages in a row had the same rows; they may be doubled, and othe
 DOUBTS = frozenset(
     {
         TOTAL_NOT_REACHED, TOTAL_EXCEEDED, CURSOR_LEFT, MORE_LEFT, NEXT_LEFT, NO_CONTENT,
-        NO_DATA_FIELD, NO_NEXT, NO_FLAG_LEFT, SAME_ROWS, SHORT_PAGE, SHORT_LEFT,
+        NO_DATA_FIELD, NO_NEXT, NO_FLAG_LEFT, SAME_ROWS, SHORT_PAGE, SHORT_LEFT, NOT_READY,
+        CONDITION_LEFT, UNREAD,
     }
 )  # fmt: skip
 
-# Only a first page was read, a later page may have been an error, pages may be capped, or the
-# source says that it has more rows; a person has to check.
+# Only a first page was read, a later page may have been an error, pages may be capped, the source
+# may not have been ready, or it says that it has more rows; a person has to check.
 _TO_CHECK = frozenset(
     {
         NO_KEY, NO_LINK, NO_NEXT, NO_FLAG_LEFT, NO_DATA_FIELD, TOTAL_NOT_REACHED, SHORT_PAGE,
-        SHORT_LEFT,
+        SHORT_LEFT, NOT_READY, CONDITION_LEFT, UNREAD,
     }
 )  # fmt: skip
 EMPHASIS = "ROWS MAY BE MISSING: "
@@ -162,6 +177,7 @@ def end_notes(
         CAPPED: decision.row is Row.CAP,
         SHORT_LEFT: is_cut,
         TOTAL_NOT_REACHED: lacks_rows and not is_cut,
+        CONDITION_LEFT: _lacks_its_condition(rules, state, decision),
     }
     if has_body and decision.row is not Row.CAP:
         found |= {
@@ -184,6 +200,19 @@ def end_notes(
     if rules.has_flat_next and not rules.is_strict:
         settled.add(NO_NEXT)
     return tuple(LIKELY_LAST if is_short and note in settled else note for note in notes)
+
+
+def _lacks_its_condition(rules: PagingRules, state: PageState, decision: PagingDecision) -> bool:
+    """Return whether a walk ended although the session key does not say that the source is done.
+
+    A condition may also describe the last cursor, such as -1. Then an end at the total is in order,
+    and so is a page without rows and without a cursor.
+    """
+    if not rules.condition or decision.row in {Row.CONDITION_MET, Row.CAP, Row.PAYLOAD_SENT}:
+        return False
+    if not rules.sends_session:
+        return True
+    return bool(state.key.cursor) and not (decision.row is Row.TOTAL_REACHED and state.processed)
 
 
 def _names_another_page(rules: PagingRules, state: PageState) -> bool:

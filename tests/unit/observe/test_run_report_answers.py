@@ -1,10 +1,10 @@
-"""What a run tells of rows that the receiver did not just take."""
+"""What a run tells of rows that the receiver did not just take, and of rows that came twice."""
 
 from __future__ import annotations
 
 from dil.model.egress import AnswerCount
 from dil.model.task import TaskReport
-from dil.observe.run_report import answer_notes
+from dil.observe.run_report import EQUAL_ROWS, answer_notes, task_notes
 
 
 def report(*answers: AnswerCount) -> TaskReport:
@@ -32,3 +32,13 @@ def test_rows_answered_with_a_warning_are_told_apart() -> None:
     assert "1 request with rows" in note
     assert "status 204: 1" in note
     assert "/lake" not in note
+
+
+def test_windows_that_began_with_the_same_rows_are_told() -> None:
+    windows = [(0, 1, 7), (1, 2, 7), (2, 3, 8)]
+    reports = [TaskReport("s", low, high, 1, first_rows=rows) for low, high, rows in windows]
+    assert task_notes([*reports, report(), report()]) == (f"{EQUAL_ROWS} (2 work units)",)
+
+
+def test_units_of_one_window_may_have_the_same_rows() -> None:
+    assert task_notes([TaskReport(unit, 0, 1, 1, first_rows=7) for unit in "ab"]) == ()

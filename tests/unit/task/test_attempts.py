@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import email.utils
 import errno
 import re
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from dil.errors import (
     AuthenticationError,
@@ -24,6 +26,8 @@ from dil.errors import (
     TransientSourceError,
     WriteError,
 )
+from dil.extraction.paging.notes import EMPHASIS
+from dil.extraction.paging.source_clock import SOURCE_BEHIND
 from dil.publishing import read_results
 from dil.storage import LocalFilesystem
 from tests.unit.task.scripted import NOW, Desk, Page, Waits, rows, work_unit
@@ -32,6 +36,49 @@ pytestmark = pytest.mark.slow
 
 DOWN = TransientSourceError("the source is down")
 GOOD = [Page(rows(1, 2))]
+
+
+# A source whose clock is behind
+
+
+@pytest.mark.parametrize(
+    ("seconds_before", "age", "changes", "is_told"),
+    [
+        (0, "0", {}, False),
+        (60, "0", {}, True),
+        (60, "90", {}, False),
+        (60, "0", {"ms__grace__period": "PT1H"}, False),
+        (60, "0", {"ms__parameters": "", "ms__session__key__field": ""}, False),
+        (60, "0", {"state__store__enabled": "false"}, False),
+    ],
+)
+def test_a_window_that_ends_after_the_sources_clock_is_told(
+    desk: Desk, seconds_before: int, age: str, changes: dict[str, str], is_told: bool
+) -> None:
+    unit = work_unit()
+    date = email.utils.formatdate(unit.high / 1000 - seconds_before, usegmt=True)
+    desk.script([Page(rows(1), headers={"Date": date, "Age": age})])
+
+    report = desk.run(desk.job(**changes), unit)
+
+    assert (EMPHASIS + SOURCE_BEHIND in report.notes) is is_told
+
+
+# What shows a source that ignores the window
+
+
+def test_first_rows_are_alike_where_the_source_gives_the_same_rows(desk: Desk) -> None:
+    def first_rows(*pages: list[dict[str, object]]) -> object:
+        desk.script([Page(each, str(at)) for at, each in enumerate(pages)] + [Page()])
+        return desk.run().first_rows
+
+    same = first_rows(rows(1, 2))
+    assert isinstance(same, int)
+    assert first_rows(rows(1, 2), rows(3)) == same
+    assert first_rows(rows(1, 3)) != same
+    assert first_rows(rows(1, 2, 3)) != same
+    assert first_rows(rows(1)) is UNSET
+    assert first_rows() is UNSET
 
 
 # How often, and with what waits
