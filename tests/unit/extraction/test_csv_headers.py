@@ -59,13 +59,18 @@ def test_a_later_answer_may_have_other_columns_beside_a_known_one(second, read):
     assert rows_of_answers("id,name\n1,a\n", second) == [1, read]
 
 
+def test_answers_of_two_kinds_that_were_published_before_need_no_column_in_common():
+    known = frozenset({"id", "name", "code", "total"})
+    assert rows_of_answers("id,name\n1,a\n", "code,total\nb,2\n", known=known) == [1, 1]
+
+
 def test_a_later_answer_without_its_header_is_an_error_and_loses_no_row_as_one():
     with pytest.raises(SourceContractError, match="none of the columns of the answers before"):
         rows_of_answers("id,name\n1,a\n", "2,b\n3,c\n")
 
 
-def rows_of_answers(*bodies: str) -> list[int]:
+def rows_of_answers(*bodies: str, known: frozenset[str] = frozenset()) -> list[int]:
     """Return how many rows each answer of one work unit has; no columns are given."""
-    extractor = CsvExtractor(ExtractionSpec(ClassRef("m", "c"), csv=CSV))
+    extractor = CsvExtractor(ExtractionSpec(ClassRef("m", "c"), csv=CSV, known_columns=known))
     pages = (extractor.extract(Response(io.BytesIO(body.encode()))) for body in bodies)
     return [sum(batch.num_rows for batch in page.batches) for page in pages]
