@@ -14,7 +14,7 @@ from dil.model.dataset import Commit, PublishedFile
 from dil.model.job import Job, PublishMode
 from dil.model.report import ReplacedRows, ReportedFailure, RunStatus, UnitCounts, UnitRun
 from dil.model.task import Failure, TaskReport
-from dil.model.work_unit import Plan, Reason, WorkUnit
+from dil.model.work_unit import Plan, Reason, WorkUnit, unit_key_of
 from dil.observe.plan_view import left_out_of
 from dil.observe.progress import counted
 
@@ -297,11 +297,12 @@ def task_notes(reports: Sequence[TaskReport]) -> tuple[str, ...]:
 
 
 def _units_with_equal_rows(reports: Sequence[TaskReport]) -> int:
-    """Return how many work units of different windows began with the same rows."""
-    windows: dict[int, list[tuple[int, int]]] = {}
+    """Return how many work units of one unit and different windows began with the same rows."""
+    windows: dict[tuple[str, int], list[tuple[int, int]]] = {}
     for report in reports:
         if report.first_rows is not UNSET:
-            windows.setdefault(report.first_rows, []).append((report.low, report.high))
+            begin = unit_key_of(report.signature), report.first_rows
+            windows.setdefault(begin, []).append((report.low, report.high))
     return sum(len(found) for found in windows.values() if len(set(found)) > 1)
 
 

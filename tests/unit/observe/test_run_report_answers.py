@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dil.model.egress import AnswerCount
 from dil.model.task import TaskReport
 from dil.observe.run_report import EQUAL_ROWS, answer_notes, task_notes
@@ -40,5 +42,8 @@ def test_windows_that_began_with_the_same_rows_are_told() -> None:
     assert task_notes([*reports, report(), report()]) == (f"{EQUAL_ROWS} (2 work units)",)
 
 
-def test_units_of_one_window_may_have_the_same_rows() -> None:
-    assert task_notes([TaskReport(unit, 0, 1, 1, first_rows=7) for unit in "ab"]) == ()
+@pytest.mark.parametrize("lows", [(0, 0), (0, 1)])
+def test_units_may_have_the_same_rows_whatever_their_windows(lows: tuple[int, int]) -> None:
+    signatures = [f'[watermark.system.0, watermark.unit.{{"id":"{unit}"}}]' for unit in "ab"]
+    pairs = zip(signatures, lows, strict=True)
+    assert task_notes([TaskReport(each, low, 9, 1, first_rows=7) for each, low in pairs]) == ()
