@@ -109,7 +109,7 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
                 schema=sys.intern(outputs.schema_text),  # most work units have the same one
                 notes=(
                     *_notes(counters, chain.warnings),
-                    *_of_clock(job, counters),
+                    *_of_clock(attempt, counters),
                     *chain.notes,
                     *delivery.notes,
                 ),
@@ -208,7 +208,6 @@ def _converted_rows(
                     facts = PageFacts(page, values.variables, walk.counters.pages)
                     with closing(page):
                         for batch in page.batches:
-                            walk.counters.see_first(batch)
                             yield from chain.convert(batch, facts)
                     progress.report(walk.counters, page.rows)
             finally:
@@ -325,17 +324,21 @@ def _notes(counters: WalkCounters, fallen_back: int = 0) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _of_clock(job: Job, counters: WalkCounters) -> tuple[str, ...]:
+def _of_clock(attempt: AttemptContext, counters: WalkCounters) -> tuple[str, ...]:
     """Return the note about rows that the source writes for a window after it was read.
 
-    They are lost only if the window decides what is read, and no later run reads them.
+    They are lost only if the window decides what is read, and no later run reads them. A window
+    that ends after now by our clock, as for forecasts, says nothing about the source's clock.
     """
+    job = attempt.job
     asks_for_window = any(
         parameter.type == "watermark" for parameter in flat_parameters(job.extraction.parameters)
     )
     least_grace_ms, _ = job.planning.grace_range_ms
-    is_lost = asks_for_window and job.state.enabled and counters.behind_ms > least_grace_ms
-    return (EMPHASIS + SOURCE_BEHIND,) if is_lost and not job.has_input("payload") else ()
+    is_over_here = attempt.unit.high <= attempt.run.run_now
+    is_lost = asks_for_window and job.state.enabled and is_over_here
+    is_behind = counters.behind_ms > least_grace_ms and not job.has_input("payload")
+    return (EMPHASIS + SOURCE_BEHIND,) if is_lost and is_behind else ()
 
 
 def _counters(

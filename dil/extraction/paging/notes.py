@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterator, Mapping
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
@@ -203,12 +204,15 @@ def end_notes(
 
 
 def _lacks_its_condition(rules: PagingRules, state: PageState, decision: PagingDecision) -> bool:
-    """Return whether a walk ended although the session key does not say that the source is done.
+    """Return whether a walk ended although the session key says that the source is not done.
 
-    A condition may also describe the last cursor, such as -1. Then an end at the total is in order,
+    An answer without the key does not say so: many sources leave a flag out of an empty page. A
+    condition may also describe the last cursor, such as -1. Then an end at the total is in order,
     and so is a page without rows and without a cursor.
     """
-    if not rules.condition or decision.row in {Row.CONDITION_MET, Row.CAP, Row.PAYLOAD_SENT}:
+    if not rules.condition or not state.key.is_there:
+        return False
+    if decision.row in {Row.CONDITION_MET, Row.CAP, Row.PAYLOAD_SENT}:
         return False
     if not rules.sends_session:
         return True
@@ -264,6 +268,9 @@ def _lacks_its_key(rules: PagingRules, state: PageState) -> bool:
 class PageNotes:
     """Finds oddities between the pages of one walk, by a checksum of each page's rows.
 
+    ``is_waiting`` is true if the newest answer had the status 202 in place of rows. It is false for
+    a source that gives rows with this status, too.
+
     Args:
         before: The page before the first page, if the walk was resumed.
         compares: Whether to note two pages in a row with equal rows; if not, rows are not read.
@@ -275,6 +282,8 @@ class PageNotes:
         self._was_short = before.is_short
         self._rows_before, self._rows = 0, before.rows
         self._number_before, self._number = 0, before.checksum
+        self._accepts_with_rows = False
+        self.is_waiting = False
 
     def watch(self, page: Page) -> None:
         """Compute the checksum of a page's rows while they are read."""
@@ -283,8 +292,11 @@ class PageNotes:
         if self._compares:
             page.batches = self._reading(page.batches)
 
-    def about(self, page: Page) -> tuple[str, ...]:
+    def about(self, page: Page, status: int) -> tuple[str, ...]:
         """Return notes about the watched page, after all its rows were read."""
+        is_accepted = status == HTTPStatus.ACCEPTED
+        self._accepts_with_rows |= is_accepted and page.rows > 0 and not page.is_whole
+        self.is_waiting = is_accepted and not self._accepts_with_rows
         if self._was_short and page.rows:
             return (SHORT_PAGE,)
         if not self._is_named:

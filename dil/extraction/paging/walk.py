@@ -7,7 +7,6 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from http import HTTPStatus
 from itertools import chain, islice
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
@@ -99,7 +98,8 @@ class WalkCounters:
     true, a later attempt must not continue after these pages: it would fail in the same way.
     ``left_out`` are the paths of columns that rows had and ``ms.output.schema`` leaves out.
     ``behind_ms`` is how far the source's clock was behind the end of the window at the last answer.
-    ``first_rows`` is a checksum of the first rows, 0 if there is only one or they are very long.
+    ``first_rows`` is a checksum of the first rows and of the path from which they came, 0 if there
+    is only one row or they are very long, None before the first row.
     """
 
     asked: int = 0
@@ -118,16 +118,29 @@ class WalkCounters:
     behind_ms: int = 0
     first_rows: int | None = None
 
-    def see_first(self, batch: pa.RecordBatch) -> None:
-        """Take the checksum of the first hundred rows, if this is the first batch with rows."""
-        if self.first_rows is None and batch.num_rows:
-            rows = batch.slice(0, 100)
-            is_apt = rows.num_rows > 1 and rows.nbytes <= _FIRST_BYTES
-            self.first_rows = zlib.crc32(rows.serialize()) if is_apt else 0
+    def watch_first(self, page: Page, path: str) -> None:
+        """Take the checksum of the first hundred rows while they are read, if none came before."""
+        if self.first_rows is None:
+            page.batches = self._watched(page.batches, path)
+
+    def _watched(self, batches: Iterator[pa.RecordBatch], path: str) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if self.first_rows is None and batch.num_rows:
+                rows = batch.slice(0, 100)
+                is_apt = rows.num_rows > 1 and rows.nbytes <= _FIRST_BYTES
+                seed = zlib.crc32(path.encode())
+                self.first_rows = zlib.crc32(rows.serialize(), seed) if is_apt else 0
+            yield batch
 
     def note(self, *sentences: str) -> None:
         """Add the sentences that are not among the notes yet."""
         self.notes += [each for each in dict.fromkeys(sentences) if each not in self.notes]
+
+    def count(self, page: Page) -> None:
+        """Count the rows of a page, after they were read, and keep names of what they left out."""
+        self.rows += page.rows
+        self.dropped += page.dropped
+        self.leave_out(page.left_out)
 
     def read(self, size: int) -> None:
         """Count bytes of a body."""
@@ -291,13 +304,13 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
                 error.fix += _BEYOND
             raise
         oddities.watch(page)
+        # The path counts, because a source cannot ignore it: daily files may begin alike.
+        walk.counters.watch_first(page, response.uri.partition("?")[0])
         yield page, request
         for _ in page.batches:
             pass
-        walk.counters.rows += page.rows
-        walk.counters.dropped += page.dropped
-        walk.counters.leave_out(page.left_out)
-        _note(walk, *page.notes, *oddities.about(page), *_unread(walk, response))
+        walk.counters.count(page)
+        _note(walk, *page.notes, *oddities.about(page, response.status), *_unread(walk, response))
         walk.counters.behind_ms = behind_ms(response, walk.scope.high)
         echoed = _echoed(walk.spec, page)
         state = replace(
@@ -314,7 +327,7 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
             _note(
                 walk,
                 *_notes_of_end(rules, state, decision, request, response),
-                *_unready(walk, rules, page, response),
+                *_unready(rules, state, is_waiting=oddities.is_waiting),
             )
             return
         following = next_values(values, echoed, page.rows, state.key.cursor)
@@ -378,11 +391,13 @@ def _unread(walk: Walk, response: Response) -> tuple[str, ...]:
     return (UNREAD,) if response.is_unread and walk.payload is None else ()
 
 
-def _unready(walk: Walk, rules: PagingRules, page: Page, response: Response) -> tuple[str, ...]:
-    """Return the note about a last answer whose status says that the source has not finished."""
-    is_waiting = response.status == HTTPStatus.ACCEPTED and not rules.condition
-    has_rows = page.rows and not page.is_whole
-    return (NOT_READY,) if is_waiting and not has_rows and walk.payload is None else ()
+def _unready(rules: PagingRules, state: PageState, *, is_waiting: bool) -> tuple[str, ...]:
+    """Return the note about a walk whose last answer says by its status that rows may follow.
+
+    A key with a condition knows better than the status.
+    """
+    is_decided = rules.condition is not None and state.key.is_there
+    return (NOT_READY,) if is_waiting and not is_decided and state.payload_left is None else ()
 
 
 def _shown(page: Page) -> str:

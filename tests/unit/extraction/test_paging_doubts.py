@@ -142,13 +142,31 @@ WAITING = [
     ({"pagination": Pagination(more="more"), **ECHOED}, rows(status="RUN", more=False)),
     ({"pagination": Pagination(initial_values=(0, 2)), **ECHOED}, rows(status="RUN")),
     ({"total_count_field": "total"}, rows(status="RUN", total=0)),
-    ({"pagination": Pagination(initial_values=(0, 2)), **ECHOED}, (202, b"")),
 ]
 
 
 @pytest.mark.parametrize(("members", "answer"), WAITING)
 def test_a_walk_that_ends_while_the_source_is_not_ready_is_told(members, answer):
     assert walked(Source(answer), session=STATUS, **members) == (0, [CONDITION_LEFT])
+
+
+@pytest.mark.parametrize("last", [rows(), GONE])
+def test_a_flag_that_the_source_leaves_out_of_an_empty_page_is_no_doubt(last):
+    flag = SessionKeyField(name="hasMore", condition=SessionCondition(regexp="false"))
+    paged = {"pagination": Pagination(initial_values=(0, 2), strict=True), **ECHOED}
+    assert walked(Source(last), session=flag, **paged) == (0, [])
+    assert walked(Source(fresh(2, hasMore=True), last), session=flag, **paged) == (2, [])
+
+
+def test_a_condition_without_its_key_leaves_the_status_to_decide():
+    paged = {"pagination": Pagination(initial_values=(0, 2)), **ECHOED}
+    assert walked(Source((202, b"")), session=STATUS, **paged) == (0, [NOT_READY])
+
+
+@pytest.mark.parametrize(("status", "notes"), [(202, []), (200, [NOT_READY])])
+def test_an_empty_page_with_the_status_of_the_pages_before_is_the_end(status, notes):
+    paged = {"pagination": Pagination(initial_values=(0, 2)), **ECHOED}
+    assert walked(Source((status, fresh(2)), (202, rows())), **paged) == (2, notes)
 
 
 def test_an_accepted_request_that_names_the_address_of_its_rows_is_no_doubt():

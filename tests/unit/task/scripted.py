@@ -33,12 +33,13 @@ NOW = START_MS + 2 * DAY_MS
 
 @dataclass(frozen=True)
 class Page:
-    """One answer: rows, the cursor that follows, headers, or a warning instead of rows."""
+    """One answer: rows, the cursor that follows, headers, address, or a warning without rows."""
 
     rows: Sequence[object] = ()
     cursor: str | None = None
     warning: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
+    uri: str = ""
 
 
 @dataclass
@@ -77,7 +78,9 @@ class Scripted(ByteSession):
         if answer.warning:
             return Response(None, warning=answer.warning)
         body = json.dumps({"data": answer.rows, "next": answer.cursor}).encode()
-        return Response(io.BytesIO(body), answer.headers, content_type="application/json")
+        return Response(
+            io.BytesIO(body), answer.headers, content_type="application/json", uri=answer.uri
+        )
 
 
 class ScriptedRows(RowSession):

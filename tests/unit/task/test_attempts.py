@@ -6,6 +6,7 @@ import email.utils
 import errno
 import re
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -64,6 +65,14 @@ def test_a_window_that_ends_after_the_sources_clock_is_told(
     assert (EMPHASIS + SOURCE_BEHIND in report.notes) is is_told
 
 
+def test_a_window_that_ends_after_now_says_nothing_about_the_sources_clock(desk: Desk) -> None:
+    unit = msgspec.structs.replace(work_unit(), high=NOW + 3_600_000)
+    date = email.utils.formatdate(NOW / 1000, usegmt=True)
+    desk.script([Page(rows(1), headers={"Date": date})])
+
+    assert desk.run(desk.job(), unit).notes == ()
+
+
 # What shows a source that ignores the window
 
 
@@ -79,6 +88,14 @@ def test_first_rows_are_alike_where_the_source_gives_the_same_rows(desk: Desk) -
     assert first_rows(rows(1, 2, 3)) != same
     assert first_rows(rows(1)) is UNSET
     assert first_rows() is UNSET
+
+
+def test_files_of_different_names_may_begin_with_the_same_rows(desk: Desk) -> None:
+    found = set()
+    for path in ("/days/1.json", "/days/2.json", "/days/2.json?again=1"):
+        desk.script([Page(rows(1, 2), uri=path)])
+        found.add(desk.run().first_rows)
+    assert len(found) == 2
 
 
 # How often, and with what waits
