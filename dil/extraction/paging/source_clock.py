@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import email.utils
+import math
 
 from dil.spi.connector import Response
+from dil.text.http_times import http_date_s, wait_s
 
 SOURCE_BEHIND = (
     "the source's clock, by the header Date, had not reached the end of the window, so no run reads"
@@ -23,30 +24,20 @@ def behind_ms(response: Response, high: int) -> int:
     >>> behind_ms(Response(None, {"Date": "Thu, 01 Jan 1970 00:01:00 GMT"}), 100_000)
     38000
     """
-    try:
-        sent = email.utils.parsedate_to_datetime(response.header("Date") or "")
-        age = int(response.header("Age") or 0)
-    except (TypeError, ValueError):
+    sent, age = http_date_s(response.header("Date") or ""), response.header("Age") or "0"
+    if sent is None or not (age.isascii() and age.isdecimal()):
         return 0
-    return max(0, high - round(sent.timestamp() * 1000) - age * 1000 - _INEXACT_MS)
+    return max(0, high - round(sent * 1000) - int(age[:9]) * 1000 - _INEXACT_MS)
 
 
 def pause_s(response: Response) -> float:
     """Return how many seconds an answer asks to wait before the next request, 0 if it does not.
 
-    A date in Retry-After (RFC 9110, section 10.2.3) is compared with the answer's own Date.
+    A date in Retry-After (RFC 9110, section 10.2.3) is compared with the answer's own Date; without
+    a Date, it asks for no wait.
 
     >>> pause_s(Response(None, {"Retry-After": "30"}))
     30.0
     """
-    asked = (response.header("Retry-After") or "").strip()
-    if asked.isascii() and asked.isdecimal():
-        return float(asked[:9])
-    try:
-        due, now = (
-            email.utils.parsedate_to_datetime(text).timestamp()
-            for text in (asked, response.header("Date") or "")
-        )
-    except (TypeError, ValueError):
-        return 0.0
-    return max(0.0, due - now)
+    sent = http_date_s(response.header("Date") or "")
+    return wait_s(response.header("Retry-After") or "", math.inf if sent is None else sent) or 0.0

@@ -5,6 +5,8 @@ from __future__ import annotations
 import email.utils
 import errno
 import re
+import time
+from collections.abc import Iterator
 
 import msgspec
 import pytest
@@ -63,6 +65,23 @@ def test_a_window_that_ends_after_the_sources_clock_is_told(
     report = desk.run(desk.job(**changes), unit)
 
     assert (EMPHASIS + SOURCE_BEHIND in report.notes) is is_told
+
+
+def test_a_date_without_zone_is_in_utc(desk: Desk, east_of_utc: None) -> None:
+    unit = work_unit()
+    date = time.asctime(time.gmtime(unit.high / 1000))
+    desk.script([Page(rows(1), headers={"Date": date})])
+
+    assert desk.run(desk.job(), unit).notes == ()
+
+
+@pytest.fixture
+def east_of_utc() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        yield
+    time.tzset()
 
 
 def test_a_window_that_ends_after_now_says_nothing_about_the_sources_clock(desk: Desk) -> None:

@@ -72,6 +72,7 @@ def test_whatever_a_source_writes_there_the_wait_is_finite_and_not_negative(name
         (403, {"X-RateLimit-Remaining": "4999", "Retry-After": "60"}, True),
         (403, {"Retry-After": "soon"}, False),
         (403, {"RateLimit": "limit=100, remaining=0, reset=30"}, True),
+        (403, {"RateLimit": "limit=100;w=60, remaining=0, reset=30"}, True),
         (403, {"RateLimit": '"burst";r=10;t=1, "day";r=0;t=300'}, True),
         (403, {"RateLimit": '"burst";r=10;t=1, "day";r=3;t=300'}, False),
         (401, {"X-RateLimit-Remaining": "0"}, False),
