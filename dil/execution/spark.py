@@ -51,6 +51,7 @@ class SparkExecutor:
         self._context = None
         self._sessions.close()
 
+    @jvm_errors()
     def execute(self, run: RunContext, units: Sequence[WorkUnit], watch: Watch) -> Execution:
         """Run all work units; finished reports survive a cancelled or broken Spark job.
 
@@ -59,10 +60,6 @@ class SparkExecutor:
                 missing; or there is no metastore for the job's catalog.
             ExecutionError: the JVM ended before the tasks began, or after them.
         """
-        with jvm_errors():
-            return self._execute(run, units, watch)
-
-    def _execute(self, run: RunContext, units: Sequence[WorkUnit], watch: Watch) -> Execution:
         connector = load(run.job.source.connector)
         reader = connector.spark_reader(run.job) if issubclass(connector, Connector) else None
         context = self._session(replace(self._settings, reads=reader is not None))

@@ -16,7 +16,7 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from dil.errors import DilError, ExecutionError, LeaseLostError, TransientSourceError
 from dil.execution.java import find_java
 from dil.execution.jvm import spark_home
-from dil.execution.jvm_errors import last_line, source_errors, stopping_error
+from dil.execution.jvm_errors import jvm_errors, last_line, source_errors, stopping_error
 
 pytestmark = pytest.mark.spark
 
@@ -143,3 +143,10 @@ def test_what_stopped_a_stage_has_its_own_name(error: Exception, code: str, text
     assert text in found.message
     assert found.code == code
     assert ("Spark failed" in found.message) == (text.startswith("Spark failed"))
+
+
+def test_only_errors_of_the_jvm_are_translated() -> None:
+    with pytest.raises(ExecutionError, match="JVM has ended"), jvm_errors():
+        raise ConnectionResetError(104, "reset")
+    with pytest.raises(OSError, match="No space"), jvm_errors():
+        raise OSError(28, "No space left on device")
