@@ -109,7 +109,7 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
                 schema=sys.intern(outputs.schema_text),  # most work units have the same one
                 notes=(
                     *_notes(counters, chain.warnings),
-                    *_of_clock(attempt, counters),
+                    *_clock_notes(attempt, counters),
                     *chain.notes,
                     *delivery.notes,
                 ),
@@ -324,7 +324,7 @@ def _notes(counters: WalkCounters, fallen_back: int = 0) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _of_clock(attempt: AttemptContext, counters: WalkCounters) -> tuple[str, ...]:
+def _clock_notes(attempt: AttemptContext, counters: WalkCounters) -> tuple[str, ...]:
     """Return the note about rows that the source writes for a window after it was read.
 
     They are lost only if the window decides what is read, and no later run reads them. A window

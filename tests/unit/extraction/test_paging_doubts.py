@@ -146,7 +146,7 @@ WAITING = [
 
 
 @pytest.mark.parametrize(("members", "answer"), WAITING)
-def test_a_walk_that_ends_while_the_source_is_not_ready_is_told(members, answer):
+def test_a_walk_that_ends_while_the_source_is_not_ready_is_noted(members, answer):
     assert walked(Source(answer), session=STATUS, **members) == (0, [CONDITION_LEFT])
 
 

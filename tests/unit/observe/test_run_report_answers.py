@@ -36,7 +36,7 @@ def test_rows_answered_with_a_warning_are_told_apart() -> None:
     assert "/lake" not in note
 
 
-def test_windows_that_began_with_the_same_rows_are_told() -> None:
+def test_windows_that_began_with_the_same_rows_are_noted() -> None:
     windows = [(0, 1, 7), (1, 2, 7), (2, 3, 8)]
     reports = [TaskReport("s", low, high, 1, first_rows=rows) for low, high, rows in windows]
     assert task_notes([*reports, report(), report()]) == (f"{EQUAL_ROWS} (2 work units)",)

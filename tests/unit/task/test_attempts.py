@@ -45,7 +45,7 @@ GOOD = [Page(rows(1, 2))]
 
 
 @pytest.mark.parametrize(
-    ("seconds_before", "age", "changes", "is_told"),
+    ("seconds_before", "age", "changes", "is_noted"),
     [
         (0, "0", {}, False),
         (60, "0", {}, True),
@@ -55,8 +55,8 @@ GOOD = [Page(rows(1, 2))]
         (60, "0", {"state__store__enabled": "false"}, False),
     ],
 )
-def test_a_window_that_ends_after_the_sources_clock_is_told(
-    desk: Desk, seconds_before: int, age: str, changes: dict[str, str], is_told: bool
+def test_a_window_that_ends_after_the_sources_clock_is_noted(
+    desk: Desk, seconds_before: int, age: str, changes: dict[str, str], is_noted: bool
 ) -> None:
     unit = work_unit()
     date = email.utils.formatdate(unit.high / 1000 - seconds_before, usegmt=True)
@@ -64,7 +64,7 @@ def test_a_window_that_ends_after_the_sources_clock_is_told(
 
     report = desk.run(desk.job(**changes), unit)
 
-    assert (EMPHASIS + SOURCE_BEHIND in report.notes) is is_told
+    assert (EMPHASIS + SOURCE_BEHIND in report.notes) is is_noted
 
 
 def test_a_date_without_zone_is_in_utc(desk: Desk, east_of_utc: None) -> None:

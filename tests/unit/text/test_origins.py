@@ -46,7 +46,7 @@ def test_whatever_is_taken_leads_to_the_host_of_the_template(template: str, valu
     assert (asked.scheme, asked.host, asked.port) == (wanted.scheme, wanted.hostname, wanted.port)
 
 
-def test_an_address_that_was_encoded_is_told_with_its_remedy_and_not_shown() -> None:
+def test_an_address_that_was_encoded_is_refused_with_its_remedy_and_not_shown() -> None:
     with pytest.raises(AddressError) as caught:
         origin_of("https%3A%2F%2Fstore.test%2Fa.csv%3Fsig%3DFq8x")
     assert "Fq8x" not in str(caught.value)

@@ -34,7 +34,7 @@ def test_a_login_page_is_told_as_what_it_is(kind: type[Preprocessor]) -> None:
 
 
 @pytest.mark.parametrize("kind", [GunzipProcessor, Bzip2, Xz, Zstd])
-def test_a_body_that_is_shorter_than_a_header_is_told_as_what_it_is(
+def test_a_body_that_is_shorter_than_a_header_is_called_what_it_is(
     kind: type[Preprocessor],
 ) -> None:
     with pytest.raises(SourceContractError, match=r"this is no .* begins: .aa,a"):
