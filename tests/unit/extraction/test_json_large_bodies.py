@@ -70,9 +70,8 @@ def test_columns_that_come_later_in_a_long_body_widen_the_schema():
     rows = [*({"a": n} for n in range(20)), *({"a": n + 0.5, "b": "x"} for n in range(20))]
     batches = list(reader.extract(response(body_of(rows))).batches)
     assert batches[0].schema.names == ["a"]
-    assert reader.schema is not None
-    assert [(f.name, f.type) for f in reader.schema] == [("a", pa.float64()), ("b", pa.string())]
-    assert batches[-1].schema == reader.schema
+    found = [(each.name, each.type) for each in batches[-1].schema]
+    assert found == [("a", pa.float64()), ("b", pa.string())]
 
 
 @pytest.mark.parametrize("tail", [b"]}", b'],"x":}', b"", b'],"x":1} x', b"\xff]}"])
