@@ -7,21 +7,17 @@ drafts.
 
 from __future__ import annotations
 
-import datetime as dt
-import email.utils
 import re
 from collections.abc import Mapping
 from http import HTTPStatus
+
+from dil.text.http_times import http_date_s, wait_s
 
 _RESETS = ("RateLimit-Reset", "X-RateLimit-Reset", "X-Rate-Limit-Reset")
 _REMAINING = ("RateLimit-Remaining", "X-RateLimit-Remaining", "X-Rate-Limit-Remaining")
 _REMAINING_MEMBER = re.compile(r"(?:^|[;,\s])(?:r|remaining)\s*=\s*(\d+)")
 _RESET_MEMBER = re.compile(r"(?:^|[;,\s])(?:t|reset)\s*=\s*(\d+)")
 _NUMBER = re.compile(r"\d{1,20}(?:\.\d{1,20})?", re.ASCII)
-# A larger number cannot be seconds to wait: it is a time since 1970, in seconds or milliseconds.
-_LEAST_EPOCH_S = 1e9
-_LEAST_EPOCH_MS = 1e11
-_FOR_EVER_S = 3_650 * 86_400.0
 
 
 def is_rate_limited(status: int, headers: Mapping[str, str]) -> bool:
@@ -32,7 +28,7 @@ def is_rate_limited(status: int, headers: Mapping[str, str]) -> bool:
     """
     if status != HTTPStatus.FORBIDDEN:
         return status == HTTPStatus.TOO_MANY_REQUESTS
-    return _remaining(headers) == 0 or _delay(headers.get("Retry-After", ""), 0.0) is not None
+    return _remaining(headers) == 0 or wait_s(headers.get("Retry-After", ""), 0.0) is not None
 
 
 def asked_wait(headers: Mapping[str, str], now_s: float) -> float | None:
@@ -46,9 +42,9 @@ def asked_wait(headers: Mapping[str, str], now_s: float) -> float | None:
         headers: The answer's headers, with names in any letter case.
         now_s: This machine's time in epoch seconds, for answers without ``Date``.
     """
-    sent = _http_date(headers.get("Date", ""))
+    sent = http_date_s(headers.get("Date", ""))
     now = now_s if sent is None else sent
-    asked = _delay(headers.get("Retry-After", ""), now)
+    asked = wait_s(headers.get("Retry-After", ""), now)
     if asked is None and not _remaining(headers):
         asked = _reset(headers, now)
     return asked
@@ -56,11 +52,11 @@ def asked_wait(headers: Mapping[str, str], now_s: float) -> float | None:
 
 def _reset(headers: Mapping[str, str], now: float) -> float | None:
     for name in _RESETS:
-        asked = _delay(headers.get(name, ""), now)
+        asked = wait_s(headers.get(name, ""), now)
         if asked is not None:
             return asked
-    found = _RESET_MEMBER.search(headers.get("RateLimit", ""))
-    return None if found is None else _delay(found[1], now)
+    found = _RESET_MEMBER.search(_limit(headers))
+    return None if found is None else wait_s(found[1], now)
 
 
 def _remaining(headers: Mapping[str, str]) -> float | None:
@@ -68,39 +64,22 @@ def _remaining(headers: Mapping[str, str]) -> float | None:
         text = headers.get(name, "").strip()
         if _NUMBER.fullmatch(text):
             return float(text)
-    found = _REMAINING_MEMBER.search(headers.get("RateLimit", ""))
+    found = _REMAINING_MEMBER.search(_limit(headers))
     return None if found is None else float(found[1])
 
 
-def _delay(text: str, now: float) -> float | None:
-    """Return the seconds to wait from ``now``; the text is a number or a point in time."""
-    text = text.strip()
-    if _NUMBER.fullmatch(text):
-        number = float(text)
-        if number >= _LEAST_EPOCH_MS:
-            number = number / 1000 - now
-        elif number >= _LEAST_EPOCH_S:
-            number -= now
-    else:
-        due = _http_date(text)
-        due = _iso_time(text) if due is None else due
-        if due is None:
-            return None
-        number = due - now
-    return min(max(number, 0.0), _FOR_EVER_S)
+def _limit(headers: Mapping[str, str]) -> str:
+    """Return the limit of ``RateLimit`` that counts: of several, the spent one that opens last.
+
+    Members of a limit follow ``;``, and limits are separated by commas. In earlier drafts there is
+    only one limit, whose members are separated by commas. If none is spent, the first one counts:
+    its members come first in the text.
+    """
+    text = headers.get("RateLimit", "")
+    spent = (each for each in text.split(",") if re.search(r";\s*r\s*=\s*0+\b(?![.])", each))
+    return max(spent, key=_opens, default=text)
 
 
-def _iso_time(text: str) -> float | None:
-    """Return the epoch seconds of a time such as ``2024-03-05T06:00Z``, which Jira's resets are."""
-    try:
-        time = dt.datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return None if time.tzinfo is None else time.timestamp()
-
-
-def _http_date(text: str) -> float | None:
-    try:
-        return email.utils.parsedate_to_datetime(text).timestamp()
-    except (TypeError, ValueError):
-        return None
+def _opens(limit: str) -> float:
+    found = _RESET_MEMBER.search(limit)
+    return 0.0 if found is None else float(found[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
@@ -11,6 +12,7 @@ from dil.text.origins import HOSTS, NetworkOrigin, allows
 
 _SHOWN = 100
 _PORTS = {"http": 80, "https": 443}
+_ENCODED = re.compile("https?%3A%2F%2F", re.IGNORECASE)
 
 
 def origin_of(uri: str) -> NetworkOrigin:
@@ -26,6 +28,12 @@ def origin_of(uri: str) -> NetworkOrigin:
         parts, port = urlsplit(""), None
     scheme = parts.scheme.lower()
     if scheme not in _PORTS or not parts.hostname:
+        if _ENCODED.match(uri):
+            raise AddressError(
+                "is filled with a value that is a whole address, which GET encodes",
+                "ms.http.request.method=GET_XE puts values in as they are. List the host in"
+                f" {HOSTS}.",
+            )
         # The message has no user, no query, and no password that looks like a port.
         before, mark, rest = uri.partition("?")[0].rpartition("://")
         shown = shortened(f"{before}{mark}{rest.rpartition('@')[2]}", _SHOWN)

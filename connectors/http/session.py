@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from requests.structures import CaseInsensitiveDict
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     import requests
 
 log = logging.getLogger(__name__)
+
+_WITHOUT_CONTENT = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.RESET_CONTENT})
 
 
 class HttpSession(ByteSession):
@@ -134,6 +137,9 @@ class HttpSession(ByteSession):
                 warning=f"HTTP status {answer.status_code} {answer.reason}, counted as no rows",
                 uri=answer.url,
                 status=answer.status_code,
+                is_unread=answer.status_code not in settings.statuses.warning
+                and answer.status_code not in _WITHOUT_CONTENT
+                and answer.headers.get("Content-Length") != "0",
             )
         raise exchange.refusal(answer, verdict)
 

@@ -12,6 +12,7 @@ RETRIED = frozenset({429, 502, 503, 504})
 NOT_DONE = frozenset({425, 429, 503})
 _PASSING = frozenset({408, 425, *RETRIED})
 _REFUSED = frozenset({401, 403})
+_SUCCESS = HttpStatuses().success
 _REDIRECTS = range(300, 400)
 _SERVER_ERRORS = range(500, 600)
 
@@ -30,8 +31,14 @@ class StatusVerdict(Enum):
 def judge(
     code: int, reason: str, statuses: HttpStatuses, reasons: HttpStatusReasons
 ) -> StatusVerdict:
-    """Return the verdict for a status code and reason phrase; the phrase must match exactly."""
-    if code in statuses.success:
+    """Return the verdict for a status code and reason phrase; the phrase must match exactly.
+
+    ``error`` and ``warning`` take codes out of the default of ``success``, which nobody wrote; a
+    job that lists codes of its own under ``success`` reads their answers.
+    """
+    is_default = statuses.success == _SUCCESS
+    is_moved = is_default and (code in statuses.error or code in statuses.warning)
+    if code in statuses.success and not is_moved:
         return StatusVerdict.ERROR if reason in reasons.error else StatusVerdict.SUCCESS
     if code in statuses.warning or (code < _REDIRECTS.start and code not in statuses.error):
         return StatusVerdict.WARNING

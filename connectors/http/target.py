@@ -171,7 +171,9 @@ def _without_absent(template: str, absent: Collection[str]) -> tuple[str, str | 
 
 def _shown(written: str, query: str | None, left: Mapping[str, JsonValue]) -> str:
     """Return the URI for messages, without user info and values of parameters."""
-    scheme, _, rest = written.partition("://")
+    scheme, mark, rest = written.partition("://")
+    if not mark:
+        return written  # a variable alone, whose value is the address
     authority, slash, path = rest.partition("/")
     host = authority.rpartition("@")[2]
     names = [part.partition("=")[0] for part in (query or "").split("&") if part]

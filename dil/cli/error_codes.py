@@ -66,7 +66,8 @@ CODES: Mapping[str, tuple[str, str]] = {
         "traceback; mistakes such as a `KeyError` are not tried again",
     ),
     "DIL-EXEC": (
-        "Spark failed outside the work units: no Java, no session, a lost cluster",
+        "Spark failed outside the work units: no Java, no session, a lost cluster,"
+        " a JVM that was killed",
         "`-v` shows what Spark said",
     ),
     "DIL-COMMIT-CONFLICT": (

@@ -14,7 +14,8 @@ from dil.config.destinations import DESTINATION, is_of_files, other_place
 from dil.config.entry import Entry
 from dil.config.findings import Findings
 from dil.config.identity import NAMESPACE, TABLE, TYPE, DatasetSection
-from dil.config.merging import merge_spec
+from dil.config.merging import OP as OP_FIELD
+from dil.config.merging import MergingSection, merge_spec
 from dil.config.preprocessing import dump_mode
 from dil.config.read_context import path_of
 from dil.config.tables import FIELDS, FORMAT, TablesSection, table_spec
@@ -22,6 +23,7 @@ from dil.config.timelabels import require_labels
 from dil.config.warehouse import OPERATION, URL, WarehouseSection, is_timeseries, warehouse_section
 from dil.config.watermarks import PlanningSection
 from dil.config.writing import PATH, PATH_TYPE, WritingSection, group_problem
+from dil.model import beside
 from dil.model.destination import Layout, Operation, TableFormat
 from dil.model.job import PathType, PublishingSpec, PublishMode, TableType
 from dil.model.properties import Properties
@@ -318,6 +320,12 @@ def _keeps_changelog(values: Properties, mode: PublishMode, findings: Findings) 
             CHANGELOG,
             "is true, and the dataset has no folder of its own beside which changed rows could go",
             f"Leave data.publisher.appendExtractToFinalDir out, or set {CHANGELOG}=false.",
+        )
+    if values.section(MergingSection).op_field == beside.OP:
+        findings.problem(
+            CHANGELOG,
+            f"is true, and the column of {OP_FIELD} is named {beside.OP}, as the one that it adds",
+            f"Give the column another name in the rows and there, or set {CHANGELOG}=false.",
         )
     return True
 

@@ -416,6 +416,13 @@ def _check_ends(paging: PagingSection, findings: Findings) -> None:
             "has `next`, so ms.session.key.field does not decide whether there is another page",
             "Keep one of the two.",
         )
+    is_paged = pagination.is_on or pagination.is_named
+    if has_condition and not is_paged and not paging.call_interval_ms:
+        findings.hint(
+            SESSION,
+            "asks again at once until its condition is met, unless answers have a Retry-After",
+            "ms.call.interval.millis, such as 10000, would give the source time.",
+        )
     ends_early = pagination.is_named or pagination.stop_on_short_page or has_condition
     if pagination.is_on and not ends_early and not paging.total_count_field:
         findings.hint(

@@ -66,19 +66,7 @@ def stopping_error(error: Exception) -> DilError:
     if isinstance(error, DilError):
         return error
     if isinstance(error, Py4JError | PySparkException | ConnectionError | EOFError):
-        text = ""
-        with suppress(Exception):  # the JVM may be gone, as in last_line
-            text = str(error)
-        traceback = _TRACEBACK.search(text)
-        lines = traceback[1].splitlines() if traceback else []
-        causes = [line for line in lines if _RAISED.match(line)]
-        if causes:
-            return ExecutionError(
-                f"a task of Spark broke off: {shortened(causes[-1].strip(), _LONGEST)}",
-                "The machines that run tasks need the same Python packages as this one; -v shows"
-                " the whole text.",
-            )
-        return ExecutionError(f"Spark failed: {last_line(error)}")
+        return _of_spark(error)
     if isinstance(error, PicklingError):
         return ExecutionError(
             f"an object cannot be sent to the tasks: {last_line(error)}",
@@ -91,6 +79,47 @@ def stopping_error(error: Exception) -> DilError:
         f"the run broke off: {type(error).__name__}: {last_line(error)}",
         "Run again with -v for the traceback.",
     )
+
+
+def _of_spark(error: Exception) -> ExecutionError:
+    """Return the error for an error of Spark, of its JVM, or of the connection to the JVM."""
+    from py4j.protocol import Py4JNetworkError
+
+    if isinstance(error, Py4JNetworkError | ConnectionError):
+        return ExecutionError(
+            f"Spark's JVM has ended: {last_line(error)}",
+            "The system's log (dmesg) says whether it was killed because memory ran out: give it"
+            " less to do by taskexecutor.threadpool.size, or more memory by spark.driver.memory."
+            " Then run the job again.",
+        )
+    text = ""
+    with suppress(Exception):  # the JVM may be gone, as in last_line
+        text = str(error)
+    traceback = _TRACEBACK.search(text)
+    lines = traceback[1].splitlines() if traceback else []
+    causes = [line for line in lines if _RAISED.match(line)]
+    if causes:
+        return ExecutionError(
+            f"a task of Spark broke off: {shortened(causes[-1].strip(), _LONGEST)}",
+            "The machines that run tasks need the same Python packages as this one; -v shows"
+            " the whole text.",
+        )
+    return ExecutionError(f"Spark failed: {last_line(error)}")
+
+
+@contextmanager
+def jvm_errors() -> Iterator[None]:
+    """Translate errors of the connection to the JVM, and of the JVM; other errors pass unchanged.
+
+    Raises:
+        ExecutionError: the translated error.
+    """
+    from py4j.protocol import Py4JError
+
+    try:
+        yield
+    except (Py4JError, ConnectionError, EOFError) as error:
+        raise stopping_error(error) from error
 
 
 @contextmanager

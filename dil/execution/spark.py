@@ -16,7 +16,7 @@ from dil.execution.coordinated import BindAddress, CoordinatedRun, coordinated
 from dil.execution.executor import Execution, Watch
 from dil.execution.hive import require_metastore
 from dil.execution.job_monitor import SparkJobMonitor
-from dil.execution.jvm_errors import stopping_error
+from dil.execution.jvm_errors import jvm_errors, stopping_error
 from dil.execution.memory import workers_at_once
 from dil.execution.session import SparkSettings, spark_context
 from dil.execution.shares import lanes_of, share_out
@@ -51,12 +51,14 @@ class SparkExecutor:
         self._context = None
         self._sessions.close()
 
+    @jvm_errors()
     def execute(self, run: RunContext, units: Sequence[WorkUnit], watch: Watch) -> Execution:
         """Run all work units; finished reports survive a cancelled or broken Spark job.
 
         Raises:
             ConfigError: the connector reads through Spark, and a class or driver that it needs is
                 missing; or there is no metastore for the job's catalog.
+            ExecutionError: the JVM ended before the tasks began, or after them.
         """
         connector = load(run.job.source.connector)
         reader = connector.spark_reader(run.job) if issubclass(connector, Connector) else None
@@ -143,8 +145,8 @@ class _Call(Generic[T, R]):
 @contextmanager
 def _cancelled_on_error(context: Any, group: str) -> Iterator[None]:  # a SparkContext
     """Put the Spark jobs of the block into a group, which a signal or an error cancels."""
-    context.setJobGroup(group, group, interruptOnCancel=True)
     try:
+        context.setJobGroup(group, group, interruptOnCancel=True)
         yield
     except BaseException as error:
         with suppress(Exception):  # the JVM is gone, and its jobs with it

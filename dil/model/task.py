@@ -150,7 +150,8 @@ class TaskReport:
     staged files of late rows, which go beside the dataset; ``closed`` are the rows among them that
     came for closed timelabels. ``events``, ``late`` and ``closed`` are unset for a job without
     them, so that stored results leave them out. ``left_out`` are the columns of the source that
-    ``ms.output.schema`` leaves out; it is also unset if there are none.
+    ``ms.output.schema`` leaves out; it is also unset if there are none. ``first_rows`` is a
+    checksum of the first rows as the source gave them, unset if there were fewer than two.
     """
 
     signature: str
@@ -172,6 +173,7 @@ class TaskReport:
     late: tuple[StagedFile, ...] | UnsetType = UNSET
     left_out: tuple[str, ...] | UnsetType = UNSET
     closed: ClosedRows | UnsetType = UNSET
+    first_rows: int | UnsetType = UNSET
 
     @property
     def beside(self) -> int:

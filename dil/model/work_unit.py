@@ -75,6 +75,11 @@ def unit_key(unit_name: str, unit_json: str) -> str:
     return f"{unit_name}.{unit_json}"
 
 
+def unit_key_of(signature: str) -> str:
+    """Return the key of a signature's unit (rule P17), empty for a text of another form."""
+    return signature.partition(", watermark.")[2].removesuffix("]")
+
+
 def unit_hash(signature: str) -> str:
     """Return the first 16 hex digits of the signature's SHA-256, safe in any file name."""
     return hashlib.sha256(signature.encode()).hexdigest()[:16]

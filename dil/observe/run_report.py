@@ -8,14 +8,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from urllib.parse import unquote
 
+from msgspec import UNSET
+
 from dil.model.dataset import Commit, PublishedFile
 from dil.model.job import Job, PublishMode
 from dil.model.report import ReplacedRows, ReportedFailure, RunStatus, UnitCounts, UnitRun
 from dil.model.task import Failure, TaskReport
-from dil.model.work_unit import Plan, Reason, WorkUnit
+from dil.model.work_unit import Plan, Reason, WorkUnit, unit_key_of
 from dil.observe.plan_view import left_out_of
 from dil.observe.progress import counted
 
+EQUAL_ROWS = (
+    "ROWS MAY BE DOUBLED: work units of different windows began with the same rows, so the source"
+    " may ignore the window; check which parameters of type watermark ms.parameters has, and their"
+    " format"
+)
 _UNIT_RUNS = 1_000
 _ONE = "Run once with ms.publish.mode=replace to have one of them, or undo the change."
 
@@ -283,7 +290,20 @@ def _by_status(counts: Counter[int]) -> str:
 def task_notes(reports: Sequence[TaskReport]) -> tuple[str, ...]:
     """Return the tasks' notes, each note once, with the number of work units that gave it."""
     times = Counter(note for report in reports for note in report.notes)
+    count = _units_with_equal_rows(reports)
+    if count:
+        times[EQUAL_ROWS] = count
     return tuple(f"{note} ({counted(count, 'work unit')})" for note, count in times.items())
+
+
+def _units_with_equal_rows(reports: Sequence[TaskReport]) -> int:
+    """Return how many work units of one unit and different windows began with the same rows."""
+    windows: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    for report in reports:
+        if report.first_rows is not UNSET:
+            begin = unit_key_of(report.signature), report.first_rows
+            windows.setdefault(begin, []).append((report.low, report.high))
+    return sum(len(found) for found in windows.values() if len(set(found)) > 1)
 
 
 def _kind(report: TaskReport) -> str:

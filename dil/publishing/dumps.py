@@ -17,7 +17,7 @@ from dil.errors import SourceContractError, WriteError
 from dil.model.dataset import Move, PublishedFile
 from dil.model.job import Job, PublishingSpec
 from dil.model.task import Failure, StagedFile, TaskReport
-from dil.model.work_unit import read_unit
+from dil.model.work_unit import read_unit, unit_key_of
 from dil.publishing.layout import META, STAGING, dataset_dir, dump_path
 from dil.publishing.manifest import live_files
 from dil.storage import Filesystem
@@ -179,7 +179,7 @@ def without_seizures(
     checked = list(reports)
     replaced: list[tuple[int, str]] = []
     for place, names in others.items():
-        refused = [name for name in names if _identity(_unit_key(owners[name])) in at_source]
+        refused = [name for name in names if _identity(unit_key_of(owners[name])) in at_source]
         if refused:
             owner = f"{owners[refused[0]]}, whose file is still at the source"
             checked[place] = _clashing(checked[place], refused[0], owner)
@@ -242,12 +242,7 @@ def _is_other(job: Job, owner: str | None, report: TaskReport) -> bool:
         return False
     if job.planning.partition != "none":
         return True
-    return _identity(_unit_key(owner)) != _identity(_unit_key(report.signature))
-
-
-def _unit_key(signature: str) -> str:
-    """Return the second half of a signature (rule P17)."""
-    return signature.partition(", watermark.")[2].removesuffix("]")
+    return _identity(unit_key_of(owner)) != _identity(unit_key_of(report.signature))
 
 
 def _identity(unit: str) -> str:

@@ -101,7 +101,8 @@ class Response:
     number for the outcome, 0 if it has none. ``has_more`` is true if the session has another answer
     of its own, such as the next file of a folder: then the loop calls the session again, whatever
     the job's paging rules say (docs/files.md). ``has_end`` is false if the protocol does not say
-    where the body ends, so that a body that was cut off looks whole.
+    where the body ends, so that a body that was cut off looks whole. ``is_unread`` is true if the
+    answer had content that may have been rows, and the session did not read it.
     """
 
     body: BinaryIO | None
@@ -114,6 +115,7 @@ class Response:
     status: int = 0
     has_more: bool = False
     has_end: bool = True
+    is_unread: bool = False
 
     def header(self, name: str) -> str | None:
         """Return a header's value by its name in any letter case, None if there is none."""

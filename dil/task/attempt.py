@@ -26,10 +26,12 @@ from dil.errors import (
     UnknownOutcomeError,
 )
 from dil.extraction.absent_columns import left_out_note
-from dil.extraction.paging.notes import emphasized
+from dil.extraction.paging.notes import EMPHASIS, emphasized
+from dil.extraction.paging.source_clock import SOURCE_BEHIND
 from dil.extraction.paging.walk import ResumeRefusedError, Walk, WalkCounters, walk_pages, walk_rows
 from dil.extraction.preprocessing.chain import preprocessed
 from dil.model.job import Job
+from dil.model.settings import flat_parameters
 from dil.model.task import Counters, Failure, TaskReport
 from dil.observe.memory import peak_rss_bytes
 from dil.observe.progress import counted
@@ -105,7 +107,12 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
                 blank,
                 files=outputs.finish(),
                 schema=sys.intern(outputs.schema_text),  # most work units have the same one
-                notes=(*_notes(counters, chain.warnings), *chain.notes, *delivery.notes),
+                notes=(
+                    *_notes(counters, chain.warnings),
+                    *_clock_notes(attempt, counters),
+                    *chain.notes,
+                    *delivery.notes,
+                ),
                 quarantined=outputs.quarantine.finish(),
                 rejects=outputs.quarantine.reasons(),
                 discarded=outputs.quarantine.discarded(),
@@ -115,6 +122,7 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
                 late=UNSET if outputs.late is None else outputs.finish_late(),
                 closed=outputs.closed_rows(),
                 left_out=tuple(counters.left_out) or UNSET,
+                first_rows=(not job.has_input("payload") and counters.first_rows) or UNSET,
             )
         seconds = attempt.clocks.monotonic() - started
         put_aside = chain.dropped + (0 if events is None else events.put_aside)
@@ -314,6 +322,23 @@ def _notes(counters: WalkCounters, fallen_back: int = 0) -> tuple[str, ...]:
         notes.append("a derived field of type epoc found no number and became 0")
     notes += left_out_note(tuple(counters.left_out))
     return tuple(notes)
+
+
+def _clock_notes(attempt: AttemptContext, counters: WalkCounters) -> tuple[str, ...]:
+    """Return the note about rows that the source writes for a window after it was read.
+
+    They are lost only if the window decides what is read, and no later run reads them. A window
+    that ends after now by our clock, as for forecasts, says nothing about the source's clock.
+    """
+    job = attempt.job
+    asks_for_window = any(
+        parameter.type == "watermark" for parameter in flat_parameters(job.extraction.parameters)
+    )
+    least_grace_ms, _ = job.planning.grace_range_ms
+    is_over_here = attempt.unit.high <= attempt.run.run_now
+    is_lost = asks_for_window and job.state.enabled and is_over_here
+    is_behind = counters.behind_ms > least_grace_ms and not job.has_input("payload")
+    return (EMPHASIS + SOURCE_BEHIND,) if is_lost and is_behind else ()
 
 
 def _counters(

@@ -228,6 +228,9 @@ def test_a_proxy_gets_the_absolute_target(server):
     [
         (200, "OK", {}, b"{}"),
         (201, "Created", {}, b"{}"),
+        (202, "Accepted", {"statuses": HttpStatuses(error=(202,))}, SourceError),
+        (202, "Accepted", {"statuses": HttpStatuses(warning=(202,))}, None),
+        (202, "Accepted", {"statuses": HttpStatuses(success=(202,), warning=(202,))}, b"{}"),
         (204, "No Content", {}, None),
         (206, "Partial", {}, None),
         (206, "Partial", {"statuses": HttpStatuses(error=(206,))}, SourceError),

@@ -245,7 +245,8 @@ class FoundCsvColumns(CsvColumns):
         """Start a response with the names of its header, which this method cleanses.
 
         Raises:
-            SourceContractError: the header has no column of the dataset, or a name twice.
+            SourceContractError: the header has no column of the dataset or of the answers before,
+                or a name twice.
         """
         self._header = None
         if header is None:
@@ -255,7 +256,11 @@ class FoundCsvColumns(CsvColumns):
         names = [
             _cleansed(name, self._names) if name else f"col{at}" for at, name in enumerate(header)
         ]
-        refuse_other_header(names, self._known, "the rows that were published before")
+        if self._known:
+            refuse_other_header(names, self._known, "the rows that were published before")
+        else:
+            earlier = {name for name in self._shapes if not _NUMBERED.fullmatch(name)}
+            refuse_other_header(names, earlier, "the answers before")
         twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
         if twice:
             raise SourceContractError(

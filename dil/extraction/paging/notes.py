@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterator, Mapping
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
@@ -95,6 +96,20 @@ SHORT_LEFT = (
     " more; the source may cap its pages below their size; ask for a page size that it gives, or"
     " leave stopOnShortPage out"
 )
+NOT_READY = (
+    "the source answered with the status 202 (Accepted) in place of rows, so it may still be"
+    " preparing them; wait for it by a `condition` of ms.session.key.field, or write"
+    ' "error": [202] in ms.http.statuses, so that the next run reads the work unit again'
+)
+CONDITION_LEFT = (
+    "paging ended before ms.session.key.field met its `condition`, so the source may not have been"
+    " ready; let a job before this one wait for the source, without ms.pagination and"
+    " ms.total.count.field"
+)
+UNREAD = (
+    "the source answered with a status from 200 to 299 that ms.http.statuses does not list, and the"
+    " content of those answers was not read; if it is rows, list the status under `success`"
+)
 SAME_ROWS = "two pages in a row had the same rows; they may be doubled, and others may be missing"
 
 # Notes that cast doubt on whether each row came exactly once; if paging is strict, they fail the
@@ -102,16 +117,17 @@ SAME_ROWS = "two pages in a row had the same rows; they may be doubled, and othe
 DOUBTS = frozenset(
     {
         TOTAL_NOT_REACHED, TOTAL_EXCEEDED, CURSOR_LEFT, MORE_LEFT, NEXT_LEFT, NO_CONTENT,
-        NO_DATA_FIELD, NO_NEXT, NO_FLAG_LEFT, SAME_ROWS, SHORT_PAGE, SHORT_LEFT,
+        NO_DATA_FIELD, NO_NEXT, NO_FLAG_LEFT, SAME_ROWS, SHORT_PAGE, SHORT_LEFT, NOT_READY,
+        CONDITION_LEFT, UNREAD,
     }
 )  # fmt: skip
 
-# Only a first page was read, a later page may have been an error, pages may be capped, or the
-# source says that it has more rows; a person has to check.
+# Only a first page was read, a later page may have been an error, pages may be capped, the source
+# may not have been ready, or it says that it has more rows; a person has to check.
 _TO_CHECK = frozenset(
     {
         NO_KEY, NO_LINK, NO_NEXT, NO_FLAG_LEFT, NO_DATA_FIELD, TOTAL_NOT_REACHED, SHORT_PAGE,
-        SHORT_LEFT,
+        SHORT_LEFT, NOT_READY, CONDITION_LEFT, UNREAD,
     }
 )  # fmt: skip
 EMPHASIS = "ROWS MAY BE MISSING: "
@@ -162,6 +178,7 @@ def end_notes(
         CAPPED: decision.row is Row.CAP,
         SHORT_LEFT: is_cut,
         TOTAL_NOT_REACHED: lacks_rows and not is_cut,
+        CONDITION_LEFT: _lacks_its_condition(rules, state, decision),
     }
     if has_body and decision.row is not Row.CAP:
         found |= {
@@ -184,6 +201,22 @@ def end_notes(
     if rules.has_flat_next and not rules.is_strict:
         settled.add(NO_NEXT)
     return tuple(LIKELY_LAST if is_short and note in settled else note for note in notes)
+
+
+def _lacks_its_condition(rules: PagingRules, state: PageState, decision: PagingDecision) -> bool:
+    """Return whether a walk ended although the session key says that the source is not done.
+
+    An answer without the key does not say so: many sources leave a flag out of an empty page. A
+    condition may also describe the last cursor, such as -1. Then an end at the total is in order,
+    and so is a page without rows and without a cursor.
+    """
+    if not rules.condition or not state.key.is_there:
+        return False
+    if decision.row in {Row.CONDITION_MET, Row.CAP, Row.PAYLOAD_SENT}:
+        return False
+    if not rules.sends_session:
+        return True
+    return bool(state.key.cursor) and not (decision.row is Row.TOTAL_REACHED and state.processed)
 
 
 def _names_another_page(rules: PagingRules, state: PageState) -> bool:
@@ -235,6 +268,9 @@ def _lacks_its_key(rules: PagingRules, state: PageState) -> bool:
 class PageNotes:
     """Finds oddities between the pages of one walk, by a checksum of each page's rows.
 
+    ``is_waiting`` is true if the newest answer had the status 202 in place of rows. It is false for
+    a source that gives rows with this status, too.
+
     Args:
         before: The page before the first page, if the walk was resumed.
         compares: Whether to note two pages in a row with equal rows; if not, rows are not read.
@@ -246,6 +282,8 @@ class PageNotes:
         self._was_short = before.is_short
         self._rows_before, self._rows = 0, before.rows
         self._number_before, self._number = 0, before.checksum
+        self._accepts_with_rows = False
+        self.is_waiting = False
 
     def watch(self, page: Page) -> None:
         """Compute the checksum of a page's rows while they are read."""
@@ -254,8 +292,11 @@ class PageNotes:
         if self._compares:
             page.batches = self._reading(page.batches)
 
-    def about(self, page: Page) -> tuple[str, ...]:
+    def about(self, page: Page, status: int) -> tuple[str, ...]:
         """Return notes about the watched page, after all its rows were read."""
+        is_accepted = status == HTTPStatus.ACCEPTED
+        self._accepts_with_rows |= is_accepted and page.rows > 0 and not page.is_whole
+        self.is_waiting = is_accepted and not self._accepts_with_rows
         if self._was_short and page.rows:
             return (SHORT_PAGE,)
         if not self._is_named:

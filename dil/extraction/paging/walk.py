@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -34,7 +35,14 @@ from dil.extraction.paging.answers import (
     total_count,
 )
 from dil.extraction.paging.guard import PagingGuard
-from dil.extraction.paging.notes import DOUBTS, PageNotes, asked_rows, end_notes
+from dil.extraction.paging.notes import (
+    DOUBTS,
+    NOT_READY,
+    UNREAD,
+    PageNotes,
+    asked_rows,
+    end_notes,
+)
 from dil.extraction.paging.position import (
     LastPage,
     PagingPosition,
@@ -50,6 +58,7 @@ from dil.extraction.paging.rules import (
     decide,
     failure,
 )
+from dil.extraction.paging.source_clock import behind_ms, pause_s
 from dil.extraction.parameters import PageValues, ParameterScope, evaluate, initial_values
 from dil.extraction.payload_rows import PayloadRows
 from dil.extraction.streams import MeasuredBody
@@ -65,6 +74,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 MOST_LEFT_OUT = 100
+_FIRST_BYTES = 1 << 20  # of rows that are copied for a checksum
 _ONE_CURSOR = (
     " If the source keeps one cursor for all pages, as a scroll does, read by offsets or by a key"
     " of the last row."
@@ -87,6 +97,9 @@ class WalkCounters:
     once: oddities of the answers and of the walk's end that are no failures. If ``is_void`` is
     true, a later attempt must not continue after these pages: it would fail in the same way.
     ``left_out`` are the paths of columns that rows had and ``ms.output.schema`` leaves out.
+    ``behind_ms`` is how far the source's clock was behind the end of the window at the last answer.
+    ``first_rows`` is a checksum of the first rows and of the path from which they came, 0 if there
+    is only one row or they are very long, None before the first row.
     """
 
     asked: int = 0
@@ -102,10 +115,32 @@ class WalkCounters:
     notes: list[str] = field(default_factory=list)
     is_void: bool = False
     left_out: dict[str, None] = field(default_factory=dict)
+    behind_ms: int = 0
+    first_rows: int | None = None
+
+    def watch_first(self, page: Page, path: str) -> None:
+        """Take the checksum of the first hundred rows while they are read, if none came before."""
+        if self.first_rows is None:
+            page.batches = self._watched(page.batches, path)
+
+    def _watched(self, batches: Iterator[pa.RecordBatch], path: str) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if self.first_rows is None and batch.num_rows:
+                rows = batch.slice(0, 100)
+                is_apt = rows.num_rows > 1 and rows.nbytes <= _FIRST_BYTES
+                seed = zlib.crc32(path.encode())
+                self.first_rows = zlib.crc32(rows.serialize(), seed) if is_apt else 0
+            yield batch
 
     def note(self, *sentences: str) -> None:
         """Add the sentences that are not among the notes yet."""
         self.notes += [each for each in dict.fromkeys(sentences) if each not in self.notes]
+
+    def count(self, page: Page) -> None:
+        """Count the rows of a page, after they were read, and keep names of what they left out."""
+        self.rows += page.rows
+        self.dropped += page.dropped
+        self.leave_out(page.left_out)
 
     def read(self, size: int) -> None:
         """Count bytes of a body."""
@@ -269,13 +304,14 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
                 error.fix += _BEYOND
             raise
         oddities.watch(page)
+        # The path counts, because a source cannot ignore it: daily files may begin alike.
+        walk.counters.watch_first(page, response.uri.partition("?")[0])
         yield page, request
         for _ in page.batches:
             pass
-        walk.counters.rows += page.rows
-        walk.counters.dropped += page.dropped
-        walk.counters.leave_out(page.left_out)
-        _note(walk, *page.notes, *oddities.about(page))
+        walk.counters.count(page)
+        _note(walk, *page.notes, *oddities.about(page, response.status), *_unread(walk, response))
+        walk.counters.behind_ms = behind_ms(response, walk.scope.high)
         echoed = _echoed(walk.spec, page)
         state = replace(
             _state_after(walk, state, page, response),
@@ -288,7 +324,11 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
             walk.counters.is_void = True
             raise _failed(walk, rules, state, decision, page)
         if decision.action is Action.STOP:
-            _note(walk, *_notes_of_end(rules, state, decision, request, response))
+            _note(
+                walk,
+                *_notes_of_end(rules, state, decision, request, response),
+                *_unready(rules, state, is_waiting=oddities.is_waiting),
+            )
             return
         following = next_values(values, echoed, page.rows, state.key.cursor)
         body: object = response.body
@@ -297,6 +337,9 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
         guard.check(decision, state, body.content if isinstance(body, MeasuredBody) else None)
         guard.check_values(decision, values, following)
         walk.counters.is_void = False
+        if decision.row in {Row.POLLING, Row.POLLING_PAGES}:
+            # At the end of the waiting time the source is asked once more.
+            pace.hold(min(pause_s(response), max(0.0, rules.wait_timeout_s - state.elapsed_s)))
         oddities.go_on(decision, is_short=_is_short(walk, state, echoed, page))
         values = following
         walk.on_page(_position(walk, state, values, oddities.last_page(guard.content)))
@@ -344,6 +387,19 @@ def _notes_of_end(
     return notes
 
 
+def _unread(walk: Walk, response: Response) -> tuple[str, ...]:
+    return (UNREAD,) if response.is_unread and walk.payload is None else ()
+
+
+def _unready(rules: PagingRules, state: PageState, *, is_waiting: bool) -> tuple[str, ...]:
+    """Return the note about a walk whose last answer says by its status that rows may follow.
+
+    A key with a condition knows better than the status.
+    """
+    is_decided = rules.condition is not None and state.key.is_there
+    return (NOT_READY,) if is_waiting and not is_decided and state.payload_left is None else ()
+
+
 def _shown(page: Page) -> str:
     """Return the beginning of an answer as a message may show it, empty if it cannot be decoded."""
     try:
@@ -378,8 +434,13 @@ def _answered(ask: _Ask, request: RequestValues, walk: Walk, number: int) -> tup
         return ask(request)
     try:
         return ask(request)
-    except (TransientSourceError, AuthenticationError, QuotaError):
+    except (TransientSourceError, QuotaError):
         raise
+    except AuthenticationError as error:
+        if not request.next_uri:
+            raise
+        # An address that the source signed may have expired, and expires for good.
+        raise ResumeRefusedError from error
     except SourceError as error:
         raise ResumeRefusedError from error
 
@@ -504,6 +565,11 @@ class _Pace:
         self._walk = walk
         self._first: float | None = None
         self._last = 0.0
+        self._held_until = 0.0
+
+    def hold(self, seconds: float) -> None:
+        """Let the next request start no earlier than in so many seconds."""
+        self._held_until = self._walk.clock.monotonic() + seconds
 
     def before_request(self) -> None:
         """Wait until the next request may start."""
@@ -512,7 +578,7 @@ class _Pace:
         if self._first is None:
             self._first = now
         else:
-            now = self._wait_until(self._last + interval_s, now)
+            now = self._wait_until(max(self._last + interval_s, self._held_until), now)
         self._last = now
 
     def elapsed_s(self) -> float:

@@ -110,6 +110,9 @@ def _member(
     is_first: bool,
 ) -> Pieces:
     begin, has_made = data[:1024], False
+    if not begin.startswith(form.magic[: len(begin)]):
+        # A library that waits for a whole header would call a short text data that ends too early.
+        raise not_of(form.word, begin) if is_first else garbage(form.word)
     while True:
         try:
             piece = member.decompress(data, CHUNK)

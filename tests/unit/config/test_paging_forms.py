@@ -105,6 +105,13 @@ def test_a_page_parameter_that_nothing_sends_is_noticed(job_file):
     assert job_file.notices(used) == []
 
 
+def test_polling_without_a_pause_is_noted(job_file):
+    polls = {"ms.session.key.field": '{"name":"status","condition":{"regexp":"DONE"}}'}
+    assert job_file.notices(polls) == ["ms.session.key.field"]
+    assert job_file.notices({**polls, "ms.call.interval.millis": "10000"}) == []
+    assert job_file.notices({**polls, PAGING: '{"next":"link"}'}) == []
+
+
 def test_a_cursor_that_nothing_sends_is_refused(job_file):
     found = job_file.problem("ms.session.key.field", '{"name":"next"}')
     assert "no parameter sends it: only the first page would be read" in found.what

@@ -381,6 +381,10 @@ def test_full_replaces_and_warehouses_are_appended_to_as_files_are(lake):
             {"data.publisher.appendExtractToFinalDir": "false"},
             "is true, and the dataset has no folder of its own",
         ),
+        (
+            {"ms.merge.op.field": "op"},
+            "is true, and the column of ms.merge.op.field is named op, as the one that it adds",
+        ),
     ],
 )
 def test_a_changelog_is_refused_where_no_merge_here_knows_what_changed(lake, changes, what):

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
 from dil.errors import DilError, ExecutionError, LeaseLostError, TransientSourceError
 from dil.execution.java import find_java
 from dil.execution.jvm import spark_home
-from dil.execution.jvm_errors import last_line, source_errors, stopping_error
+from dil.execution.jvm_errors import jvm_errors, last_line, source_errors, stopping_error
 
 pytestmark = pytest.mark.spark
 
@@ -130,14 +130,23 @@ ModuleNotFoundError: No module named 'shop_rules'
             "a task of Spark broke off: ModuleNotFoundError: No module named 'shop_rules'",
         ),
         (Py4JError("no memory left"), "DIL-EXEC", "Spark failed: no memory left"),
+        (Py4JNetworkError("while receiving"), "DIL-EXEC", "Spark's JVM has ended: while receiving"),
+        (ConnectionRefusedError(111, "refused"), "DIL-EXEC", "Spark's JVM has ended: [Errno 111]"),
         (PicklingError("a lock"), "DIL-EXEC", "an object cannot be sent to the tasks: a lock"),
         (OSError(28, "No space left on device", "/tmp"), "DIL-EXEC", "refused: [Errno 28] No"),
         (KeyError("unit"), "DIL-EXEC", "the run broke off: KeyError: 'unit'"),
     ],
-    ids=["own", "python", "spark", "pickling", "disk", "other"],
+    ids=["own", "python", "spark", "network", "gone", "pickling", "disk", "other"],
 )
 def test_what_stopped_a_stage_has_its_own_name(error: Exception, code: str, text: str) -> None:
     found = stopping_error(error)
     assert text in found.message
     assert found.code == code
     assert ("Spark failed" in found.message) == (text.startswith("Spark failed"))
+
+
+def test_only_errors_of_the_jvm_are_translated() -> None:
+    with pytest.raises(ExecutionError, match="JVM has ended"), jvm_errors():
+        raise ConnectionResetError(104, "reset")
+    with pytest.raises(OSError, match="No space"), jvm_errors():
+        raise OSError(28, "No space left on device")

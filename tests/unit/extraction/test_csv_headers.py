@@ -52,3 +52,25 @@ def test_a_header_with_a_known_column_or_one_like_it_is_a_header(known, header):
 def test_without_a_known_column_any_line_is_a_header():
     assert rows({}, "17,Carl Smith\n18,Zoe Miller\n") == 1
     assert rows({"known_columns": frozenset({"col0", "col1"})}, "a,b\n1,2\n") == 1
+
+
+@pytest.mark.parametrize(("second", "read"), [("name,id\nb,2\n", 1), ("idd,country\n2,b\n", 1)])
+def test_a_later_answer_may_have_other_columns_beside_a_known_one(second, read):
+    assert rows_of_answers("id,name\n1,a\n", second) == [1, read]
+
+
+def test_answers_of_two_kinds_that_were_published_before_need_no_column_in_common():
+    known = frozenset({"id", "name", "code", "total"})
+    assert rows_of_answers("id,name\n1,a\n", "code,total\nb,2\n", known=known) == [1, 1]
+
+
+def test_a_later_answer_without_its_header_is_an_error_and_loses_no_row_as_one():
+    with pytest.raises(SourceContractError, match="none of the columns of the answers before"):
+        rows_of_answers("id,name\n1,a\n", "2,b\n3,c\n")
+
+
+def rows_of_answers(*bodies: str, known: frozenset[str] = frozenset()) -> list[int]:
+    """Return how many rows each answer of one work unit has; no columns are given."""
+    extractor = CsvExtractor(ExtractionSpec(ClassRef("m", "c"), csv=CSV, known_columns=known))
+    pages = (extractor.extract(Response(io.BytesIO(body.encode()))) for body in bodies)
+    return [sum(batch.num_rows for batch in page.batches) for page in pages]

@@ -87,6 +87,21 @@ def test_worked_example_1_polls_until_done_once_a_second():
     assert source.starts == [1000.0, 1001.0, 1002.0]
     assert walk.counters.seconds_waited == 2.0
 
+    asking = [
+        Response(io.BytesIO(b'{"status": "RUN"}'), headers=headers)
+        for headers in (
+            {"Retry-After": "4"},
+            {
+                "Retry-After": "Thu, 01 Jan 1970 00:00:03 GMT",
+                "Date": "Thu, 01 Jan 1970 00:00:00 GMT",
+            },
+            {"Retry-After": "86400"},
+        )
+    ]
+    source = Scripted([*asking, {"status": "DONE"}])
+    walked(source, spec)
+    assert source.starts == [1000.0, 1004.0, 1007.0, 1010.0]
+
     failing = Scripted([{"status": "ERR5"}])
     walk = Walk(spec, ParameterScope(0, 1, full_extract=True), failing.clock)
     answers = walk_pages(failing, JsonExtractor(spec), walk)

@@ -1,10 +1,12 @@
-"""What a run tells of rows that the receiver did not just take."""
+"""What a run tells of rows that the receiver did not just take, and of rows that came twice."""
 
 from __future__ import annotations
 
+import pytest
+
 from dil.model.egress import AnswerCount
 from dil.model.task import TaskReport
-from dil.observe.run_report import answer_notes
+from dil.observe.run_report import EQUAL_ROWS, answer_notes, task_notes
 
 
 def report(*answers: AnswerCount) -> TaskReport:
@@ -32,3 +34,16 @@ def test_rows_answered_with_a_warning_are_told_apart() -> None:
     assert "1 request with rows" in note
     assert "status 204: 1" in note
     assert "/lake" not in note
+
+
+def test_windows_that_began_with_the_same_rows_are_noted() -> None:
+    windows = [(0, 1, 7), (1, 2, 7), (2, 3, 8)]
+    reports = [TaskReport("s", low, high, 1, first_rows=rows) for low, high, rows in windows]
+    assert task_notes([*reports, report(), report()]) == (f"{EQUAL_ROWS} (2 work units)",)
+
+
+@pytest.mark.parametrize("lows", [(0, 0), (0, 1)])
+def test_units_may_have_the_same_rows_whatever_their_windows(lows: tuple[int, int]) -> None:
+    signatures = [f'[watermark.system.0, watermark.unit.{{"id":"{unit}"}}]' for unit in "ab"]
+    pairs = zip(signatures, lows, strict=True)
+    assert task_notes([TaskReport(each, low, 9, 1, first_rows=7) for each, low in pairs]) == ()

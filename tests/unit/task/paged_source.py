@@ -40,20 +40,21 @@ SOURCES: dict[str, Pages] = {}
 
 
 class CursorSession(ByteSession):
-    """Answers with the page that the cursor names."""
+    """Answers with the page that the cursor or the address names."""
 
     def __init__(self, pages: Pages) -> None:
         self._pages = pages
 
     def fetch(self, values: RequestValues) -> Response:
-        cursor = values.parameters.get("cursor")
+        cursor = values.next_uri or values.parameters.get("cursor")
         number = 0 if cursor is None else int(str(cursor).rpartition("-")[2])
         fault = self._pages.ask(number)
         if fault is not None:
             raise fault
         following = f"c-{number + 1}" if number + 1 < len(self._pages.rows) else None
         body = json.dumps({"data": self._pages.rows[number], "next": following}).encode()
-        return Response(io.BytesIO(body), content_type="application/json")
+        uri = "https://shop.test/rows"
+        return Response(io.BytesIO(body), content_type="application/json", uri=uri)
 
 
 class OffsetSession(RowSession):

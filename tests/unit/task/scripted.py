@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,11 +33,13 @@ NOW = START_MS + 2 * DAY_MS
 
 @dataclass(frozen=True)
 class Page:
-    """One answer: rows, the cursor that follows, or a warning instead of rows."""
+    """One answer: rows, the cursor that follows, headers, address, or a warning without rows."""
 
     rows: Sequence[object] = ()
     cursor: str | None = None
     warning: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    uri: str = ""
 
 
 @dataclass
@@ -76,7 +78,9 @@ class Scripted(ByteSession):
         if answer.warning:
             return Response(None, warning=answer.warning)
         body = json.dumps({"data": answer.rows, "next": answer.cursor}).encode()
-        return Response(io.BytesIO(body), content_type="application/json")
+        return Response(
+            io.BytesIO(body), answer.headers, content_type="application/json", uri=answer.uri
+        )
 
 
 class ScriptedRows(RowSession):

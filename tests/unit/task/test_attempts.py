@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import email.utils
 import errno
 import re
+import time
+from collections.abc import Iterator
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from dil.errors import (
     AuthenticationError,
@@ -24,6 +29,8 @@ from dil.errors import (
     TransientSourceError,
     WriteError,
 )
+from dil.extraction.paging.notes import EMPHASIS
+from dil.extraction.paging.source_clock import SOURCE_BEHIND
 from dil.publishing import read_results
 from dil.storage import LocalFilesystem
 from tests.unit.task.scripted import NOW, Desk, Page, Waits, rows, work_unit
@@ -32,6 +39,82 @@ pytestmark = pytest.mark.slow
 
 DOWN = TransientSourceError("the source is down")
 GOOD = [Page(rows(1, 2))]
+
+
+# A source whose clock is behind
+
+
+@pytest.mark.parametrize(
+    ("seconds_before", "age", "changes", "is_noted"),
+    [
+        (0, "0", {}, False),
+        (60, "0", {}, True),
+        (60, "90", {}, False),
+        (60, "0", {"ms__grace__period": "PT1H"}, False),
+        (60, "0", {"ms__parameters": "", "ms__session__key__field": ""}, False),
+        (60, "0", {"state__store__enabled": "false"}, False),
+    ],
+)
+def test_a_window_that_ends_after_the_sources_clock_is_noted(
+    desk: Desk, seconds_before: int, age: str, changes: dict[str, str], is_noted: bool
+) -> None:
+    unit = work_unit()
+    date = email.utils.formatdate(unit.high / 1000 - seconds_before, usegmt=True)
+    desk.script([Page(rows(1), headers={"Date": date, "Age": age})])
+
+    report = desk.run(desk.job(**changes), unit)
+
+    assert (EMPHASIS + SOURCE_BEHIND in report.notes) is is_noted
+
+
+def test_a_date_without_zone_is_in_utc(desk: Desk, east_of_utc: None) -> None:
+    unit = work_unit()
+    date = time.asctime(time.gmtime(unit.high / 1000))
+    desk.script([Page(rows(1), headers={"Date": date})])
+
+    assert desk.run(desk.job(), unit).notes == ()
+
+
+@pytest.fixture
+def east_of_utc() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def test_a_window_that_ends_after_now_says_nothing_about_the_sources_clock(desk: Desk) -> None:
+    unit = msgspec.structs.replace(work_unit(), high=NOW + 3_600_000)
+    date = email.utils.formatdate(NOW / 1000, usegmt=True)
+    desk.script([Page(rows(1), headers={"Date": date})])
+
+    assert desk.run(desk.job(), unit).notes == ()
+
+
+# What shows a source that ignores the window
+
+
+def test_first_rows_are_alike_where_the_source_gives_the_same_rows(desk: Desk) -> None:
+    def first_rows(*pages: list[dict[str, object]]) -> object:
+        desk.script([Page(each, str(at)) for at, each in enumerate(pages)] + [Page()])
+        return desk.run().first_rows
+
+    same = first_rows(rows(1, 2))
+    assert isinstance(same, int)
+    assert first_rows(rows(1, 2), rows(3)) == same
+    assert first_rows(rows(1, 3)) != same
+    assert first_rows(rows(1, 2, 3)) != same
+    assert first_rows(rows(1)) is UNSET
+    assert first_rows() is UNSET
+
+
+def test_files_of_different_names_may_begin_with_the_same_rows(desk: Desk) -> None:
+    found = set()
+    for path in ("/days/1.json", "/days/2.json", "/days/2.json?again=1"):
+        desk.script([Page(rows(1, 2), uri=path)])
+        found.add(desk.run().first_rows)
+    assert len(found) == 2
 
 
 # How often, and with what waits

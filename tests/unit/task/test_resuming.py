@@ -436,6 +436,18 @@ def test_what_fails_after_starting_over_is_a_plain_failure(bench: Bench) -> None
     assert source.asked == [0, 1, 2, 2, 0]
 
 
+def test_an_address_that_expired_lets_the_work_unit_start_over(bench: Bench) -> None:
+    source = bench.source(4, {3: DOWN, 4: AuthenticationError("403: request has expired")})
+    job = bench.cursors(ms__session__key__field="{}", ms__pagination='{"next": "next"}')
+    bench.go(job)
+
+    report = bench.go(job, "r2", resume_from=bench.logs())
+
+    assert source.asked == [0, 1, 2, 2, 0, 1, 2, 3]
+    assert ids(report) == list(range(8))
+    assert report.notes == (STARTED_OVER,)
+
+
 @pytest.mark.parametrize("error", [DOWN, AuthenticationError("401")])
 def test_what_says_nothing_of_the_cursor_does_not_start_over(bench: Bench, error) -> None:
     source, job = bench.source(4, {3: DOWN, 4: error}), bench.cursors()

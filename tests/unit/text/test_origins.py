@@ -46,6 +46,13 @@ def test_whatever_is_taken_leads_to_the_host_of_the_template(template: str, valu
     assert (asked.scheme, asked.host, asked.port) == (wanted.scheme, wanted.hostname, wanted.port)
 
 
+def test_an_address_that_was_encoded_is_refused_with_its_remedy_and_not_shown() -> None:
+    with pytest.raises(AddressError) as caught:
+        origin_of("https%3A%2F%2Fstore.test%2Fa.csv%3Fsig%3DFq8x")
+    assert "Fq8x" not in str(caught.value)
+    assert "GET_XE" in caught.value.fix
+
+
 @pytest.mark.parametrize("template", TEMPLATES[:2])
 @pytest.mark.parametrize("value", ["/a", "/a/b?c", "/"])
 def test_a_path_is_taken(template: str, value: str) -> None:

@@ -33,6 +33,19 @@ def test_a_login_page_is_told_as_what_it_is(kind: type[Preprocessor]) -> None:
         through(kind, b"<html>Please log in</html>")
 
 
+@pytest.mark.parametrize("kind", [GunzipProcessor, Bzip2, Xz, Zstd])
+def test_a_body_that_is_shorter_than_a_header_is_called_what_it_is(
+    kind: type[Preprocessor],
+) -> None:
+    with pytest.raises(SourceContractError, match=r"this is no .* begins: .aa,a"):
+        through(kind, b"id,a\n")
+
+
+def test_a_short_text_behind_gzip_is_no_beginning_of_another_member() -> None:
+    with pytest.raises(SourceContractError, match="follows the gzip data"):
+        through(GunzipProcessor, gzip.compress(b"row") + b"xx")
+
+
 def test_a_wrong_checksum_is_an_error() -> None:
     packed = bytearray(gzip.compress(b"row\n" * 1000))
     packed[-6] ^= 1
