@@ -96,6 +96,37 @@ def test_a_row_that_comes_after_its_window_was_emitted_changes_nothing(context, 
     assert [row[2] for row in lake.published("plain")] == [1, 1]
 
 
+def test_rows_are_in_windows_of_other_lengths_from_the_last_emitted_window_on(
+    context, tmp_path
+) -> None:
+    """The rows of windows that are open at a change are in no window yet."""
+    lake = Readings(tmp_path / "lake")
+    begin = NOW - 600 * MINUTE
+    for size, minutes in (
+        ("PT2H", (0, 30, 70, 119, 130, 170, 200)),
+        ("PT30M", (205,)),
+        ("PT1H", (206,)),
+        ("PT30M", (310,)),
+    ):
+        lake.put(*minutes)
+        job = lake.windows("changing", ms__window__size=size)
+        report = lake.run(job, executor=None, spark=context.sparkContext)
+        assert report.exit_code == 0, report.failures
+
+    found = [
+        (*((time.timestamp() * 1000 - begin) // MINUTE for time in row[:2]), row[2])
+        for row in lake.published("changing")
+    ]
+    # PT1H emits nothing: the hour that has ended was emitted as two half hours.
+    halves = [(120, 150, 1), (150, 180, 1), (180, 210, 3)]
+    assert found == [(0, 120, 4), *halves]
+    outcomes = [
+        each.outcome for each in lake.replayed(job, executor=None, spark=context.sparkContext)
+    ]
+    assert outcomes.count(ReplayOutcome.SAME) == 2
+    assert ReplayOutcome.DIFFERS not in outcomes
+
+
 def test_a_stream_emits_the_windows_that_runs_emit(context, tmp_path) -> None:
     """Its micro-batches take one block each; the runs came after each block."""
     lake = Readings(tmp_path / "lake")
