@@ -24,8 +24,6 @@ from dil.types.nested import map_schema, rebuild_batch, rows_of
 _CODECS = {"": "deflate", "DEFLATE": "deflate", "SNAPPY": "snappy", "NOCOMPRESSION": "null"}
 _BLOCK_BYTES = 16_000  # Larger blocks make files hardly smaller, and DEFLATE slower.
 _SLICE_ROWS = 8192
-_US_PER_MS = 1000
-_US_PER_S = 1_000_000
 
 
 class AvroFileWriter(FileWriter):
@@ -39,7 +37,7 @@ class AvroFileWriter(FileWriter):
 
     def __init__(self, sink: BinaryIO, schema: pa.Schema, spec: WritingSpec) -> None:
         super().__init__(sink, schema, spec)
-        self._unit_us = _US_PER_S if spec.epoch_seconds else _US_PER_MS
+        self._unit_us = spec.time_unit_us
         self._physical = map_schema(schema, _physical_type)
         codec = _CODECS[spec.codec.upper()]
         if codec == "snappy" and find_spec("cramjam") is None:
@@ -71,11 +69,10 @@ class AvroFileWriter(FileWriter):
 def read_avro(source: BinaryIO, schema: pa.Schema, spec: WritingSpec) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file that AvroFileWriter wrote with this schema and specification."""
     physical = map_schema(schema, _physical_type)
-    unit_us = _US_PER_S if spec.epoch_seconds else _US_PER_MS
     for block in block_reader(source):
         rows: Any = list(block)
         batch = pa.RecordBatch.from_pylist(rows, schema=physical)
-        yield rebuild_batch(batch, schema, partial(_from_epoch, unit_us=unit_us))
+        yield rebuild_batch(batch, schema, partial(_from_epoch, unit_us=spec.time_unit_us))
 
 
 def _physical_type(data_type: pa.DataType) -> pa.DataType:

@@ -398,6 +398,25 @@ def test_rows_keep_the_order_of_the_input_and_those_without_a_time_or_a_key_stay
     assert ids == [0, 1, 2, 4, 5, 6]
 
 
+def test_repeats_are_found_by_the_milliseconds_that_avro_keeps(context, tmp_path) -> None:
+    lake = Readings(tmp_path / "lake")
+    path = without_repeats(
+        lake,
+        "avro",
+        ms__query__sql="SELECT id, site, timestamp_micros(at * 1000 + 999 - id) AS at FROM orders",
+        ms__dedupe__keys="site,at",
+        ms__dedupe__within="PT0S",
+        writer__output__format="AVRO",
+    )
+    reports = []
+    for minute in (1, 1, 3):
+        lake.put(minute)
+        reports.append(lake.run(path, executor=None, spark=context.sparkContext))
+
+    assert [each.exit_code for each in reports] == [0, 0, 0], [each.failures for each in reports]
+    assert [each.rows for each in reports] == [1, 0, 1]
+
+
 def test_a_late_row_beside_the_input_counts_in_a_window_that_is_still_open(
     context, tmp_path
 ) -> None:
