@@ -3,7 +3,8 @@
 The JVM of the first local run writes the archive when it exits, after the run; later runs map it.
 The archive is bound to the Java version and to Spark's jars: if either changes, a new archive is
 made, and old archives that are not used are deleted. A JVM that cannot use an archive starts
-without it.
+without it. Java 21 cannot: when it writes an archive, it leaves out the second mention of a jar,
+and Spark's class path mentions one twice. Java 17 and 25 can.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from dil.execution.java import Java
 
 _UNUSED_S = 30 * 24 * 3600
+_CANNOT = range(18, 25)  # of these, only 21 was tried
 
 
 class ClassArchive:
@@ -31,10 +33,13 @@ class ClassArchive:
         text = "\n".join([java.home, java.version, str(jars), *names])
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         self._archive = cache / f"spark-classes-{digest}.jsa"
+        self._is_usable = java.major not in _CANNOT
         self._part: Path | None = None
 
     def jvm_options(self) -> tuple[str, ...]:
         """Return the JVM options that use the archive, or that make it if there is none."""
+        if not self._is_usable:
+            return ()
         try:
             self._archive.parent.mkdir(parents=True, exist_ok=True)
             self._adopt_finished()
@@ -43,7 +48,7 @@ class ClassArchive:
         if self._archive.exists():
             with suppress(OSError):
                 os.utime(self._archive)
-            return (f"-XX:SharedArchiveFile={self._archive}", "-Xshare:auto", "-Xlog:cds=off")
+            return (f"-XX:SharedArchiveFile={self._archive}", "-Xshare:auto", "-Xlog:cds*=off")
         # Archives of other environments are deleted: an archive takes 70 MB.
         for left in self._archive.parent.glob("spark-classes-*"):
             with suppress(OSError):

@@ -68,6 +68,16 @@ def test_an_archive_that_is_used_is_never_required(cache: Path, jars: Path) -> N
     assert "-Xshare:auto" in ClassArchive(cache, JAVA, jars).jvm_options()
 
 
+@pytest.mark.parametrize(
+    ("version", "is_used"), [("17.0.9", True), ("21.0.13", False), ("25", True)]
+)
+def test_a_java_that_refuses_its_own_archive_gets_none(cache, jars, version, is_used) -> None:
+    options = ClassArchive(cache, Java("/jvm", version), jars).jvm_options()
+
+    assert bool(options) is is_used
+    assert cache.exists() is is_used
+
+
 def test_an_archive_is_not_used_while_its_writer_lives(cache: Path, jars: Path) -> None:
     first = ClassArchive(cache, JAVA, jars)
     part_of(first.jvm_options()).write_bytes(b"half of the cla")
@@ -154,6 +164,6 @@ def test_what_was_not_used_for_a_month_goes_when_a_new_archive_is_made(
     ClassArchive(cache, JAVA, jars).jvm_options()
     assert all(path.exists() for path in (archive, *left))
     os.utime(left[0])
-    ClassArchive(cache, Java("/jvm/21", "21.0.1"), jars).jvm_options()
+    ClassArchive(cache, Java("/jvm/25", "25.0.1"), jars).jvm_options()
 
     assert [path.exists() for path in (archive, *left)] == [True, True, False]
