@@ -70,6 +70,7 @@ class InProcessExecutor:
         del watch
         span = None
         if spec.dedupe is not None:
+            found = _in_units(found, spec.dedupe, run.job.writing.time_unit_us)
             found, span = _without_repeats(found, spec.dedupe, query.published)
         rows = (batch for batch in found.to_batches() if batch.num_rows)
         report = run_attempt_over(rows, run, part_of(query.unit, 0), 1)
@@ -90,6 +91,18 @@ def _table(view: View) -> pa.Table:
 
     rows = (batch for task in range(len(view.tasks)) for batch in view.rows(task, view.wanted))
     return pa.Table.from_batches(rows, view.wanted)
+
+
+def _in_units(rows: pa.Table, spec: DedupeSpec, unit_us: int) -> pa.Table:
+    """Return the rows with the times in the columns of ``spec`` as files will keep them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for place, name in enumerate(rows.column_names) if unit_us > 1 else ():
+        if name in spec.columns and pa.types.is_timestamp(rows[name].type):
+            rounded = pc.floor_temporal(rows[name], unit_us, "microsecond")
+            rows = rows.set_column(place, name, rounded)
+    return rows
 
 
 def _without_repeats(

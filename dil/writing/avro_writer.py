@@ -5,7 +5,7 @@ Source: Apache Avro 1.11 specification, "Object Container Files". See docs/rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, BinaryIO
@@ -20,12 +20,11 @@ from dil.model.job import WritingSpec
 from dil.spi.writer import FileWriter
 from dil.types.avro import avro_schema
 from dil.types.nested import map_schema, rebuild_batch, rows_of
+from dil.types.widening import conform
 
 _CODECS = {"": "deflate", "DEFLATE": "deflate", "SNAPPY": "snappy", "NOCOMPRESSION": "null"}
 _BLOCK_BYTES = 16_000  # Larger blocks make files hardly smaller, and DEFLATE slower.
 _SLICE_ROWS = 8192
-_US_PER_MS = 1000
-_US_PER_S = 1_000_000
 
 
 class AvroFileWriter(FileWriter):
@@ -39,7 +38,7 @@ class AvroFileWriter(FileWriter):
 
     def __init__(self, sink: BinaryIO, schema: pa.Schema, spec: WritingSpec) -> None:
         super().__init__(sink, schema, spec)
-        self._unit_us = _US_PER_S if spec.epoch_seconds else _US_PER_MS
+        self._unit_us = spec.time_unit_us
         self._physical = map_schema(schema, _physical_type)
         codec = _CODECS[spec.codec.upper()]
         if codec == "snappy" and find_spec("cramjam") is None:
@@ -69,13 +68,27 @@ class AvroFileWriter(FileWriter):
 
 
 def read_avro(source: BinaryIO, schema: pa.Schema, spec: WritingSpec) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file that AvroFileWriter wrote with this schema and specification."""
+    """Yield the rows of a file that AvroFileWriter wrote with this specification.
+
+    A column that is text in ``schema`` may have had another type when the file was written; of
+    times the text is then their number in the file.
+    """
     physical = map_schema(schema, _physical_type)
-    unit_us = _US_PER_S if spec.epoch_seconds else _US_PER_MS
     for block in block_reader(source):
         rows: Any = list(block)
-        batch = pa.RecordBatch.from_pylist(rows, schema=physical)
-        yield rebuild_batch(batch, schema, partial(_from_epoch, unit_us=unit_us))
+        batch = conform(pa.RecordBatch.from_pylist(rows, schema=_held(rows, physical)), physical)
+        yield rebuild_batch(batch, schema, partial(_from_epoch, unit_us=spec.time_unit_us))
+
+
+def _held(rows: Sequence[Mapping[str, Any]], physical: pa.Schema) -> pa.Schema:
+    """Return the types of the values in rows, which differ from ``physical`` in texts alone."""
+    fields = []
+    for field in physical:
+        values = [row.get(field.name) for row in rows] if pa.types.is_string(field.type) else []
+        first = next((each for each in values if each is not None), "")
+        is_text = isinstance(first, str | bytes)
+        fields.append(field if is_text else field.with_type(pa.array(values).type))
+    return pa.schema(fields)
 
 
 def _physical_type(data_type: pa.DataType) -> pa.DataType:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 import pyarrow as pa
@@ -40,8 +40,36 @@ class JsonLinesFileWriter(FileWriter):
 def read_json_lines(
     source: BinaryIO, schema: pa.Schema, spec: WritingSpec
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file that JsonLinesFileWriter wrote with this schema."""
+    """Yield the rows of a file that JsonLinesFileWriter wrote.
+
+    A column that is text in ``schema`` may have had another type when the file was written.
+    """
     del spec
     decoder = msgspec.json.Decoder(row_type(schema))
     while lines := list(islice(source, _SLICE_ROWS)):
-        yield pa.RecordBatch.from_pylist([decoder.decode(line) for line in lines], schema=schema)
+        try:
+            rows = [decoder.decode(line) for line in lines]
+        except msgspec.ValidationError:
+            rows = _with_texts(lines, schema)
+        yield pa.RecordBatch.from_pylist(rows, schema=schema)
+
+
+def _with_texts(lines: Iterable[bytes], schema: pa.Schema) -> list[dict[str, Any]]:
+    """Return rows in which the value of a text column may be a number or a boolean, as text."""
+    texts = [field.name for field in schema if pa.types.is_string(field.type)]
+    others = row_type(pa.schema([field for field in schema if field.name not in texts]))
+    decoder = msgspec.json.Decoder(others)
+    # Python's floats would change decimals.
+    written = msgspec.json.Decoder(dict[str, msgspec.Raw])
+    rows = []
+    for line in lines:
+        raw = written.decode(line)
+        found = {name: _text_of(bytes(raw[name])) for name in texts if name in raw}
+        rows.append({**decoder.decode(line), **found})
+    return rows
+
+
+def _text_of(value: bytes) -> str | None:
+    if value == b"null":
+        return None
+    return msgspec.json.decode(value, type=str) if value.startswith(b'"') else value.decode()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
 from dil.execution.frames import mapped_in_arrow
 from dil.execution.queries.query import View
@@ -38,20 +38,23 @@ class Deduped:
 def without_repeats(
     frame: Any,  # DataFrames
     spec: DedupeSpec,
+    time_unit_us: int,
     published: Published,
     frame_of: ViewFrame,
 ) -> Deduped:
     """Return the rows of a DataFrame without repeats.
 
     ``published`` returns the view of published rows that may be near the times of a span;
-    ``frame_of`` makes a DataFrame of the view. Rows without a key or a time stay: it is unknown
-    which rows they repeat.
+    ``frame_of`` makes a DataFrame of the view. Published times are whole units of ``time_unit_us``
+    microseconds, so new rows are rounded before they are compared. Rows without a key or a time
+    stay: it is unknown which rows they repeat.
 
     Raises:
         QueryError: a key cannot be compared with the key of published rows.
     """
     from pyspark.sql import functions
 
+    frame = _in_units(frame, spec, time_unit_us)
     numbered = frame.withColumn(PLACE, functions.monotonically_increasing_id()).persist()
     judged = _judged(numbered, spec, functions.col(PLACE))
     least, most = judged.agg(functions.min(TIME), functions.max(TIME)).first()
@@ -72,6 +75,18 @@ def without_repeats(
     ordered = ordered.sortWithinPartitions(*names, PLACE)
     repeats = mapped_in_arrow(ordered, _Body(within), _PLACES)
     return Deduped(numbered.join(repeats, PLACE, "left_anti").drop(PLACE), span, release)
+
+
+def _in_units(frame: Any, spec: DedupeSpec, unit_us: int) -> Any:  # DataFrames
+    """Return the rows with the times in the columns of ``spec`` as files will keep them."""
+    from pyspark.sql import functions
+
+    times = {each.name for each in frame.schema.fields if isinstance(each.dataType, TimestampType)}
+    for name in times.intersection(spec.columns) if unit_us > 1 else ():
+        micros = f"unix_micros({quoted(name)})"
+        rounded = functions.expr(f"timestamp_micros({micros} - pmod({micros}, {unit_us}))")
+        frame = frame.withColumn(name, rounded)
+    return frame
 
 
 def _judged(frame: Any, spec: DedupeSpec, places: Any) -> Any:  # DataFrames

@@ -34,7 +34,13 @@ from dil.state.derived.appending import require_sound_query
 from dil.state.derived.earlier_inputs import refuse_inputs_read_before, refuse_other_reading
 from dil.state.derived.input_rows import InputReading, InputRows, place_of
 from dil.state.derived.inputs import StoredInput, open_input
-from dil.state.derived.planning import QueryPlan, SliceLimits, plan_query, transform_in_force
+from dil.state.derived.planning import (
+    QueryPlan,
+    SliceLimits,
+    plan_query,
+    transform_in_force,
+    windows_emitted_until,
+)
 from dil.state.opening import open_snapshot
 from dil.storage import filesystem_for
 
@@ -268,8 +274,7 @@ def _closed(own: Transaction, name: str, plan: QueryPlan, windows: WindowSpec) -
     until = plan.event.new_watermark
     if until is None:
         return None
-    after = _last_watermark(own, name, plan)
-    found = Closing(None if after is None else instant_of(after), instant_of(until))
+    found = Closing(windows_emitted_until(own, name), instant_of(until))
     return found if windows.closes_any(found) else None
 
 

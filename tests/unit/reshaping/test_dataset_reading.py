@@ -1,5 +1,6 @@
 """Rows of published files: some of a file, some columns, in the dataset's schema."""
 
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -50,6 +51,31 @@ def test_some_rows_of_a_file_are_read_in_their_order_in_each_format(
     assert ids(reader, FileRows(uri, ROWS, 0, ROWS)) == list(range(ROWS))
     assert ids(reader, FileRows(uri, ROWS, 3, 4)) == [3, 4, 5, 6]
     assert ids(reader, FileRows(uri, ROWS, 9, 1)) == [9]
+
+
+@pytest.mark.parametrize("form", list(OutputFormat))
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        (pa.array([7, None, 2**60]), ["7", None, str(2**60)]),
+        (pa.array([True, None, False]), ["true", None, "false"]),
+        (pa.array([1.5, None, 2.25]), ["1.5", None, "2.25"]),
+        (pa.array([Decimal("12345678901234567890.12"), None, Decimal("1.25")]), None),
+    ],
+)
+def test_a_column_that_became_text_is_read_as_text_from_files_of_before(
+    form: OutputFormat, values: pa.Array, texts: list[str | None] | None, tmp_path: Path
+) -> None:
+    reader = reading(tmp_path, form)
+    rows = pa.RecordBatch.from_arrays(
+        [pa.array([1, 2, 3]), pa.array(["d", None, "e"]), values], ["id", "day", "note"]
+    )
+    (file,) = reader.dataset_files.write("file", [rows], StagedFile("", 0, 0, ""))
+
+    (found,) = reader.rows(FileRows(Path(file.path).as_uri(), 3, 0, 3))
+
+    assert found.column("note").to_pylist() == (texts or ["12345678901234567890.12", None, "1.25"])
+    assert found.column("day").to_pylist() == ["d", None, "e"]
 
 
 def test_a_column_that_a_file_lacks_is_null_or_what_its_folder_says(tmp_path: Path) -> None:
