@@ -17,8 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import dil.api
+from dil import config
 from dil.cli.main import main
 from dil.operator.replaying import ReplayOutcome
+from dil.run.job_run import run_job
 from dil.run.queries.slices import plan_slices
 from tests.derived import MINUTE, NOW, TIMED, Lake, Readings
 from tests.event_traces import TRACE_A
@@ -125,6 +127,25 @@ def test_rows_are_in_windows_of_other_lengths_from_the_last_emitted_window_on(
     ]
     assert outcomes.count(ReplayOutcome.SAME) == 2
     assert ReplayOutcome.DIFFERS not in outcomes
+
+
+def test_windows_go_on_if_files_that_were_read_before_are_removed(context, tmp_path) -> None:
+    """A slice ends before a new query of the input, whose first run removed the earlier files."""
+    lake = Readings(tmp_path / "lake")
+    copied = lake.derive("copied", "SELECT * FROM orders WHERE site = 'a'")
+    job = lake.windows("over", ms__query__inputs='[{"job": "copied.conf", "as": "copied"}]')
+    for minute in (0, 75):  # the row of 75 is not copied, but moves the watermark
+        lake.put(minute)
+        assert lake.run(copied).rows == (minute == 0)
+        if not minute:
+            assert lake.run(job, executor=None, spark=context.sparkContext).exit_code == 0
+    anew = {"ms.query.mode": "full", "ms.publish.mode": "replace"}
+    assert run_job(config.load(copied, overrides=anew, environ={}).job, lake.options()).rows == 1
+
+    report = lake.run(job, executor=None, spark=context.sparkContext)
+
+    assert (report.exit_code, report.rows) == (0, 1), report.failures
+    assert lake.run(job, executor=None, spark=context.sparkContext).status == "nothing_due"
 
 
 def test_a_stream_emits_the_windows_that_runs_emit(context, tmp_path) -> None:
