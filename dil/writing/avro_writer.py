@@ -5,7 +5,7 @@ Source: Apache Avro 1.11 specification, "Object Container Files". See docs/rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, BinaryIO
@@ -18,7 +18,7 @@ from fastavro.write import Writer
 from dil.errors import ConversionError
 from dil.model.job import WritingSpec
 from dil.spi.writer import FileWriter
-from dil.types.avro import avro_schema
+from dil.types.avro import avro_schema, held_type
 from dil.types.nested import map_schema, rebuild_batch, rows_of
 from dil.types.widening import conform
 
@@ -70,25 +70,18 @@ class AvroFileWriter(FileWriter):
 def read_avro(source: BinaryIO, schema: pa.Schema, spec: WritingSpec) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file that AvroFileWriter wrote with this specification.
 
-    A column that is text in ``schema`` may have had another type when the file was written; of
-    times the text is then their number in the file.
+    A column of ``schema`` may have had a narrower type when the file was written. Of a time that
+    became text, the text is its number in the file.
     """
     physical = map_schema(schema, _physical_type)
-    for block in block_reader(source):
+    blocks = block_reader(source)
+    held = pa.schema(
+        [each for each in held_type(blocks.writer_schema) if each.name in schema.names]
+    )
+    for block in blocks:
         rows: Any = list(block)
-        batch = conform(pa.RecordBatch.from_pylist(rows, schema=_held(rows, physical)), physical)
+        batch = conform(pa.RecordBatch.from_pylist(rows, schema=held), physical)
         yield rebuild_batch(batch, schema, partial(_from_epoch, unit_us=spec.time_unit_us))
-
-
-def _held(rows: Sequence[Mapping[str, Any]], physical: pa.Schema) -> pa.Schema:
-    """Return the types of the values in rows, which differ from ``physical`` in texts alone."""
-    fields = []
-    for field in physical:
-        values = [row.get(field.name) for row in rows] if pa.types.is_string(field.type) else []
-        first = next((each for each in values if each is not None), "")
-        is_text = isinstance(first, str | bytes)
-        fields.append(field if is_text else field.with_type(pa.array(values).type))
-    return pa.schema(fields)
 
 
 def _physical_type(data_type: pa.DataType) -> pa.DataType:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow as pa
 from dil.model.job import WritingSpec
 from dil.spi.writer import FileWriter
 from dil.types.nested import rows_of
-from dil.types.python_types import row_type
+from dil.types.python_types import json_decoder
 
 _SLICE_ROWS = 8192
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
@@ -45,31 +45,6 @@ def read_json_lines(
     A column that is text in ``schema`` may have had another type when the file was written.
     """
     del spec
-    decoder = msgspec.json.Decoder(row_type(schema))
+    decode = json_decoder(pa.struct(list(schema)))
     while lines := list(islice(source, _SLICE_ROWS)):
-        try:
-            rows = [decoder.decode(line) for line in lines]
-        except msgspec.ValidationError:
-            rows = _with_texts(lines, schema)
-        yield pa.RecordBatch.from_pylist(rows, schema=schema)
-
-
-def _with_texts(lines: Iterable[bytes], schema: pa.Schema) -> list[dict[str, Any]]:
-    """Return rows in which the value of a text column may be a number or a boolean, as text."""
-    texts = [field.name for field in schema if pa.types.is_string(field.type)]
-    others = row_type(pa.schema([field for field in schema if field.name not in texts]))
-    decoder = msgspec.json.Decoder(others)
-    # Python's floats would change decimals.
-    written = msgspec.json.Decoder(dict[str, msgspec.Raw])
-    rows = []
-    for line in lines:
-        raw = written.decode(line)
-        found = {name: _text_of(bytes(raw[name])) for name in texts if name in raw}
-        rows.append({**decoder.decode(line), **found})
-    return rows
-
-
-def _text_of(value: bytes) -> str | None:
-    if value == b"null":
-        return None
-    return msgspec.json.decode(value, type=str) if value.startswith(b'"') else value.decode()
+        yield pa.RecordBatch.from_pylist([decode(line) for line in lines], schema=schema)
