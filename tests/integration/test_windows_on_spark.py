@@ -424,8 +424,9 @@ def test_repeats_are_found_by_the_milliseconds_that_avro_keeps(context, tmp_path
     path = without_repeats(
         lake,
         "avro",
-        ms__query__sql="SELECT id, site, timestamp_micros(at * 1000 + 999 - id) AS at FROM orders",
-        ms__dedupe__keys="site,at",
+        ms__query__sql="SELECT *, CAST(at AS TIMESTAMP_NTZ) AS local FROM"
+        " (SELECT id, site, timestamp_micros(at * 1000 + 999 - id) AS at FROM orders)",
+        ms__dedupe__keys="site,at,local",
         ms__dedupe__within="PT0S",
         writer__output__format="AVRO",
     )
