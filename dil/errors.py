@@ -40,15 +40,24 @@ AnyError = TypeVar("AnyError", bound="DilError")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a value was written: a file and a line (counted from 1), or a flag such as ``-D``."""
+    """Where a value was written: a file and a line (counted from 1), or a flag such as ``-D``.
+
+    ``refers_to_flag`` says that the value there refers to one that ``-D`` set, and changes with it.
+    """
 
     path: str
     line: int | None = None
+    refers_to_flag: bool = False
 
     @property
     def is_flag(self) -> bool:
         """Return whether ``-D`` set the value, for one run."""
         return self.path.startswith("-D")
+
+    @property
+    def is_of_one_run(self) -> bool:
+        """Return whether ``-D`` set the value, or a part of it, for one run."""
+        return self.is_flag or self.refers_to_flag
 
     def __str__(self) -> str:
         return self.path if self.line is None else f"{self.path}:{self.line}"

@@ -176,6 +176,13 @@ class Loads:
         )
 
 
+def made(warehouse: Warehouse, columns: str, *more: str) -> None:
+    """Make the table of the loads as somebody else would."""
+    if warehouse.engine == "duckdb":
+        warehouse.execute("CREATE SCHEMA IF NOT EXISTS shop")
+    warehouse.execute(f"CREATE TABLE {warehouse.prefix}orders ({columns})", *more)
+
+
 def kept_copy(warehouse: Warehouse, request: pytest.FixtureRequest) -> Callable[[], None]:
     """Keep a copy of the database as it is now; return what puts it back."""
     name = urlsplit(warehouse.url).path[1:]

@@ -14,9 +14,13 @@
     GET  /v1/conversions          ?offset=0&limit=N: what is to be sent today, as an array
     POST /v1/conversions:upload   {"conversions": [...]}: {"results": [{"clickId", "error"}]}
     GET  /v1/conversions:results  what became of all that was sent, as an array
+    GET  /v3/items/changes        ?since=N&limit=N: {"results": [...], "last_seq": N}: the newest
+                                  change of each item whose number is greater than N
+    GET  /v3/customers            ?limit=N&starting_after=ID: {"data": [...], "has_more": bool}
 
-The surveys and files ask for user ``lake`` and its password, everything else for a bearer token of
-/oauth2/token. There is an answer a day to each survey, at noon UTC, from 2023-01-01 on.
+The surveys, files, items and customers ask for user ``lake`` and its password, everything else for
+a bearer token of /oauth2/token. There is an answer a day to each survey, at noon UTC, from
+2023-01-01 on.
 
     python conf/patterns/vendor.py --port 8770
 
@@ -62,7 +66,16 @@ FILES = {
     for day in range(5, 8)
 }
 
+CUSTOMERS = [{"id": f"cus_{number:04}", "name": f"Customer {number}"} for number in range(250)]
+
 Answer = tuple[int, object]
+
+
+def _first_changes() -> dict[str, dict[str, object]]:
+    return {
+        f"item-{number}": {"id": f"item-{number}", "seq": number, "doc": {"price": number / 2}}
+        for number in range(1, 251)
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +98,8 @@ class Asked:
 class Acme:
     """What the vendor knows; ``asked`` are all requests, ``tokens`` those that are valid.
 
-    ``user`` may read the surveys; ``end`` is the state in which exports end.
+    ``user`` may read the surveys; ``end`` is the state in which exports end. ``changes`` are the
+    newest change of each item, in the order of their numbers.
     """
 
     tokens: set[str] = field(default_factory=set)
@@ -93,6 +107,7 @@ class Acme:
     user: str = "lake"
     end: str = "ready"
     files: dict[str, str] = field(default_factory=lambda: dict(FILES))
+    changes: dict[str, dict[str, object]] = field(default_factory=_first_changes)
     polls: dict[str, int] = field(default_factory=dict)
     uploaded: list[dict[str, object]] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
@@ -209,6 +224,26 @@ class Acme:
         """Return what became of all that was sent."""
         return 200, self.uploaded
 
+    def change(self, item: str, doc: object | None) -> None:
+        """Change an item, or delete it if there is no document; the change gets the next number."""
+        seq = max(int(str(each["seq"])) for each in self.changes.values()) + 1
+        self.changes.pop(item, None)
+        self.changes[item] = {"id": item, "seq": seq} | (
+            {"deleted": True} if doc is None else {"doc": doc}
+        )
+
+    def changed(self, asked: Asked) -> Answer:
+        """Return a page of the changes after a number."""
+        since, limit = asked.number("since", 0), asked.number("limit", 25)
+        found = [each for each in self.changes.values() if int(str(each["seq"])) > since][:limit]
+        return 200, {"results": found, "last_seq": found[-1]["seq"] if found else since}
+
+    def customers(self, asked: Asked) -> Answer:
+        """Return a page of the customers, which begins after the one that the caller names."""
+        after, limit = asked.query.get("starting_after", ""), asked.number("limit", 10)
+        found = [each for each in CUSTOMERS if each["id"] > after]
+        return 200, {"data": found[:limit], "has_more": len(found) > limit}
+
 
 def _reply(survey: str, day: datetime) -> dict[str, object]:
     return {
@@ -238,6 +273,8 @@ _ROUTES: tuple[_Route, ...] = tuple(
         ("GET", "/v1/conversions", "Bearer", Acme.conversions),
         ("POST", "/v1/conversions:upload", "Bearer", Acme.upload),
         ("GET", "/v1/conversions:results", "Bearer", Acme.results),
+        ("GET", "/v3/items/changes", "Basic", Acme.changed),
+        ("GET", "/v3/customers", "Basic", Acme.customers),
     )
 )
 

@@ -10,11 +10,18 @@ from connectors.http.credentials import Credentials
 from connectors.http.environment import SessionEnvironment
 from connectors.http.limits import asked_wait, is_rate_limited
 from connectors.http.outgoing import OutgoingRequest
-from connectors.http.refusals import answer_words, in_doubt, quota_error, refusal_error
+from connectors.http.refusals import (
+    answer_words,
+    in_doubt,
+    long_wait_error,
+    quota_error,
+    refusal_error,
+)
 from connectors.http.retries import RetryWaits, after_retries
 from connectors.http.settings import HttpSettings
 from connectors.http.statuses import NOT_DONE, RETRIED, StatusVerdict, judge
 from dil.errors import DilError, QuotaError, TransientSourceError
+from dil.spi.connector import Session
 
 if TYPE_CHECKING:
     import requests
@@ -26,21 +33,22 @@ class Exchange:
     """Sends one request until its answer is final; each request of a session needs a new object.
 
     ``waits`` are new, too, unless an earlier exchange ended with an answer that reports a failure
-    and the same request is sent again: its repetitions have one budget. ``retries`` is the
-    number of repetitions. ``seconds_waited`` is the time spent waiting, before repetitions and for
-    the job's rate limit. ``outgoing`` is the request sent last.
+    and the same request is sent again: its repetitions have one budget. Repetitions and waits are
+    counted in ``session``. ``outgoing`` is the request sent last.
     """
 
     outgoing: OutgoingRequest
 
     def __init__(
         self,
+        session: Session,
         settings: HttpSettings,
         environment: SessionEnvironment,
         credentials: Credentials,
         send: Callable[[OutgoingRequest], requests.Response],
         waits: RetryWaits,
     ) -> None:
+        self._session = session
         self._settings = settings
         self._environment = environment
         self._credentials = credentials
@@ -48,8 +56,6 @@ class Exchange:
         self._waits = waits
         self._renewals = 0
         self._is_replayed = False
-        self.retries = 0
-        self.seconds_waited = 0.0
 
     def answer(
         self, build: Callable[[], OutgoingRequest]
@@ -67,13 +73,16 @@ class Exchange:
         """
         while True:
             waited = self._environment.coordinator.permit()
-            self.seconds_waited += waited
+            self._session.seconds_waited += waited
             self._waits.forgive(waited)
             self.outgoing = build()
             try:
                 answer = self._send(self.outgoing)
             except TransientSourceError as failure:
-                self._wait_after(failure)
+                if not self.waits_to_repeat(failure.message, None):
+                    raise TransientSourceError(
+                        f"{failure.message}{after_retries(self._waits.done)}", failure.fix
+                    ) from failure
                 continue
             verdict = self._judged(answer)
             if verdict in {StatusVerdict.SUCCESS, StatusVerdict.WARNING}:
@@ -112,7 +121,7 @@ class Exchange:
             log.info("%s; sending again with a new token", what)
             self._is_replayed = True
             self._credentials.reject_token()
-            self.retries += 1
+            self._session.retries += 1
             return True
         if not self._credentials.is_input_stale(status) or self._renewals >= retry.count:
             return False
@@ -122,7 +131,7 @@ class Exchange:
             "%s; reading the authentication input again in %d s (%d of at most %d)",
             what, retry.delay_s, self._renewals, retry.count,
         )  # fmt: skip
-        self._wait(retry.delay_s)
+        self._session.wait_to_retry(retry.delay_s, self._environment.sleep)
         self._waits.forgive(retry.delay_s)
         self._credentials.renew_input()
         return True
@@ -137,56 +146,57 @@ class Exchange:
         status, asked = answer.status_code, self._asked(answer)
         is_limit = is_rate_limited(status, answer.headers)
         if verdict is StatusVerdict.QUOTA:
-            raise self._spent(answer, asked)
+            now_s = self._environment.wall_clock()
+            raise self._spent(quota_error(answer, self.outgoing.shown, asked, now_s))
         if verdict is not StatusVerdict.TRANSIENT:
             return False
         if not is_limit and status not in NOT_DONE and not self.outgoing.is_repeatable:
             raise in_doubt(answer, self.outgoing.shown)
         if not is_limit and status not in RETRIED:
             return False
-        if asked is not None and asked > self._settings.retry.longest_wait_s:
-            raise self._spent(answer, asked)
-        wait = self._waits.next(asked, self._environment.chance())
+        what = answer_words(answer, self.outgoing.shown)
+        return self.waits_to_repeat(what, asked, is_limit=is_limit, release=answer.close)
+
+    def waits_to_repeat(
+        self,
+        failure: str,
+        asked: float | None,
+        *,
+        is_limit: bool = False,
+        release: Callable[[], object] = lambda: None,
+    ) -> bool:
+        """Wait if the budget lets the request be sent again; return whether it does.
+
+        Args:
+            failure: What failed, as a sentence for the log.
+            asked: The seconds that the source asks to wait, None if it does not say.
+            is_limit: Whether the source limits the rate of requests, so that all tasks slow down.
+            release: Closes the answer, which is needed only if the budget is spent.
+
+        Raises:
+            QuotaError: the source wants a longer wait than the budget of retries has seconds.
+        """
+        environment, budget = self._environment, self._settings.retry
+        if asked is not None and asked > budget.longest_wait_s:
+            release()
+            raise self._spent(long_wait_error(failure, asked, environment.wall_clock()))
+        wait = self._waits.next(asked, environment.chance())
         if wait is None:
             return False
         if is_limit or asked is not None:
-            self._environment.coordinator.slow_down(wait)
-        self._say(answer_words(answer, self.outgoing.shown), wait)
-        answer.close()
-        self._wait(wait)
-        return True
-
-    def _wait_after(self, failure: TransientSourceError) -> None:
-        """Wait before a request that got no answer is sent again.
-
-        Raises:
-            TransientSourceError: the budget is spent.
-        """
-        wait = self._waits.next(None, self._environment.chance())
-        if wait is None:
-            raise TransientSourceError(
-                f"{failure.message}{after_retries(self._waits.done)}", failure.fix
-            )
-        self._say(failure.message, wait)
-        self._wait(wait)
-
-    def _spent(self, answer: requests.Response, asked: float | None) -> QuotaError:
-        """Inform all tasks that the quota is spent; return the error to raise."""
-        now_s = self._environment.wall_clock()
-        error = quota_error(answer, self.outgoing.shown, asked, now_s)
-        self._environment.coordinator.quota_spent(error.message)
-        return error
-
-    def _say(self, what: str, wait: float) -> None:
+            environment.coordinator.slow_down(wait)
         log.warning(
             "%s; sending again in %.1f s (%d of at most %d)",
-            what, wait, self._waits.done, self._settings.retry.attempts,
+            failure, wait, self._waits.done, budget.attempts,
         )  # fmt: skip
+        release()
+        self._session.wait_to_retry(wait, environment.sleep)
+        return True
 
-    def _wait(self, seconds: float) -> None:
-        self._environment.sleep(seconds)
-        self.retries += 1
-        self.seconds_waited += seconds
+    def _spent(self, error: QuotaError) -> QuotaError:
+        """Inform all tasks that the quota is spent; return the error to raise."""
+        self._environment.coordinator.quota_spent(error.message)
+        return error
 
     def _asked(self, answer: requests.Response) -> float | None:
         return asked_wait(answer.headers, self._environment.wall_clock())

@@ -15,13 +15,12 @@ from connectors.http.environment import SessionEnvironment
 from connectors.http.exchange import Exchange
 from connectors.http.limits import asked_wait
 from connectors.http.outgoing import OutgoingRequest, build_outgoing
-from connectors.http.refusals import long_wait_error
 from connectors.http.retries import RetryWaits
 from connectors.http.sending import Sender
 from connectors.http.settings import HttpSettings
 from connectors.http.statuses import StatusVerdict
 from connectors.http.written_body import media_type_of
-from dil.errors import DilError, QuotaError
+from dil.errors import DilError
 from dil.model.secret import MASK, Secret
 from dil.spi.audit import AuditedRequest
 from dil.spi.connector import ByteSession, RequestValues, Response
@@ -44,6 +43,7 @@ class HttpSession(ByteSession):
     """
 
     audits = True
+    _exchange: Exchange  # of the last request
 
     def __init__(
         self, settings: HttpSettings, environment: SessionEnvironment | None = None
@@ -103,12 +103,9 @@ class HttpSession(ByteSession):
             self._waits = RetryWaits(settings.retry, environment.monotonic)
         self._is_repeating = False
         send = self._audited(values)
-        exchange = Exchange(settings, environment, self._credentials, send, self._waits)
-        try:
-            answer, verdict = exchange.answer(lambda: self._outgoing(values))
-        finally:
-            self.retries += exchange.retries
-            self.seconds_waited += exchange.seconds_waited
+        exchange = Exchange(self, settings, environment, self._credentials, send, self._waits)
+        self._exchange = exchange
+        answer, verdict = exchange.answer(lambda: self._outgoing(values))
         if verdict is StatusVerdict.SUCCESS:
             body = BodyStream(
                 answer,
@@ -143,30 +140,10 @@ class HttpSession(ByteSession):
     def waits_to_repeat(self, response: Response, failure: str, repeats: int) -> bool:
         """Wait as after a status 429. The request's budget of retries continues."""
         del repeats
-        environment, budget = self._environment, self._settings.retry
-        now_s = environment.wall_clock()
+        now_s = self._environment.wall_clock()
         asked = asked_wait(CaseInsensitiveDict(response.headers), now_s)
-        if asked is not None and asked > budget.longest_wait_s:
-            raise self._spent(failure, asked, now_s)
-        wait = self._waits.next(asked, environment.chance())
-        if wait is None:
-            return False
-        environment.coordinator.slow_down(wait)
-        log.warning(
-            "%s; sending again in %.1f s (%d of at most %d)",
-            failure, wait, self._waits.done, budget.attempts,
-        )  # fmt: skip
-        environment.sleep(wait)
-        self._is_repeating = True
-        self.retries += 1
-        self.seconds_waited += wait
-        return True
-
-    def _spent(self, failure: str, asked: float, now_s: float) -> QuotaError:
-        """Inform all tasks that the quota is spent; return the error to raise."""
-        error = long_wait_error(failure, asked, now_s)
-        self._environment.coordinator.quota_spent(error.message)
-        return error
+        self._is_repeating = self._exchange.waits_to_repeat(failure, asked, is_limit=True)
+        return self._is_repeating
 
     def _audited(self, values: RequestValues) -> Callable[[OutgoingRequest], requests.Response]:
         """Return the function that sends a request and records it; each sending is recorded."""

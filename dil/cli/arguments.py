@@ -6,11 +6,27 @@ import json
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
+import click
+
 from dil.errors import ConfigError, Origin
 from dil.model.json import compact, read_number
 
 _UNIT_FIX = 'Write it as signatures show it: --unit \'{"id":"42"}\'.'
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def utf_8_text(_: click.Context, option: click.Parameter, text: str | None) -> str | None:
+    """Return the text of an option that is stored, or compared with rows; a callback of click's.
+
+    Raises:
+        ConfigError: the text has bytes that are not UTF-8.
+    """
+    try:
+        (text or "").encode()
+    except UnicodeEncodeError:
+        what, fix = "holds bytes that are not UTF-8", "Give it in UTF-8."
+        raise ConfigError.single(option.opts[0], what, fix) from None
+    return text
 
 
 def parse_definitions(definitions: Iterable[str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ import os
 import click
 
 from dil import config
+from dil.cli.arguments import utf_8_text
 from dil.cli.job_command import JobCall, job_command
 from dil.cli.stdout import emit, emit_json, results_only
 from dil.errors import ConfigError
@@ -19,6 +20,7 @@ from dil.run.process import real_clock
 @click.option(
     "--row",
     metavar="OFFSET|COLUMN=VALUE",
+    callback=utf_8_text,
     help="Show the row of this offset, or the first ten rows with this value.",
 )
 @click.option(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dil.cli.arguments import utf_8_text
 from dil.cli.groups import LazyGroup
 from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.state.amending import Request, act_command, conclude, operator_session
@@ -90,7 +91,7 @@ def list_labels(call: JobCall) -> int:
 @job_command()
 @click.argument("labels", metavar="[TIMELABEL]...", nargs=-1)
 @click.option("--before", metavar="TIME", help="Drop labels whose window ends at or before this.")
-@click.option("--reason", default="", help="Why, kept in the chain.")
+@click.option("--reason", callback=utf_8_text, default="", help="Why, kept in the chain.")
 @click.option("--yes", is_flag=True, help="Do it. Without it only the preview is shown.")
 def drop(
     call: JobCall, *, labels: tuple[str, ...], before: str | None, reason: str, yes: bool

@@ -14,7 +14,7 @@ class Entry:
 
     ``breaks`` are the offsets in ``text`` at which the next physical line of the file starts.
     ``is_masked`` says that the text holds a value from the environment, never to be printed.
-    ``overruled`` is the text in the job file, if a ``-D`` setting replaces it.
+    ``overruled`` is the text that the job's files alone give, if ``-D`` changes it.
     """
 
     key: str

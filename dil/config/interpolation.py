@@ -29,9 +29,27 @@ def interpolate(
     ``settings`` are the ``-D`` values, which ``${sys:NAME}`` reads. An unknown name or a circle is
     a problem of the key whose value holds the token; the token then stays in the text.
     """
+    wanted = list(entries if keys is None else keys)
     run = _Run(entries, environ, settings, findings)
-    wanted = entries if keys is None else keys
-    return {key: run.resolved(key, ()) for key in wanted}
+    found = {key: run.resolved(key, ()) for key in wanted}
+    if not settings:
+        return found
+    without = {
+        key: replace(entry, text=entry.overruled) if entry.origin.is_flag else entry
+        for key, entry in entries.items()
+    }
+    # What is wrong only without -D is no problem of this run.
+    other_runs = _Run(without, environ, dict.fromkeys(settings, ""), Findings())
+    return {key: _compared(found[key], other_runs.resolved(key, ()).text) for key in wanted}
+
+
+def _compared(entry: Entry, in_files: str) -> Entry:
+    """Return an entry with the text that it has without ``-D``."""
+    if entry.origin.is_flag:
+        return replace(entry, overruled=in_files)
+    if entry.text == in_files:
+        return entry
+    return replace(entry, origin=replace(entry.origin, refers_to_flag=True), overruled=in_files)
 
 
 def references(entries: Mapping[str, Entry]) -> frozenset[str]:

@@ -124,6 +124,7 @@ def load(
         with_overrides(found, settings), str(path), settings, environ, findings
     )
     interpolated = interpolate(written, environ=environ, settings=settings, findings=findings)
+    written_texts.refuse_halves(interpolated, findings)
     place = JobFileLocation(str(path), Path(path).resolve().parent, environ)
     used = references(written)
     entries = canonical(interpolated, findings, lenient=lenient, used=used)
@@ -191,6 +192,7 @@ def planning_spec(properties: Mapping[str, str]) -> tuple[PlanningSpec, tuple[Pr
         findings=findings,
         keys=[key for key in written if ALIASES.get(key, key) in PLANNING_NAMES],
     )
+    written_texts.refuse_halves(interpolated, findings)
     entries = canonical(interpolated, findings, lenient=False)
     findings.origins = {key: entry.origin for key, entry in entries.items()}
     plain = JobReadContext(SecretResolver({}, Path()), "UTC")

@@ -219,7 +219,7 @@ def replaces_once(values: Properties, entries: Mapping[str, Entry]) -> bool:
 def _mode_of_others(values: Properties, entries: Mapping[str, Entry]) -> PublishMode | None:
     """Return the publish mode of the job's runs without ``-D``; None if the job file is wrong."""
     names = (MODE, OPERATION, REPLACES, TYPE)
-    flags = {name for name in names if name in entries and entries[name].origin.is_flag}
+    flags = {name for name in names if name in entries and entries[name].origin.is_of_one_run}
     if not flags:
         return publish_mode(values)
     if named := _in_job_file(entries.get(MODE)):
@@ -252,7 +252,7 @@ def _in_job_file(entry: Entry | None) -> str:
     """Return the text of a property in the job's files, empty if only ``-D`` sets it."""
     if entry is None:
         return ""
-    return (entry.overruled if entry.origin.is_flag else entry.text).strip().lower()
+    return (entry.overruled if entry.origin.is_of_one_run else entry.text).strip().lower()
 
 
 def publishing_spec(

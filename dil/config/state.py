@@ -199,7 +199,7 @@ def state_section(values: Properties, folder: Path, findings: Findings) -> State
     note_unused_server(values, kind, findings)
     is_default_place = not section.directory
     directory = (
-        str(folder / DEFAULT_STATE_FOLDER)
+        path_of(DEFAULT_STATE_FOLDER, DIRECTORY, folder, findings)
         if is_default_place
         else path_of(section.directory, DIRECTORY, folder, findings, system=system)
     )

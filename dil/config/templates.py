@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dil.config.entry import Entry
@@ -46,7 +46,11 @@ def with_templates(
     if PLUGIN_PATH in own:
         folders += [folders[0] / each for each in _items(own[PLUGIN_PATH])]
     reading = _Reading(folders, findings)
-    merged = {**reading.entries(own[TEMPLATE], ()), **written}
+    below = reading.entries(own[TEMPLATE], ())
+    merged = {**below, **written}
+    for name in below.keys() & written.keys():
+        if written[name].origin.is_flag and not written[name].overruled:
+            merged[name] = replace(written[name], overruled=below[name].text)
     for name, template in reading.required.items():
         if name not in merged or not merged[name].text.strip():
             what = f"is required by the template {template.origin.path}, and not set"

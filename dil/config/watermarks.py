@@ -50,6 +50,8 @@ _ANY_NOW_MS = 1_577_865_600_000
 _FAR_ZONE = "Pacific/Kiritimati"
 _NOW = "-"
 _ENDLESS_MS = 2**62
+# What Java's String.trim removes: other blanks, such as the no-break space, belong to the unit.
+_TRIMMED = "".join(map(chr, range(0x21)))
 _UNITS_FIX = 'Write "units":"a,b" or "units":[{"id":"a"}].'
 
 
@@ -200,7 +202,7 @@ def _unit_items(value: JsonValue, name: str, where: str) -> Sequence[Mapping[str
 
 
 def _comma_items(text: str, name: str, where: str) -> Sequence[Mapping[str, JsonValue]]:
-    items = [item.strip() for item in text.split(",")]
+    items = [item.strip(_TRIMMED) for item in text.split(",")]
     while items and not items[-1]:
         items.pop()  # Java's split drops empty items at the end.
     if not items or not all(items):

@@ -11,6 +11,7 @@ from dil.config.requests import all_parameters
 from dil.model.properties import Properties
 from dil.sections.parameters import KEY as PARAMETERS
 from dil.sections.source import PROXY, URI, SourceSection
+from dil.text.lenient_json import HALF_FIX
 
 _NUL_IN_JSON = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -28,6 +29,33 @@ _IN_ADDRESS = re.compile(
 )
 _CREDENTIAL_NAME = re.compile(_CREDENTIAL, re.IGNORECASE)
 _LONG_KEY = 16
+# Python keeps bytes of the command line and of the environment that are not UTF-8 as these halves
+# of surrogate pairs.
+_UNDECODED = re.compile("[\udc80-\udcff]")
+_HALF = re.compile("[\ud800-\udfff]")
+
+
+def refuse_halves(entries: Mapping[str, Entry], findings: Findings) -> None:
+    """Refuse keys and values with bytes that are not UTF-8, or with half of a surrogate pair.
+
+    No file and no database takes them. They come from ``-D``, from the environment and from
+    callers in Python: the readers of job files refuse them already.
+
+    Raises:
+        ConfigError: a key or a value has such a byte or half; the error has all problems so far.
+    """
+    before = len(findings.problems)
+    for key, entry in entries.items():
+        subject, text = ("has a name that", key) if _HALF.search(key) else ("", entry.text)
+        if _UNDECODED.search(text):
+            what, fix = "holds bytes that are not UTF-8", "Give it in UTF-8, as job files are."
+        elif _HALF.search(text):
+            what, fix = "holds half of a surrogate pair", HALF_FIX
+        else:
+            continue
+        findings.problem(key, f"{subject} {what}".lstrip(), fix, entry.origin)
+    if len(findings.problems) > before:
+        findings.raise_problems()
 
 
 def refuse_control_characters(entries: Mapping[str, Entry], findings: Findings) -> None:

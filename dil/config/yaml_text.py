@@ -74,20 +74,32 @@ def _size(node: yaml.Node, known: dict[int, int]) -> int:
 def _entries(prefix: str, node: yaml.MappingNode, path: str, findings: Findings) -> Iterator[Entry]:
     for name, value in node.value:
         origin = Origin(path, name.start_mark.line + 1)
-        key = f"{prefix}{name.value}"
+        try:
+            key = f"{prefix}{_whole(str(name.value))}"
+        except UnicodeDecodeError:
+            what = r"has a key that holds \u with half of a character"
+            findings.problem("", what, HALF_FIX, origin)
+            continue
         is_prefix = lookup(key) is None and any(name.startswith(f"{key}.") for name in TABLE)
         if is_prefix and isinstance(value, yaml.MappingNode):
             yield from _entries(f"{key}.", value, path, findings)
             continue
         try:
-            # YAML reads each half of a character that is written as two escapes separately.
-            halves = _text(key, value).encode("utf-16-le", "surrogatepass")
-            yield Entry(key, halves.decode("utf-16-le"), origin)
+            yield Entry(key, _whole(_text(key, value)), origin)
         except JsonError as error:
             findings.problem(key, error.reason, _FIX, Origin(path, error.line + 1))
         except UnicodeDecodeError:
             what = r"has \u with half of a character"
             findings.problem(key, what, HALF_FIX, origin)
+
+
+def _whole(text: str) -> str:
+    """Return a text of YAML, which reads each half of a character written as two escapes alone.
+
+    Raises:
+        UnicodeDecodeError: the text has a half alone.
+    """
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
 
 
 def _text(key: str, node: yaml.Node) -> str:

@@ -1,9 +1,15 @@
 """Finds the new rows of a reading, which were not published before; pure.
 
 The key distinguishes rows. If there is no key, all values distinguish rows, and equal rows are
-counted: if two of three equal rows were published, one is new. Rows are compared in portions, so
-that memory does not grow with a work unit. A number that is calculated from a row chooses the row's
-portion, so equal rows are in the same portion.
+counted: if two of three equal rows were published, one is new. If a reading replaces the published
+rows, a row in place of one with the same event time is that row with other values, and not new:
+otherwise a source whose rows change with each reading would make all rows that are read again look
+late.
+
+Rows are compared in portions, so that memory does not grow with a work unit. A number that is
+calculated from a row chooses the row's portion, so equal rows are in the same portion. A row and
+its other version may be in two portions, so of rows that changed, the numbers of each event time
+are kept.
 """
 
 from __future__ import annotations
@@ -24,6 +30,7 @@ AT = "at"
 PORTION_BYTES = 64 * 1024 * 1024
 
 _KNOWN, _FRESH = "known", "fresh"
+_TIME, _CAME, _WENT = "time", "came", "went"
 _ODD = -7046029254386353131  # the golden ratio, as 64 bits: neighbours go to different portions
 _TEXT_BYTES = 8
 # Columns with the number of a row's portion.
@@ -39,11 +46,14 @@ class Identity:
     """The columns that distinguish rows: ``columns`` of the dataset, a key or all of them.
 
     Of lists, only the lengths count; of maps, only whether they are null. ``is_key`` says that a
-    row with a known key is not new, whatever its other values are.
+    row with a known key is not new, whatever its other values are. ``replaces_known`` says that the
+    rows that are read replace the known rows, that there is no key, and that the first of the
+    columns is the event time.
     """
 
     columns: pa.Schema
     is_key: bool
+    replaces_known: bool = False
 
     def of(self, rows: pa.RecordBatch) -> pa.Table:
         """Return the rows as plain columns ``c0``...; there, equal rows have equal values."""
@@ -65,12 +75,18 @@ def lateness_of_new(
         largest_before: The largest event time that was published before, epoch ms UTC.
     """
     bits = (max(0, size - 1) // PORTION_BYTES).bit_length()
-    found = []
+    found, changes = [], []
     for portion in range(1 << bits):
         read = _portion(fresh, portion, bits)
-        if read is not None:
-            there = _portion(known, portion, bits)
+        if read is None and not identity.replaces_known:
+            continue
+        there = _portion(known, portion, bits)
+        if not identity.replaces_known and read is not None:
             found.append(_late(there, read, identity, largest_before))
+        elif read is not None or there is not None:
+            changes.append(_changes(there, read))
+    if changes:
+        found.append(_late_but_not_changed(pa.concat_tables(changes), largest_before))
     return merge(found)
 
 
@@ -112,21 +128,58 @@ def _late(
     if identity.is_key and len(columns) == 1:
         is_new = pc.invert(pc.is_in(left[columns[0]], value_set=rest[columns[0]]))
         return histogram_of(left[AT].filter(is_new), largest_before)
-    # The number of equal rows on both sides shows which rows are new.
-    times = pa.nulls(rest.num_rows, pa.int64())
-    table = pa.concat_tables(
-        [_marked(rest.append_column(AT, times), is_known=True), _marked(left, is_known=False)]
-    )
-    groups = table.group_by(columns, use_threads=False).aggregate(
-        [(_KNOWN, "sum"), (_FRESH, "sum"), (AT, "min")]
-    )
+    groups = _counted(rest, left, columns)
     before, now = groups[f"{_KNOWN}_sum"], groups[f"{_FRESH}_sum"]
-    if identity.is_key:
-        new = pc.if_else(pc.equal(before, 0), now, 0)
-    else:
-        new = pc.max_element_wise(pc.subtract(now, before), 0)
-    chosen = pc.and_(pc.greater(new, 0), groups[f"{AT}_min"].is_valid())
-    times, counts = groups[f"{AT}_min"].filter(chosen), new.filter(chosen)
+    new = pc.if_else(pc.equal(before, 0), now, 0) if identity.is_key else pc.subtract(now, before)
+    return _histogram(groups[f"{AT}_min"], new, largest_before)
+
+
+def _changes(known: pa.Table | None, fresh: pa.Table | None) -> pa.Table:
+    """Return how many rows came and how many went, of each event time at which rows differ."""
+    columns = _identifying(known if fresh is None else fresh)
+    if known is not None and fresh is not None:
+        known, fresh = unpaired(known, fresh, columns)
+    groups = _counted(known, fresh, columns)
+    more = pc.subtract(groups[f"{_FRESH}_sum"], groups[f"{_KNOWN}_sum"])
+    came, went = (pc.max_element_wise(each, 0) for each in (more, pc.negate(more)))
+    table = pa.table({_TIME: groups[columns[0]], AT: groups[f"{AT}_min"], _CAME: came, _WENT: went})
+    return _by_time(table.filter(pc.not_equal(more, 0)))
+
+
+def _by_time(changes: pa.Table) -> pa.Table:
+    found = changes.group_by(_TIME, use_threads=False).aggregate(
+        [(AT, "min"), (_CAME, "sum"), (_WENT, "sum")]
+    )
+    return found.select([_TIME, f"{AT}_min", f"{_CAME}_sum", f"{_WENT}_sum"]).rename_columns(
+        changes.column_names
+    )
+
+
+def _late_but_not_changed(changes: pa.Table, largest_before: int) -> Histogram:
+    """Return the lateness of the rows that came in addition to the rows of their event time."""
+    times = _by_time(changes)
+    return _histogram(times[AT], pc.subtract(times[_CAME], times[_WENT]), largest_before)
+
+
+def _counted(known: pa.Table | None, fresh: pa.Table | None, columns: Sequence[str]) -> pa.Table:
+    """Return the distinct rows of both tables, with the numbers of equal rows on both sides."""
+    marked = []
+    if known is not None:
+        timeless = known.append_column(AT, pa.nulls(known.num_rows, pa.int64()))
+        marked.append(_marked(timeless, is_known=True))
+    if fresh is not None:
+        marked.append(_marked(fresh, is_known=False))
+    return (
+        pa.concat_tables(marked)
+        .group_by(columns, use_threads=False)
+        .aggregate([(_KNOWN, "sum"), (_FRESH, "sum"), (AT, "min")])
+    )
+
+
+def _histogram(at: pa.ChunkedArray, new: pa.ChunkedArray, largest_before: int) -> Histogram:
+    """Return the lateness of new rows: ``new`` of each event time, none if that is negative."""
+    chosen = pc.and_(pc.greater(new, 0), at.is_valid())
+    times, counts = at.filter(chosen), new.filter(chosen)
     found: Counter[int] = Counter()
     for count in pc.unique(counts).to_pylist():
         part = histogram_of(times.filter(pc.equal(counts, count)), largest_before)

@@ -30,11 +30,6 @@ class FileDumpExtractor(Extractor):
         super().__init__(spec)
         self._schema = typed_schema((Column("data", Primitive("bytes"), nullable=False),))
 
-    @property
-    def schema(self) -> pa.Schema:
-        """Return the schema; it has one column and is known from the start."""
-        return self._schema
-
     def extract(self, response: Response) -> Page:
         """Return the page of one response; consuming its batches reads the response."""
         page = Page(iter(()), nothing_found, is_whole=True, notes=notes_of_end(response))

@@ -12,14 +12,10 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any, TypeVar
 
-import pyarrow as pa
-
 from dil.errors import SourceContractError
 from dil.extraction.names import below
 from dil.extraction.numbers import EXACT_IN_DOUBLE
 from dil.extraction.sizes import Width
-from dil.model.arrow import raw_schema
-from dil.model.job import ExtractionSpec
 from dil.model.schema import (
     TYPE_SYNONYMS,
     ArrayType,
@@ -265,14 +261,3 @@ def member_values(objects: Sequence[Mapping[str, T]], name: str) -> list[T | Non
         return list(map(itemgetter(name), objects))
     except KeyError:
         return [value.get(name) for value in objects]
-
-
-def schema_without_rows(spec: ExtractionSpec) -> pa.Schema:
-    """Return the raw schema of a source that sent no row: given columns, else keys and deltas."""
-    keys = [Column(name, Primitive("string")) for name in spec.primary_keys]
-    deltas = [
-        Column(name, Primitive("timestamp"))
-        for name in spec.delta_fields
-        if name not in spec.primary_keys
-    ]
-    return raw_schema(spec.output_schema or (*keys, *deltas))

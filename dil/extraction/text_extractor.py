@@ -40,11 +40,6 @@ class TextExtractor(Extractor):
         self._schema = raw_schema((Column("output", Primitive("string")),))
         self._has_row = False
 
-    @property
-    def schema(self) -> pa.Schema:
-        """Return the schema; it has one column and is known from the start."""
-        return self._schema
-
     def extract(self, response: Response) -> Page:
         """Return the page of one response; read the response only as far as its text is kept.
 

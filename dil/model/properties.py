@@ -106,7 +106,8 @@ class Properties(Mapping[str, object]):
     def is_overruled(self, name: str, by: str) -> bool:
         """Return whether ``-D`` sets the property ``by`` for one run, but not ``name``."""
         own, other = self.origin(name), self.origin(by)
-        return other is not None and other.is_flag and not (own is not None and own.is_flag)
+        is_own = own is not None and own.is_of_one_run
+        return other is not None and other.is_of_one_run and not is_own
 
     def typed(self, name: str, kind: type[T]) -> T:
         """Return the value of a property that the table declares as ``kind``."""

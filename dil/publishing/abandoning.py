@@ -53,10 +53,10 @@ def finish_without_lost(
         CommitUnknownError: the publish has another destination, or names files outside of the job's
             folders.
     """
-    refuse_other_destination(intent, spec, filesystem)
-    refuse_outside_intent(intent, spec, lease.job, filesystem)
     destination = destination_for(spec, filesystem)
-    rest = _rest_of(intent, lost_moves(intent, spec, filesystem), spec, filesystem)
+    refuse_other_destination(intent, spec, destination)
+    refuse_outside_intent(intent, spec, lease.job, filesystem)
+    rest = _rest_of(intent, lost_moves(intent, filesystem, destination), spec, filesystem)
     if rest is intent:
         refuse_given_up(intent, destination)
         carry_out(intent, spec, filesystem)
@@ -128,7 +128,8 @@ def abandon(
         CommitUnknownError: the job's destination was changed, so DIL cannot know which files
             readers see.
     """
-    refuse_other_destination(recorded, spec, filesystem)
+    destination = destination_for(spec, filesystem)
+    refuse_other_destination(recorded, spec, destination)
     # The record may name another folder; only files in the job's own folder are given up.
     intent = replace(recorded, dataset_dir=dataset_dir(spec))
     commit = intent.commit
@@ -140,7 +141,6 @@ def abandon(
         quarantine=(),
         quarantine_removes=(),
     )
-    destination = destination_for(spec, filesystem)
     _fence(intent, destination)
     aside = [each for each in commit.quarantine if not {each.source, each.target.uri} & strange]
     going = [uri for uri in commit.quarantine_removes if uri not in strange]

@@ -40,7 +40,7 @@ def destination_for(spec: PublishingSpec, filesystem: Filesystem) -> Destination
     return cast("Destination", made(spec, filesystem))
 
 
-def described(spec: PublishingSpec, filesystem: Filesystem) -> str:
+def described(spec: PublishingSpec, destination: Destination) -> str:
     """Return the destination and the publish mode as the job writes them, without secrets.
 
     An intent is finished only if this text is unchanged, because final names, transactions and the
@@ -55,7 +55,7 @@ def described(spec: PublishingSpec, filesystem: Filesystem) -> str:
         words["extract.namespace"] = table.namespace
         words["extract.table.name"] = table.name
     place = layout.dataset_dir(spec) if spec.keeps_files else ""
-    uri = destination_for(spec, filesystem).uri(place).rstrip("#")
+    uri = destination.uri(place).rstrip("#")
     return f"{uri} with {', '.join(f'{name}={value}' for name, value in words.items())}"
 
 

@@ -30,15 +30,14 @@ ANEW = "-D ms.publish.mode=replace"
 def newer_dataset(job: str, store: StateStore, spec: PublishingSpec, filesystem: Filesystem) -> str:
     """Return the problem if the dataset has commits that the state lacks, else ""."""
     destination = destination_for(spec, filesystem)
-    older = _older_copy(job, store, spec, filesystem, destination)
-    return older or lost_state(job, store, spec, filesystem, destination)
+    older = _older_copy(job, store, spec, destination)
+    return older or lost_state(job, store, spec, destination)
 
 
 def lost_state(
     job: str,
     store: StateStore,
     spec: PublishingSpec,
-    filesystem: Filesystem,
     destination: Destination,
 ) -> str:
     """Return the problem if a job has rows in the dataset but no publish in its state, else "".
@@ -54,10 +53,10 @@ def lost_state(
     landed = destination.landed(source_name(job))
     if landed is None or landed < 0 or not destination.live():
         return ""
+    here = _place(described(spec, destination))
     return (
-        f"the dataset at {_place(described(spec, filesystem))} has rows that {job} published, up to"
-        f" commit {landed}, and its state knows of no publish: it was lost, or is a copy from"
-        " before the first one"
+        f"the dataset at {here} has rows that {job} published, up to commit {landed}, and its"
+        " state knows of no publish: it was lost, or is a copy from before the first one"
     )
 
 
@@ -65,7 +64,6 @@ def _older_copy(
     job: str,
     store: StateStore,
     spec: PublishingSpec,
-    filesystem: Filesystem,
     destination: Destination,
 ) -> str:
     """Return the problem if the state is an older copy that lacks later publishes, else "".
@@ -76,7 +74,7 @@ def _older_copy(
     number = known.get("sequence")
     if not isinstance(number, int):
         return ""
-    here = described(spec, filesystem)
+    here = described(spec, destination)
     if _place(str(known.get("destination"))) != _place(here):
         return ""
     landed = destination.landed(source_name(job))
@@ -92,12 +90,11 @@ def is_newest_state(
     job: str,
     store: StateStore,
     spec: PublishingSpec,
-    filesystem: Filesystem,
     destination: Destination,
 ) -> bool:
     """Return whether the state has the job's last commit in the dataset."""
     last = store.checkpoint(LAST_PUBLISH)
-    if _place(str(last.get("destination"))) != _place(described(spec, filesystem)):
+    if _place(str(last.get("destination"))) != _place(described(spec, destination)):
         return False
     return _has_last_commit(job, last, destination)
 
@@ -123,7 +120,7 @@ def refuse_older_state(
         StateError: published rows would be read and appended a second time.
     """
     destination = destination or destination_for(spec, filesystem)
-    problem = _older_copy(job, store, spec, filesystem, destination)
+    problem = _older_copy(job, store, spec, destination)
     if not problem:
         return
     if spec.mode is not PublishMode.APPEND:
@@ -139,7 +136,6 @@ def refuse_lost_state(
     job: str,
     store: StateStore,
     spec: PublishingSpec,
-    filesystem: Filesystem,
     destination: Destination,
     *,
     anew: str = ANEW,
@@ -149,7 +145,7 @@ def refuse_lost_state(
     Raises:
         StateError: all rows would be read and appended a second time.
     """
-    problem = lost_state(job, store, spec, filesystem, destination)
+    problem = lost_state(job, store, spec, destination)
     if problem and spec.mode is PublishMode.APPEND:
         raise StateError(
             f"{problem}. All rows would be read and appended a second time",
@@ -188,10 +184,11 @@ def refuse_other_place(job: Job, store: StateStore, filesystem: Filesystem) -> N
     reads_all = job.publishing.mode is PublishMode.REPLACE or job.planning.ignore_history
     if not isinstance(known, str) or not known or reads_all:
         return
-    before, now = _place(known), _place(described(job.publishing, filesystem))
+    destination = destination_for(job.publishing, filesystem)
+    before, now = _place(known), _place(described(job.publishing, destination))
     if before == now or store.history().is_empty():
         return
-    if _has_last_commit(job.name, last, destination_for(job.publishing, filesystem)):
+    if _has_last_commit(job.name, last, destination):
         return  # the dataset was moved together with its records
     key = job.publishing.place_key
     raise ConfigError.single(

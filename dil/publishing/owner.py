@@ -165,8 +165,8 @@ def _refuse_others(entries: _Entries, owner: Owner, dataset_dir: str) -> None:
                 f"is {owner.store}, but job {owner.job} kept its watermarks in "
                 f"{other.owner.store} when it published here; without them it would read "
                 "everything again",
-                "Set the state store back, or copy the state and delete"
-                f" {' and '.join(other.paths)}.",
+                "Set the state store back, or copy the state: dil state copy. If the job had"
+                f" published nothing before the copy, also delete {' and '.join(other.paths)}.",
             )
     for other in others:
         if {other.owner.mode, owner.mode} != {PublishMode.APPEND}:

@@ -75,7 +75,7 @@ def make_visible(
     _refuse_unfit(commit, spec, lease.job, filesystem, destination)
     sequence = destination.next_sequence()
     folder = layout.dataset_dir(spec)
-    intent = Intent(commit, lease.token, folder, sequence, described(spec, filesystem))
+    intent = Intent(commit, lease.token, folder, sequence, described(spec, destination))
     if commit.act is not None or commit.run.watermarks:
         # A run with another copy of the state may have published since this run began.
         refuse_older_state(lease.job, store, spec, filesystem, destination)
@@ -161,11 +161,12 @@ def finish_pending(
     if intent is None:
         return None
     log.info("finishing the publish of run %s", intent.commit.run_id)
-    refuse_other_destination(intent, spec, filesystem)
+    destination = destination_for(spec, filesystem)
+    refuse_other_destination(intent, spec, destination)
     own_folders.refuse_outside_intent(intent, spec, lease.job, filesystem)
-    refuse_given_up(intent, destination_for(spec, filesystem))
-    _refuse_lost_files(intent, spec, filesystem)
-    carry_out(intent, spec, filesystem)
+    refuse_given_up(intent, destination)
+    _refuse_lost_files(intent, filesystem, destination)
+    carry_out(intent, spec, filesystem, destination)
     append_block(store, lease, intent.commit, spec, filesystem)
     return intent.commit
 
@@ -185,24 +186,26 @@ def refuse_given_up(intent: Intent, destination: Destination) -> None:
         )
 
 
-def lost_moves(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> tuple[Move, ...]:
+def lost_moves(
+    intent: Intent, filesystem: Filesystem, destination: Destination
+) -> tuple[Move, ...]:
     """Return the moves whose file is neither staged nor published.
 
-    Raises:
-        CommitUnknownError: the job's destination is another one now, so the outcome is unknown.
+    ``destination`` is the one to which the publish began: see ``refuse_other_destination``.
     """
-    refuse_other_destination(intent, spec, filesystem)
     quarantine = dumps.lost_moves(intent.commit.quarantine, filesystem)
-    return (*destination_for(spec, filesystem).lost(intent), *quarantine)
+    return (*destination.lost(intent), *quarantine)
 
 
-def refuse_other_destination(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> None:
+def refuse_other_destination(
+    intent: Intent, spec: PublishingSpec, destination: Destination
+) -> None:
     """Raise if the job's destination is not the destination of the publish.
 
     Raises:
         CommitUnknownError: the job's destination is another one now; nothing was touched.
     """
-    now = described(spec, filesystem)
+    now = described(spec, destination)
     if intent.destination not in ("", now):
         raise CommitUnknownError(
             f"run {intent.commit.run_id} began to publish to {intent.destination}, but the job now"
@@ -213,9 +216,9 @@ def refuse_other_destination(intent: Intent, spec: PublishingSpec, filesystem: F
         )
 
 
-def _refuse_lost_files(intent: Intent, spec: PublishingSpec, filesystem: Filesystem) -> None:
+def _refuse_lost_files(intent: Intent, filesystem: Filesystem, destination: Destination) -> None:
     """Raise if a file of the publish is neither staged nor published."""
-    for move in lost_moves(intent, spec, filesystem):
+    for move in lost_moves(intent, filesystem, destination):
         raise CommitUnknownError(
             f"run {intent.commit.run_id} began to publish, and its file {move.source} is gone; "
             f"it is not at {move.target.uri} either",

@@ -41,7 +41,7 @@ def claim(run: ActiveRun, planned: PlannedRun) -> None:
             dir_mode=spec.dir_mode,
             group=spec.group,
             is_newest_state=lambda: publishing.is_newest_state(
-                job.name, run.store, spec, run.files, run.destination
+                job.name, run.store, spec, run.destination
             ),
         )
     if not is_due:
@@ -49,7 +49,7 @@ def claim(run: ActiveRun, planned: PlannedRun) -> None:
     run.destination.claim(owner)
     # Checked last: if the state is not the owner's, that is the error to report.
     if not run.options.accept_new_signatures:
-        _refuse_lost_state(job, run.store, run.files, run.destination)
+        _refuse_lost_state(job, run.store, run.destination)
     plan_checks.warn_of_lost_state(job, run.store, planned.history, live)
     run.store.begin_run(
         run.lease,
@@ -86,12 +86,12 @@ def check_claim(job: Job, options: RunOptions) -> None:
         destination = publishing.destination_for(spec, files) if is_file_based else None
         if destination is not None:
             _check_state(job, store, files, destination)
-            is_newest = publishing.is_newest_state(job.name, store, spec, files, destination)
+            is_newest = publishing.is_newest_state(job.name, store, spec, destination)
         if spec.warehouse is None:
             dataset = publishing.dataset_dir(spec)
             publishing.refuse_other_owners(files, dataset, _owner(job), lambda: is_newest)
         if destination is not None:
-            _refuse_lost_state(job, store, files, destination)
+            _refuse_lost_state(job, store, destination)
 
 
 def _check_state(job: Job, store: StateStore, files: Filesystem, destination: Destination) -> None:
@@ -102,14 +102,10 @@ def _check_state(job: Job, store: StateStore, files: Filesystem, destination: De
         )
 
 
-def _refuse_lost_state(
-    job: Job, store: StateStore, files: Filesystem, destination: Destination
-) -> None:
+def _refuse_lost_state(job: Job, store: StateStore, destination: Destination) -> None:
     # A backfill in the job's own run reads its range again, whatever was published.
     if job.state.enabled and not job.planning.backfill:
-        publishing.refuse_lost_state(
-            job.name, store, job.publishing, files, destination, anew=_anew(job)
-        )
+        publishing.refuse_lost_state(job.name, store, job.publishing, destination, anew=_anew(job))
 
 
 def _anew(job: Job) -> str:

@@ -153,7 +153,9 @@ def recorded_publish(job: Job, store: StateStore) -> RecordedPublish | None:
     if intent is None:
         return None
     spec, files = job.publishing, filesystem_for(job.publishing.final_dir)
-    lost = publishing.lost_moves(intent, spec, files)
+    destination = publishing.destination_for(spec, files)
+    publishing.refuse_other_destination(intent, spec, destination)
+    lost = publishing.lost_moves(intent, files, destination)
     left_out = abandoning.left_out(intent, lost, spec, files) if lost else None
     return RecordedPublish(intent, lost, left_out)
 
@@ -195,8 +197,8 @@ def doubtful_publish(job: Job, store: StateStore, now_ms: int) -> DoubtfulPublis
     if intent is None:
         return None
     files = filesystem_for(job.publishing.final_dir)
-    publishing.refuse_other_destination(intent, job.publishing, files)
     destination = publishing.destination_for(job.publishing, files)
+    publishing.refuse_other_destination(intent, job.publishing, destination)
     return DoubtfulPublish(intent, destination.has_landed(intent), problem)
 
 

@@ -139,7 +139,7 @@ class Session(ABC):  # noqa: B024 - close has a default, a plain session is no s
     seconds_waited: float = 0.0
     retries: int = 0
 
-    def wait_to_retry(self, seconds: float, sleep: Callable[[float], None] = time.sleep) -> None:
+    def wait_to_retry(self, seconds: float, sleep: Callable[[float], object] = time.sleep) -> None:
         """Wait before a request is sent again; count the wait and the retry."""
         sleep(seconds)
         self.seconds_waited += seconds

@@ -62,8 +62,7 @@ class Page:
 class Extractor(ABC):
     """A format; one instance serves one attempt of one work unit, page after page.
 
-    An extractor that infers a schema keeps the schema from page to page and may widen it.
-    ``schema`` returns the newest schema in the raw form, None before the first page. Set
+    An extractor that infers a schema keeps the schema from page to page and may widen it. Set
     ``sees_every_member`` to True if the extractor keeps all members of a row when
     ``ms.output.schema`` is not set: only then can a schema contract check the members.
     """
@@ -81,11 +80,6 @@ class Extractor(ABC):
         """Return the problems of the properties; runs on the driver, before any I/O."""
         del properties
         return ()
-
-    @property
-    @abstractmethod
-    def schema(self) -> pa.Schema | None:
-        """Return the raw schema of the rows seen so far."""
 
     @abstractmethod
     def extract(self, response: Response) -> Page:

@@ -31,6 +31,8 @@ _CONTAINER = re.compile(
 _AZURE_FORM = "Write abfss://container@account.dfs.core.windows.net/folder."
 _LOCAL_OR_S3 = "Use a local path, or s3://bucket/folder."
 _HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]+))?")
+# Python keeps bytes of a path that are not UTF-8 as these halves of surrogate pairs.
+_UNDECODED = re.compile("[\udc80-\udcff]")
 _HDFS_FORM = "Write hdfs://host:8020/folder, or webhdfs://host:9870/folder, of the name node."
 
 
@@ -48,7 +50,7 @@ def local_path(text: str, folder: Path) -> Path:
     ``file:/x``, ``file:///x`` and ``file://localhost/x`` are the path ``/x``.
 
     Raises:
-        PathError: the text is a URI of another kind.
+        PathError: the text is a URI of another kind, or ``folder`` has a name that is not UTF-8.
     """
     match = _FILE_URI.fullmatch(text)
     if match:
@@ -58,7 +60,14 @@ def local_path(text: str, folder: Path) -> Path:
         raise PathError(f"is on {other[1]}:, but must be on this machine")
     if text.startswith("~"):
         raise PathError("begins with ~, which is not expanded; write ${env:HOME}")
-    return Path(os.path.normpath(folder / text))
+    path = os.path.normpath(folder / text)
+    if _UNDECODED.search(path):
+        # Records name the path, and neither JSON nor a database can hold such bytes.
+        raise PathError(
+            f"is a relative path, and the name of the job's folder {folder} is not UTF-8",
+            "Rename the folder, or write an absolute path.",
+        )
+    return Path(path)
 
 
 def any_path(text: str, folder: Path, system: str = "") -> str:

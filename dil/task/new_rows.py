@@ -224,7 +224,10 @@ def _identity(job: Job, read: pa.Schema, published: pa.Schema) -> Identity:
     ]
     if not columns or (keys and len(columns) < len(keys)):
         raise DilError("no columns distinguish rows that are read again from new ones")
-    return Identity(pa.schema(columns), is_key=bool(keys))
+    # Readings that are appended leave copies of a row, which no row of the next reading replaces.
+    replaces = job.publishing.mode is not PublishMode.APPEND
+    replaces_known = replaces and not keys and columns[0].name == at
+    return Identity(pa.schema(columns), is_key=bool(keys), replaces_known=replaces_known)
 
 
 def _is_of_the_run(formula: Formula) -> bool:

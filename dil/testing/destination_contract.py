@@ -149,7 +149,7 @@ class Opened:
         self.destination.claim(Owner("trial", self.job.state.place, spec.mode))
         self.destination.require_fit(commit)
         number = self.destination.next_sequence()
-        return Intent(commit, 1, dataset_dir(spec), number, described(spec, self.files))
+        return Intent(commit, 1, dataset_dir(spec), number, described(spec, self.destination))
 
     def publish(self, run_id: str, signature: str, *ids: int) -> Intent:
         """Publish rows of one work unit; earlier rows are removed as the publish mode says."""
@@ -332,8 +332,10 @@ class DestinationContract:
     def test_a_destination_has_one_name(self, store: DestinationHarness) -> None:
         """An intent is finished only if ``uri`` is the same, and ``uri`` has no secret."""
         first, second = store.open(), store.open()
-        name = described(first.job.publishing, first.files)
-        assert name == described(second.job.publishing, second.files), "it changes from run to run"
+        name = described(first.job.publishing, first.destination)
+        assert name == described(second.job.publishing, second.destination), (
+            "it changes from run to run"
+        )
         folder = dataset_dir(first.job.publishing)
         one, two = (first.destination.uri(f"{folder}/{each}.parquet") for each in ("one", "two"))
         assert one != two, "two files have one name"

@@ -30,6 +30,7 @@ sys.path.insert(0, str(PATTERNS))
 from vendor import (  # noqa: E402 - its folder has to be on the path first
     CONTACTS,
     CONVERSIONS,
+    CUSTOMERS,
     SECRET,
     SURVEYS,
     UNKNOWN,
@@ -40,6 +41,7 @@ from vendor import (  # noqa: E402 - its folder has to be on the path first
 __all__ = [
     "CONTACTS",
     "CONVERSIONS",
+    "CUSTOMERS",
     "ENVIRON",
     "NOW",
     "PATTERNS",

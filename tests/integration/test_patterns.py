@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from dil import config
@@ -17,6 +19,7 @@ from dil.model.report import RunStatus
 from tests.integration.pattern_jobs import (
     CONTACTS,
     CONVERSIONS,
+    CUSTOMERS,
     ENVIRON,
     PATTERNS,
     SURVEYS,
@@ -297,6 +300,66 @@ def test_a_backfill_reads_its_period_again_and_leaves_the_rest_alone(
     }
     assert len(acme.asked) == asked + 6
     assert flow.quick("two_step/answers.pull", now=later).units.planned == 3
+
+
+def test_each_page_begins_after_the_last_row_of_the_page_before(flow: Flow, acme: Acme) -> None:
+    assert flow.quick("last_row/customers.pull").rows == len(CUSTOMERS)
+    asked = [each.query.get("starting_after") for each in acme.asked]
+    assert asked == [None, "cus_0099", "cus_0199"]
+    assert flow.rows("customers") == CUSTOMERS
+
+
+@pytest.fixture
+def change_feed(flow: Flow) -> list[Path]:
+    """Return the jobs of the flow, in a copy: the second one reads the first as it is written."""
+    folder = flow.home / "change_feed"
+    shutil.copytree(PATTERNS / "change_feed", folder)
+    shared = (PATTERNS / "project.properties").read_text(encoding="utf-8")
+    moved = "".join(f"{name}={value}\n" for name, value in flow.moved().items())
+    (flow.home / "project.properties").write_text(f"{shared}{moved}", encoding="utf-8")
+    start = flow.lake / "position" / "start.json"
+    start.parent.mkdir(parents=True)
+    start.write_text('{"seq": 0}\n', encoding="utf-8")
+    return [folder / "changes.pull", folder / "position.pull"]
+
+
+def items(flow: Flow) -> dict[str, object]:
+    """Return the documents of the items that the table has."""
+    rows = pq.read_table(flow.lake / "changes").to_pylist()
+    return {row["id"]: json.loads(row["doc"]) for row in rows}
+
+
+def test_changes_are_followed_from_where_the_published_rows_end(
+    flow: Flow, acme: Acme, change_feed: list[Path]
+) -> None:
+    for job in change_feed:
+        assert flow.quick(job).status is RunStatus.SUCCESS
+    expected = {item: each["doc"] for item, each in acme.changes.items()}
+    assert items(flow) == expected
+
+    acme.change("item-7", {"price": 0})
+    acme.change("item-8", None)
+    acme.change("item-251", {"price": 1})
+    asked = len(acme.asked)
+    for job in change_feed:
+        report = flow.quick(job, now="2024-01-10T12:10:00Z")
+        assert report.status is RunStatus.SUCCESS
+    assert [each.query["since"] for each in acme.asked[asked:]] == ["250", "253"]
+    del expected["item-8"]
+    assert items(flow) == {**expected, "item-7": {"price": 0}, "item-251": {"price": 1}}
+
+
+def test_a_flow_that_ended_between_its_jobs_reads_the_same_changes_again(
+    flow: Flow, acme: Acme, change_feed: list[Path]
+) -> None:
+    changes, position = change_feed
+    flow.quick(changes)
+    before = items(flow)
+    acme.change("item-9", {"price": 9})
+
+    assert flow.quick(changes, now="2024-01-10T12:10:00Z").rows == 250
+    assert flow.quick(position, now="2024-01-10T12:10:00Z").status is RunStatus.SUCCESS
+    assert items(flow) == {**before, "item-9": {"price": 9}}
 
 
 def test_too_many_refused_rows_fail_the_last_job_of_the_flow(flow: Flow) -> None:

@@ -16,7 +16,7 @@ from dil.errors import ConfigError, ConversionError, WriteError
 from dil.model.destination import MergeSpec
 from dil.model.job import PublishMode
 from dil.publishing.warehouse.loading import Loading
-from tests.warehouses import ENGINES, Loads, Warehouse, new_warehouse
+from tests.warehouses import ENGINES, Loads, made, new_warehouse
 
 BY_ID = MergeSpec(("id",))
 UTC = pa.timestamp("us", "UTC")
@@ -47,12 +47,6 @@ def upserts(loads: Loads, *keys: str) -> Loads:
 
 def ints(**columns: list[int | None]) -> pa.Table:
     return pa.table({name: pa.array(values, pa.int32()) for name, values in columns.items()})
-
-
-def made(warehouse: Warehouse, columns: str, *more: str) -> None:
-    if warehouse.engine == "duckdb":
-        warehouse.execute("CREATE SCHEMA IF NOT EXISTS shop")
-    warehouse.execute(f"CREATE TABLE {warehouse.prefix}orders ({columns})", *more)
 
 
 def refusal(loads: Loads, table: pa.Table) -> str:
@@ -126,27 +120,21 @@ def test_delta_fields_are_compared_as_in_files(any_loads: Loads) -> None:
     assert newest_of(any_loads, "B", "a", "C") == "a"
 
 
-def test_keys_that_a_collation_takes_for_one_are_one_row(tmp_path: Path, request) -> None:
-    with new_warehouse("sqlite", tmp_path, request) as warehouse:
-        made(warehouse, "id TEXT COLLATE NOCASE PRIMARY KEY, v INTEGER, op TEXT")
-        merge = MergeSpec(("id",), ("v",), "op", ("d",), deletes_missing=True)
-        loads = Loads(warehouse, tmp_path, PublishMode.MERGE, merge)
-        loads.load("run-1", pa.table({"id": ["a", "B"], "v": [0, 0], "op": ["i", "i"]}))
-        changes = pa.table({"id": ["A", "a", "b", "B"], "v": [2, 1, 1, 2], "op": list("udud")})
-        loads.load("run-2", changes)
-        assert loads.rows("id, v") == [("a", 2)]
+def test_long_delta_fields_are_compared_to_their_ends(mysql: Loads) -> None:
+    beginning = "x" * 5_000
+    assert newest_of(mysql, f"{beginning}b", f"{beginning}a") == f"{beginning}b"
+
+    loads = replace(mysql, mode=PublishMode.MERGE, merge=MergeSpec(("id",), ("v",)), table="bytes")
+    values = [f"{beginning}b".encode(), f"{beginning}a".encode()]
+    loads.load("run-1", pa.table({"id": [1, 1], "v": values}))
+    assert loads.rows("v") == [(values[0],)]
 
 
-def test_the_collation_of_another_index_makes_no_keys_equal(tmp_path: Path, request) -> None:
-    with new_warehouse("sqlite", tmp_path, request) as warehouse:
-        made(
-            warehouse,
-            "id TEXT PRIMARY KEY, region TEXT, v INTEGER",
-            "CREATE UNIQUE INDEX other ON orders (region, id COLLATE NOCASE)",
-        )
-        loads = upserts(Loads(warehouse, tmp_path), "id")
-        loads.load("run-1", pa.table({"id": ["a", "A"], "region": ["eu", "us"], "v": [1, 2]}))
-        assert loads.rows("id, v") == [("A", 2), ("a", 1)]
+def test_delta_fields_by_which_mysql_cannot_sort_are_refused(mysql: Loads) -> None:
+    loads = replace(mysql, mode=PublishMode.MERGE, merge=MergeSpec(("id",), ("v",)))
+    with pytest.raises(WriteError) as caught:
+        loads.load("run-1", pa.table({"id": [1], "v": ["x" * 2**23]}))
+    assert "sorts rows by at most 8,388,604 bytes" in caught.value.message
 
 
 def test_a_number_that_is_nan_is_the_oldest(tmp_path: Path, request) -> None:
@@ -159,6 +147,59 @@ def test_a_number_that_is_nan_is_the_oldest(tmp_path: Path, request) -> None:
         )
         loads.load("run-1", pa.table({"id": [1], "v": pa.array([Decimal("1.00")])}))
         assert loads.rows("v") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "more", "what"),
+    [
+        ("id DOUBLE, v DECIMAL(5, 2) PRIMARY KEY", (), "PRIMARY KEY(v)"),
+        ("id DOUBLE, v FLOAT CHECK (v > 0)", (), "CHECK((v > 0))"),
+        ("id DOUBLE, v INTEGER", ("CREATE INDEX i ON shop.orders (id)",), "the index i"),
+        (
+            "id DOUBLE PRIMARY KEY, v INTEGER",
+            ("CREATE TABLE shop.lines (id DOUBLE REFERENCES shop.orders(id))",),
+            "a foreign key of the table lines",
+        ),
+    ],
+)
+def test_a_column_whose_type_duckdb_does_not_change_is_named_with_what_depends_on_it(
+    tmp_path: Path, request, columns: str, more: tuple[str, ...], what: str
+) -> None:
+    with new_warehouse("duckdb", tmp_path, request) as warehouse:
+        made(warehouse, columns, *more)
+        loads = Loads(warehouse, tmp_path)
+        values = pa.array([Decimal("1234.56")]) if "DECIMAL" in columns else pa.array([2.0**60])
+        with pytest.raises(ConversionError) as caught:
+            loads.intent("refused", pa.table({"id": [1.0], "v": values}))
+        assert "column v of the table orders has the type" in caught.value.message
+        assert "but the rows need D" in caught.value.message
+        assert f"cannot change the type of this column, on which {what} depends" in str(
+            caught.value.fix
+        )
+
+
+@pytest.mark.parametrize(
+    ("columns", "more"),
+    [
+        ("id BIGINT PRIMARY KEY, parent BIGINT REFERENCES shop.orders(id), v INTEGER", ()),
+        (
+            "id BIGINT PRIMARY KEY, v INTEGER",
+            (
+                "CREATE TABLE orders (id BIGINT PRIMARY KEY)",
+                "CREATE TABLE lines (id BIGINT REFERENCES orders(id))",
+            ),
+        ),
+    ],
+    ids=["the table itself", "a table of this name in another schema"],
+)
+def test_a_foreign_key_to_something_else_leaves_duckdb_free_to_change_a_type(
+    tmp_path: Path, request, columns: str, more: tuple[str, ...]
+) -> None:
+    with new_warehouse("duckdb", tmp_path, request) as warehouse:
+        made(warehouse, columns, *more)
+        loads = Loads(warehouse, tmp_path)
+        loads.load("run-1", pa.table({"id": [1], "v": [2**40]}))
+        assert loads.rows("v") == [(2**40,)]
 
 
 def test_a_key_whose_type_cannot_be_changed_refuses_larger_numbers(tmp_path: Path, request) -> None:

@@ -6,7 +6,6 @@ import io
 import json
 from decimal import Decimal
 
-import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -73,8 +72,7 @@ def told(bodies: list[list[str]], **more: object) -> list[object]:
         for batch in batches:
             batch.validate(full=True)
             found += [batch.schema, repr(batch.to_pylist())]
-    assert extractor.schema is None or isinstance(extractor.schema, pa.Schema)
-    return [*found, extractor.schema]
+    return found
 
 
 @given(pages | tame_pages)
@@ -117,7 +115,7 @@ def test_pages_of_the_same_form_are_read_by_arrow(monkeypatch) -> None:
 @pytest.mark.parametrize("number", ["0.12345678901234567890", "1e-400", "9007199254740993"])
 def test_a_number_that_no_double_holds_is_kept_to_its_last_digit(monkeypatch, number) -> None:
     monkeypatch.setattr(ArrowFastPath, "few_rows", 0)
-    *_, values, _ = told([['{"a":0.5}'], [f'{{"a":{number}}}']])
+    *_, values = told([['{"a":0.5}'], [f'{{"a":{number}}}']])
     value = eval(values, {"Decimal": Decimal})[0]["a"]
     assert Decimal(value) == Decimal(number)
 

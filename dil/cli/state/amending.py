@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dil.cli.arguments import utf_8_text
 from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.state import previewing
 from dil.cli.state.opening import opened
@@ -24,7 +25,13 @@ if TYPE_CHECKING:
 
 _PARAMETERS = (
     click.option("--yes", is_flag=True, help="Act. Without it only the preview is shown."),
-    click.option("--reason", metavar="TEXT", default="", help="The reason, which the chain keeps."),
+    click.option(
+        "--reason",
+        metavar="TEXT",
+        callback=utf_8_text,
+        default="",
+        help="The reason, which the chain keeps.",
+    ),
     now_option,
 )
 

@@ -49,14 +49,8 @@ class AvroExtractor(Extractor):
     def __init__(self, spec: ExtractionSpec) -> None:
         super().__init__(spec)
         self._given = spec.output_schema
-        self._schema = raw_schema(spec.output_schema) if spec.output_schema is not None else None
         self._longest = longest(spec, AVRO_BLOCK_BYTES)
         self._pages = 0
-
-    @property
-    def schema(self) -> pa.Schema | None:
-        """Return the schema of the newest file; before the first file the given schema, or None."""
-        return self._schema
 
     def extract(self, response: Response) -> Page:
         """Return the page of one file; consuming its batches reads the file.
@@ -119,13 +113,11 @@ class AvroExtractor(Extractor):
         path = one_place(self.spec.data_field)
         if path:
             members = {str(path[-1]): _type_at(types, avro, path)}
-        rows = (
+        return (
             _found_rows(types, members, path)
             if self._given is None
             else _given_rows(types, members, path, self._given)
         )
-        self._schema = rows.schema
-        return rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ from dil.extraction.excerpt import glimpse
 from dil.extraction.names import NameCleansing
 from dil.extraction.sizes import BATCH_BYTES, Width, rows_at_once, width_of
 from dil.extraction.streams import located_errors
-from dil.model.arrow import raw_schema
 from dil.model.job import ExtractionSpec
 from dil.spi.connector import Response
 from dil.spi.extractor import Page, nothing_found
@@ -76,8 +75,6 @@ class ColumnarFiles:
         self._format = file_format
         names = NameCleansing(spec.cleansing) if spec.cleansing else None
         self._shaping = Shaping(names)
-        given = spec.output_schema
-        self.schema: pa.Schema | None = raw_schema(given) if given is not None else None
         self._pages = 0
 
     def page(self, response: Response) -> Page:
@@ -131,7 +128,6 @@ class ColumnarFiles:
         if self._spec.output_schema is None:
             Width(self._spec.most_columns).add(width_of(found.types))
         shape = self._shaping.rows(found, self._spec.output_schema)
-        self.schema = shape.schema
         if self._spec.output_schema is not None:
             page.left_out = shape.left_out
         columns = (path[0],) if path and shape.columns else shape.columns

@@ -36,11 +36,6 @@ class OrcExtractor(Extractor):
         super().__init__(spec)
         self._files = ColumnarFiles(spec, OrcFormat(spec.memory_bytes))
 
-    @property
-    def schema(self) -> pa.Schema | None:
-        """Return the schema of the newest file; before the first file the given schema, or None."""
-        return self._files.schema
-
     def extract(self, response: Response) -> Page:
         """Return the page of one file; see ``ColumnarFiles.page``."""
         return self._files.page(response)

@@ -59,11 +59,6 @@ class ReadBlock:
 class CsvColumns(ABC):
     """The columns of one attempt; ``begin`` is called at the start of each response."""
 
-    @property
-    @abstractmethod
-    def schema(self) -> pa.Schema | None:
-        """Return the raw schema as far as it is known, None before the first row."""
-
     @abstractmethod
     def begin(self, header: Sequence[str] | None) -> None:
         """Start a response with the names of its header, or with None if it has no header.
@@ -106,11 +101,6 @@ class GivenCsvColumns(CsvColumns):
         self._picks: tuple[int | None, ...] = ()
         self._most: int | None = None
         self._width = 0
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Return the given schema at any time."""
-        return self._schema
 
     def begin(self, header: Sequence[str] | None) -> None:
         """Find the cell of each column."""
@@ -250,11 +240,6 @@ class FoundCsvColumns(CsvColumns):
         self._shapes: dict[str, FoundShape] = {}
         self._schema: pa.Schema | None = None
         self._header: tuple[str, ...] | None = None
-
-    @property
-    def schema(self) -> pa.Schema | None:
-        """Return the schema of the rows so far."""
-        return self._schema
 
     def begin(self, header: Sequence[str] | None) -> None:
         """Start a response with the names of its header, which this method cleanses.

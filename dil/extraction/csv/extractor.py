@@ -25,7 +25,6 @@ from dil.extraction.names import NameCleansing
 from dil.extraction.packed import LONGEST, refuse_packed, stream_of
 from dil.extraction.preprocessing.compression import GunzipProcessor
 from dil.extraction.preprocessing.limits import CountedStream, LimitedStream, ReceivedBytes
-from dil.extraction.shapes import schema_without_rows
 from dil.extraction.sizes import CSV_RECORD_BYTES, longest
 from dil.extraction.streams import located_errors, read_up_to
 from dil.model.job import ExtractionSpec
@@ -70,12 +69,6 @@ class CsvExtractor(Extractor):
             else FoundCsvColumns(spec, self._cells, names)
         )
         self._pages = 0
-
-    @property
-    def schema(self) -> pa.Schema | None:
-        """Return the given schema, else the schema found so far, None before the first page."""
-        found = self._columns.schema
-        return schema_without_rows(self.spec) if found is None and self._pages else found
 
     def extract(self, response: Response) -> Page:
         """Return the page of one response; consuming its batches reads the response.

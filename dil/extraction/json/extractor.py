@@ -31,7 +31,6 @@ from dil.extraction.json.spool import Span, Spool, SpoolLimits, read_body
 from dil.extraction.json.windows import RowWindows
 from dil.extraction.names import NameCleansing
 from dil.extraction.packed import as_text
-from dil.extraction.shapes import schema_without_rows
 from dil.extraction.sizes import longest
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue
@@ -78,12 +77,6 @@ class JsonExtractor(Extractor):
             else InferredColumns(spec, names)
         )
         self._pages = 0
-
-    @property
-    def schema(self) -> pa.Schema | None:
-        """Return the given schema, else the schema found so far, None before the first page."""
-        found = self._columns.schema
-        return schema_without_rows(self.spec) if found is None and self._pages else found
 
     def extract(self, response: Response) -> Page:
         """Return the page of one response; its rows become Arrow while the batches are consumed.

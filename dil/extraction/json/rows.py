@@ -49,11 +49,6 @@ class RowColumns(ABC):
         """Return the names of columns that the rows had and the output lacks."""
         return ()
 
-    @property
-    @abstractmethod
-    def schema(self) -> pa.Schema | None:
-        """Return the raw schema as far as it is known, None before the first row."""
-
     @abstractmethod
     def batches(
         self, rows: Sequence[msgspec.Raw], position: RowPosition
@@ -97,11 +92,6 @@ class GivenJsonColumns(RowColumns):
     def left_out(self) -> tuple[str, ...]:
         """Return the names of columns that the first rows had and the schema lacks."""
         return self._absent.left_out
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Return the given schema at any time."""
-        return self._schema
 
     def batches(
         self, rows: Sequence[msgspec.Raw], position: RowPosition
@@ -183,11 +173,6 @@ class InferredColumns(RowColumns):
         self._schema: pa.Schema | None = None
         self._familiar = ArrowFastPath()
         self._is_renaming = False
-
-    @property
-    def schema(self) -> pa.Schema | None:
-        """Return the schema of the rows so far."""
-        return self._schema
 
     def batches(
         self, rows: Sequence[msgspec.Raw], position: RowPosition

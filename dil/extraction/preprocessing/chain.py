@@ -101,11 +101,6 @@ class _Preprocessed(Extractor):
         self._extractor = extractor
         self._chain = chain
 
-    @property
-    def schema(self) -> pa.Schema | None:
-        """Return the schema of the extractor."""
-        return self._extractor.schema
-
     def extract(self, response: Response) -> Page:
         """Return the page of a response; the page ends when each preprocessor has read to the end.
 

@@ -15,7 +15,6 @@ from dil.extraction.content import NO_DATA_FIELD, OMITTED_FIX, refuse_other_type
 from dil.extraction.json.document import collector_paused
 from dil.extraction.names import NameCleansing
 from dil.extraction.packed import as_text
-from dil.extraction.shapes import schema_without_rows
 from dil.extraction.sizes import BATCH_BYTES, XML_ROW_BYTES, longest
 from dil.extraction.streams import located_errors
 from dil.extraction.xml.document import XmlDocument
@@ -72,12 +71,6 @@ class XmlExtractor(Extractor):
         )
         self._is_own_charset = codecs.lookup(spec.charset).name in _UTF8
         self._pages = 0
-
-    @property
-    def schema(self) -> pa.Schema | None:
-        """Return the given schema, else the schema found so far, None before the first page."""
-        found = self._columns.schema
-        return schema_without_rows(self.spec) if found is None and self._pages else found
 
     def extract(self, response: Response) -> Page:
         """Return the page of one document; consuming its batches reads the document.

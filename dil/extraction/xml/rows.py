@@ -43,11 +43,6 @@ class XmlColumns(ABC):
         """Return the names of columns that the rows had and the output lacks."""
         return ()
 
-    @property
-    @abstractmethod
-    def schema(self) -> pa.Schema | None:
-        """Return the raw schema as far as it is known, None before the first row."""
-
     @abstractmethod
     def batch(self, rows: Sequence[XmlRow], position: RowPosition) -> pa.RecordBatch:
         """Return rows as a batch; ``position`` is the position of the first row, for messages.
@@ -88,11 +83,6 @@ class GivenXmlColumns(XmlColumns):
     def left_out(self) -> tuple[str, ...]:
         """Return the names of columns that the first rows had and the schema lacks."""
         return self._absent.left_out
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Return the given schema at any time."""
-        return self._schema
 
     def batch(self, rows: Sequence[XmlRow], position: RowPosition) -> pa.RecordBatch:
         """Return the batch in the given schema."""
@@ -158,11 +148,6 @@ class FoundXmlColumns(XmlColumns):
         self._schema: pa.Schema | None = None
         self._arrays: set[str] = set()
         self._objects: set[str] = set()
-
-    @property
-    def schema(self) -> pa.Schema | None:
-        """Return the schema of the rows so far."""
-        return self._schema
 
     def batch(self, rows: Sequence[XmlRow], position: RowPosition) -> pa.RecordBatch:
         """Return the batch in the schema that is known after these rows."""

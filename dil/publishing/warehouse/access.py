@@ -136,6 +136,8 @@ class Access:
                 " these columns",
                 f"Add one: {statement};",
             )
+        # Raises if unique indexes disagree.
+        self._dialect.merge_keys(connection, self._table, merge.keys)
         if self._engine is Engine.MYSQL and len(table.unique) > 1:
             raise ConfigError.single(
                 "ms.warehouse.operation",

@@ -7,13 +7,14 @@ to inspect tables and load record batches, and the meaning of errors.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from dil.databases.faults import Diagnosis, Fault, LoginProperties
 from dil.databases.statements import MARK, quoted
+from dil.errors import WriteError
 
 # Limits in seconds: for opening a connection; for another writer's lock, after which the lock is
 # tried again; and for a client's silence inside a transaction, after which the server ends it.
@@ -43,8 +44,8 @@ class TableColumn:
     ``is_required`` is true if rows must give a value, ``takes_null`` if null is kept as null.
     ``is_computed`` is true if the database computes the values, ``is_fixed`` if only new rows may
     give a value. ``attributes`` is the text after the type in the definition, and a change of the
-    type must repeat this text; it is None if unknown. ``collation`` compares values of a key in the
-    table but not in temporary tables; it is empty if they compare values alike.
+    type must repeat this text; it is None if unknown. ``bound_by`` is what depends on the column's
+    type, so that the database does not change it; it is empty if nothing does.
     """
 
     name: str
@@ -56,7 +57,7 @@ class TableColumn:
     is_computed: bool = False
     is_fixed: bool = False
     attributes: str | None = ""
-    collation: str = ""
+    bound_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,31 @@ class TableName:
     is_temporary: bool = False
 
 
+def collation_clauses(
+    table: TableName, keys: Sequence[str], found: Collection[tuple[str, ...]]
+) -> Mapping[str, str]:
+    """Return the columns of a key, each with the clause that names its collation.
+
+    Args:
+        table: The table of the key.
+        keys: The columns.
+        found: The collations of these columns in each unique index, empty if the column's type has
+            none.
+
+    Raises:
+        WriteError: several unique indexes of the key have different collations.
+    """
+    if len(found) > 1:
+        words = " and ".join(sorted(", ".join(filter(None, each)) for each in found))
+        raise WriteError(
+            f"{table.name} has unique indexes of {', '.join(keys)} that compare differently"
+            f" ({words})",
+            "Keep only the index that compares as the rows' key should, and drop the others.",
+        )
+    clauses = [f" COLLATE {name}" if name else "" for each in found for name in each]
+    return dict(zip(keys, clauses or [""] * len(keys), strict=True))
+
+
 class Dialect(ABC):
     """The SQL of one kind of database, and the connections to such a database."""
 
@@ -171,10 +197,30 @@ class Dialect(ABC):
     def same(self, left: str, right: str) -> str:
         """Return the condition that two values are equal or both null."""
 
-    def collated(self, keys: Sequence[str], columns: Sequence[TableColumn]) -> str:
-        """Return a list of key columns that compares their values as the table's key does."""
-        found = {each.name: f" COLLATE {each.collation}" for each in columns if each.collation}
-        return ", ".join(f"{self.quote(key)}{found.get(key, '')}" for key in keys)
+    def merge_keys(
+        self, connection: Connection, table: TableName, keys: Sequence[str]
+    ) -> Mapping[str, str]:
+        """Return the columns of a merge's key, each with the clause that names its collation.
+
+        With this clause, values compare as in the unique index of the key, which decides whether a
+        row is inserted. The clause is empty if values compare like this anyway.
+
+        Raises:
+            WriteError: several unique indexes of the key compare its values differently.
+        """
+        del connection, table
+        return dict.fromkeys(keys, "")
+
+    def collated(self, keys: Mapping[str, str]) -> str:
+        """Return the list of columns of ``merge_keys`` that compares as the unique index does."""
+        return ", ".join(f"{self.quote(key)}{clause}" for key, clause in keys.items())
+
+    def equal(self, left: str, right: str, keys: Mapping[str, str]) -> str:
+        """Return the condition that rows of two tables have equal values in ``merge_keys``."""
+        return " AND ".join(
+            f"{left}.{self.quote(key)} = {right}.{self.quote(key)}{clause}"
+            for key, clause in keys.items()
+        )
 
     def comparable(self, value: str, column: TableColumn) -> str:
         """Return an expression for a value of a delta field that sorts as values in files do.
@@ -183,6 +229,14 @@ class Dialect(ABC):
         """
         del column
         return value
+
+    def sort_whole(self, connection: Connection, values: Sequence[str]) -> None:
+        """Let the connection sort rows of ``STAGE`` by whole texts and bytes, given as expressions.
+
+        Raises:
+            WriteError: the database cannot sort by values of this length.
+        """
+        del connection, values
 
     def kept(self, data_type: pa.DataType) -> pa.DataType:
         """Return the type that the database reports for a column of this type."""
@@ -252,11 +306,11 @@ class Dialect(ABC):
         """Keep other writers, but not readers, out until the transaction ends."""
         del connection, table
 
-    def delete_matching(self, table: TableName, keys: Sequence[str], condition: str) -> str:
+    def delete_matching(self, table: TableName, keys: Mapping[str, str], condition: str) -> str:
         """Return the statement that deletes the rows with the keys of the chosen winners."""
         names = ", ".join(map(self.quote, keys))
         return (
-            f"DELETE FROM {self.full(table)} WHERE ({names}) IN "
+            f"DELETE FROM {self.full(table)} WHERE ({self.collated(keys)}) IN "
             f"(SELECT {names} FROM {WINNERS} WHERE {condition})"
         )
 

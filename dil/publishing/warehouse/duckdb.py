@@ -31,8 +31,6 @@ from dil.types.warehouse import DUCKDB_WORDS, JSON, TEXT
 _TYPES = {words: data_type for data_type, words in DUCKDB_WORDS.items()}
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 _MOST_DIGITS = 38
-# The attribute of a column that is part of a primary key or a unique constraint.
-_KEYED = "UNIQUE"
 _COLUMNS = f"""
 SELECT c.column_name, c.data_type, c.is_nullable = 'NO' AND c.column_default IS NULL, t.table_type,
        c.is_nullable = 'YES'
@@ -45,6 +43,20 @@ _UNIQUE = f"""
 SELECT constraint_column_names FROM duckdb_constraints()
 WHERE database_name = current_database() AND schema_name = {MARK} AND table_name = {MARK}
   AND constraint_type IN ('PRIMARY KEY', 'UNIQUE')"""
+# What keeps DuckDB from changing the type of columns, and these columns; without them, of all.
+# Foreign keys refer to tables of their own schema, and those of the table itself bind only columns.
+_BOUND = rf"""
+SELECT constraint_text, constraint_column_names FROM duckdb_constraints()
+WHERE database_name = current_database() AND schema_name = {MARK} AND table_name = {MARK}
+  AND constraint_type IN ('PRIMARY KEY', 'UNIQUE', 'CHECK', 'FOREIGN KEY')
+UNION ALL SELECT 'the index ' || index_name, NULL FROM duckdb_indexes()
+WHERE database_name = current_database() AND schema_name = {MARK} AND table_name = {MARK}
+UNION ALL SELECT 'a foreign key of the table ' || table_name, NULL FROM duckdb_constraints()
+WHERE database_name = current_database() AND schema_name = {MARK} AND table_name != {MARK}
+  AND constraint_type = 'FOREIGN KEY'
+  AND regexp_matches(
+    replace(constraint_text, '"', ''),
+    ' REFERENCES (' || regexp_escape({MARK}) || '\.)?' || regexp_escape({MARK}) || '\(')"""
 
 
 class DuckdbDialect(Dialect):
@@ -81,10 +93,12 @@ class DuckdbDialect(Dialect):
             for column, words, required, _, nullable in found
         )
         unique = [frozenset(map(str, row[0])) for row in connection.rows(_UNIQUE, *place)]  # type: ignore[call-overload]
-        keyed = frozenset[str]().union(*unique)
-        columns = tuple(
-            replace(each, attributes=_KEYED) if each.name in keyed else each for each in columns
-        )
+        bound = connection.rows(_BOUND, *place * 4)
+        for words, names in bound:
+            of = {each.name for each in columns} if names is None else set(names)  # type: ignore[call-overload]
+            columns = tuple(
+                replace(each, bound_by=str(words)) if each.name in of else each for each in columns
+            )
         is_table = found[0][3] == "BASE TABLE"
         return Table(
             columns,
@@ -104,9 +118,8 @@ class DuckdbDialect(Dialect):
     def widen(
         self, table: TableName, column: str, words: str, attributes: str | None = None
     ) -> str:
-        """Return an ALTER COLUMN TYPE; it is part of the transaction. The type of a key stays."""
-        if attributes == _KEYED:
-            return ""
+        """Return an ALTER COLUMN TYPE; it is part of the transaction."""
+        del attributes
         return f"ALTER TABLE {self.full(table)} ALTER COLUMN {self.quote(column)} TYPE {words}"
 
     def same(self, left: str, right: str) -> str:

@@ -185,6 +185,8 @@ class Loading:
                     f"{self.table.name} has no primary key or unique index of {', '.join(keys)}",
                     f"Add one: {statement};",
                 )
+            # Raises if unique indexes disagree, before anything is decided.
+            self.dialect.merge_keys(connection, self.table, keys)
         table_changes = TargetTable(self.dialect, self.table, keys).table_changes(table, rows)
         is_marking = merge is not None and merge.is_soft and takes_missing(rows.commit)
         if not is_marking or rows.commit.moves or table is None:

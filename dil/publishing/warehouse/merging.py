@@ -29,6 +29,7 @@ from dil.publishing.warehouse.rows import DELETED_AT, GONE, ORDER, WarehouseRows
 from dil.types.warehouse import TEXT, column_type
 
 _STAGE = TableName("", STAGE, is_temporary=True)
+_LONG = {TEXT, pa.binary()}  # types whose values may be long
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +58,11 @@ class Merge:
         added = (TableColumn(name, pa.int64(), "bigint") for name in (ORDER, GONE))
         loaded = (*columns, *added)
         connection.load(_STAGE, loaded, rows.batches(loaded))
-        keys = dialect.collated(self.spec.keys, columns)
-        ages = [self._age(quote(name), name, columns) for name in self.spec.delta_fields]
-        order = [f"({age} IS NULL), {age} DESC" for age in ages]
+        keys = dialect.collated(dialect.merge_keys(connection, self.table, self.spec.keys))
+        ages = {each: self._age(quote(each), each, columns) for each in self.spec.delta_fields}
+        long = [ages[each.name] for each in columns if each.name in ages and each.type in _LONG]
+        dialect.sort_whole(connection, long)
+        order = [f"({age} IS NULL), {age} DESC" for age in ages.values()]
         order.append(f"{quote(ORDER)} DESC")
         connection.change(
             dialect.temporary(
@@ -76,13 +79,15 @@ class Merge:
     def carry_out(self, connection: Connection, columns: Sequence[TableColumn]) -> MergedRows:
         """Change the table, whose other writers are locked out; return the numbers of rows."""
         dialect = self.dialect
+        keys = dialect.merge_keys(connection, self.table, self.spec.keys)
+        equal = dialect.equal("t", WINNERS, keys)
         if self.spec.delta_fields:
             connection.change(
                 f"DELETE FROM {WINNERS} WHERE EXISTS (SELECT 1 "
                 f"FROM {dialect.full(self.table)} t "
-                f"WHERE {self._equal_keys()} AND {self._is_newer(columns)})"
+                f"WHERE {equal} AND {self._is_newer(columns)})"
             )
-        merged = self._counted(connection)
+        merged = self._counted(connection, equal)
         gone = dialect.quote(GONE)
         names = [each.name for each in columns]
         upsert = partial(dialect.upsert, self.table, names, self.spec.keys)
@@ -91,13 +96,13 @@ class Merge:
             # A delete may come with its key alone, so the table's row keeps its other values.
             connection.change(upsert(f"{gone} = 1", (*self.spec.delta_fields, DELETED_AT)))
         elif self.spec.op_field:
-            connection.change(dialect.delete_matching(self.table, self.spec.keys, f"{gone} = 1"))
+            connection.change(dialect.delete_matching(self.table, keys, f"{gone} = 1"))
         return merged
 
-    def _counted(self, connection: Connection) -> MergedRows:
+    def _counted(self, connection: Connection, equal: str) -> MergedRows:
         """Return the numbers of rows that the winners will insert, update and delete."""
         full = self.dialect.full(self.table)
-        here = f"EXISTS (SELECT 1 FROM {full} t WHERE {self._equal_keys()})"
+        here = f"EXISTS (SELECT 1 FROM {full} t WHERE {equal})"
         known = self._count(connection, f"WHERE {here}")
         rows = self._count(connection, "").get(0, 0)
         updated = known.get(0, 0)
@@ -110,11 +115,6 @@ class Merge:
             f"SELECT {gone}, COUNT(*) FROM {WINNERS} {condition} GROUP BY {gone}"
         )
         return {int(str(is_gone)): int(str(count)) for is_gone, count in found}
-
-    def _equal_keys(self) -> str:
-        return " AND ".join(
-            f"t.{name} = {WINNERS}.{name}" for name in map(self.dialect.quote, self.spec.keys)
-        )
 
     def _is_newer(self, columns: Sequence[TableColumn]) -> str:
         """Return the condition that the table's row has greater delta fields; null is the least."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dil.errors import SourceContractError
@@ -53,7 +54,7 @@ class MissingRows:
         if has_keys:
             self._stage_keys(connection, rows)
         total = self._count(connection, self._live())
-        missing = self._count(connection, self._is_missing(has_keys=has_keys))
+        missing = self._count(connection, self._is_missing(connection, has_keys=has_keys))
         if missing * 100 > total * self.spec.max_deleted_percent:
             raise SourceContractError(
                 f"{missing:,} of {total:,} rows of the table {self.name.name} are missing at the"
@@ -68,7 +69,7 @@ class MissingRows:
 
         The merge has to fill WINNERS first, with the keys of all rows that the run read.
         """
-        condition = self._is_missing(has_keys=bool(commit.moves))
+        condition = self._is_missing(connection, has_keys=bool(commit.moves))
         missing = self._count(connection, condition)
         full = self.dialect.full(self.name)
         if self.spec.is_soft:
@@ -90,7 +91,7 @@ class MissingRows:
         connection.change(self.dialect.temporary(STAGE, "", empty))
         stage = TableName("", STAGE, is_temporary=True)
         connection.load(stage, columns, rows.batches(columns))
-        alike = self.dialect.collated(keys, columns)
+        alike = self.dialect.collated(self._merge_keys(connection))
         distinct = f"SELECT {names} FROM {STAGE} GROUP BY {alike}"
         clause = self.dialect.key_clause(keys)
         connection.change(self.dialect.temporary(WINNERS, clause, distinct))
@@ -109,11 +110,12 @@ class MissingRows:
         is_marked = self.spec.is_soft and has_marks
         return f"{self.dialect.quote(DELETED_AT)} IS NULL" if is_marked else "1 = 1"
 
-    def _is_missing(self, *, has_keys: bool) -> str:
+    def _is_missing(self, connection: Connection, *, has_keys: bool) -> str:
         if not has_keys:
             return self._live()
-        quote = self.dialect.quote
-        pairs = " AND ".join(
-            f"{quote(self.name.name)}.{name} = w.{name}" for name in map(quote, self.spec.keys)
-        )
-        return f"{self._live()} AND NOT EXISTS (SELECT 1 FROM {WINNERS} w WHERE {pairs})"
+        table = self.dialect.quote(self.name.name)
+        equal = self.dialect.equal(table, "w", self._merge_keys(connection))
+        return f"{self._live()} AND NOT EXISTS (SELECT 1 FROM {WINNERS} w WHERE {equal})"
+
+    def _merge_keys(self, connection: Connection) -> Mapping[str, str]:
+        return self.dialect.merge_keys(connection, self.name, self.spec.keys)

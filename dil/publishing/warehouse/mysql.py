@@ -26,6 +26,7 @@ from dil.publishing.warehouse.dialect import (
     IDLE_S,
     LOCK_S,
     PROPERTIES,
+    STAGE,
     WINNERS,
     Connection,
     Dialect,
@@ -52,6 +53,9 @@ _BYTES = {"longblob", "mediumblob", "blob"}
 _KEY_CHARACTERS = 255
 _KEY_BYTES = 3072  # the most in an index of InnoDB
 _SORT_BYTES = 2 * 1024 * 1024
+_MOST_SORT_BYTES = 8 * 1024 * 1024  # the greatest max_sort_length
+_LENGTH_BYTES = 4  # the server puts a value's length behind its bytes, within the limit
+_SORTED_ROWS = 16  # the server's sort buffer has to hold 15 rows
 _NAME_CHARACTERS = 64
 _DECIMAL_DIGITS, _DECIMAL_SCALE = 65, 30
 _INSERTED_ROWS = 500
@@ -105,8 +109,7 @@ class MysqlDialect(Dialect):
             "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO', "
             # Without room for warnings, changed values would stay unnoticed.
             "SESSION max_error_count = 64, "
-            # By default rows are sorted by the first kilobyte of a key, but keys may be longer. The
-            # buffer has to hold 15 rows.
+            # By default rows are sorted by the first kilobyte of a key, but keys may be longer.
             f"SESSION max_sort_length = {_KEY_BYTES}, "
             f"SESSION sort_buffer_size = GREATEST(@@SESSION.sort_buffer_size, {_SORT_BYTES}), "
             f"SESSION innodb_lock_wait_timeout = {LOCK_S}, SESSION time_zone = '+00:00', "
@@ -215,6 +218,26 @@ class MysqlDialect(Dialect):
         bytes_of_text = f"CAST(CONVERT({value} USING utf8mb4) AS BINARY)"
         return bytes_of_text if column.type == TEXT else value
 
+    def sort_whole(self, connection: Connection, values: Sequence[str]) -> None:
+        """Raise the limit of the bytes by which rows are sorted, if the values are longer."""
+        if not values:
+            return
+        lengths = ", ".join(f"MAX(LENGTH({each}))" for each in values)
+        (found,) = connection.rows(f"SELECT {lengths} FROM {STAGE}")
+        longest = max(int(str(each or 0)) for each in found) + _LENGTH_BYTES
+        if longest > _MOST_SORT_BYTES:
+            raise WriteError(
+                f"a delta field holds a value of {longest - _LENGTH_BYTES:,} bytes, and the server"
+                f" sorts rows by at most {_MOST_SORT_BYTES - _LENGTH_BYTES:,} bytes of a value",
+                "Name a field with shorter values in extract.delta.fields.",
+            )
+        if longest > _KEY_BYTES:
+            buffer = _SORTED_ROWS * (len(values) + 1) * longest
+            connection.change(
+                f"SET SESSION max_sort_length = {longest}, "
+                f"SESSION sort_buffer_size = GREATEST(@@SESSION.sort_buffer_size, {buffer})"
+            )
+
     def quote(self, name: str) -> str:
         """Return a name in backticks."""
         return quoted(name, "`")
@@ -265,10 +288,10 @@ class MysqlDialect(Dialect):
                 1205, f"another run is writing to {table.name}"
             )
 
-    def delete_matching(self, table: TableName, keys: Sequence[str], condition: str) -> str:
+    def delete_matching(self, table: TableName, keys: Mapping[str, str], condition: str) -> str:
         """Return a DELETE with a join, because a subquery would read every row of the table."""
-        pairs = " AND ".join(f"t.{name} = w.{name}" for name in map(self.quote, keys))
-        return f"DELETE t FROM {self.full(table)} t JOIN {WINNERS} w ON {pairs} WHERE w.{condition}"
+        equal = self.equal("t", "w", keys)
+        return f"DELETE t FROM {self.full(table)} t JOIN {WINNERS} w ON {equal} WHERE w.{condition}"
 
     def upsert(
         self,

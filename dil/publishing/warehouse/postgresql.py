@@ -6,7 +6,7 @@ psycopg could not share a transaction with ADBC, so all statements go through AD
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, lru_cache
@@ -32,6 +32,7 @@ from dil.publishing.warehouse.dialect import (
     TableColumn,
     TableName,
     Value,
+    collation_clauses,
 )
 from dil.publishing.warehouse.rows import SIGNATURE
 from dil.text.warehouse_url import WarehouseAddress
@@ -71,13 +72,19 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 WHERE n.nspname = {MARK} AND c.relname = {MARK} AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
 ORDER BY a.attnum"""  # noqa: E501
+# Only a nondeterministic collation takes different texts for equal.
 _UNIQUE = f"""
-SELECT i.indexrelid::bigint, a.attname
+SELECT i.indexrelid::bigint, a.attname, quote_ident(s.nspname) || '.' || quote_ident(k.collname),
+  k.collisdeterministic, own.collisdeterministic
 FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-JOIN pg_attribute a ON a.attrelid = c.oid
-  AND a.attnum = ANY ((i.indkey::smallint[])[0:i.indnkeyatts - 1])
+CROSS JOIN unnest(i.indkey::smallint[], i.indcollation::oid[]) AS part (number, compared)
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = part.number
+LEFT JOIN pg_collation k ON k.oid = part.compared
+LEFT JOIN pg_namespace s ON s.oid = k.collnamespace
+LEFT JOIN pg_collation own ON own.oid = a.attcollation
 WHERE n.nspname = {MARK} AND c.relname = {MARK} AND i.indisunique AND i.indisvalid
-  AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL"""
+  AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
+  AND part.compared IS NOT NULL"""
 
 
 @lru_cache(maxsize=8)
@@ -137,7 +144,7 @@ class PostgresqlDialect(Dialect):
         if not found:
             return None
         unique: dict[object, set[str]] = {}
-        for index, column in connection.rows(_UNIQUE, name.schema, name.name):
+        for index, column, *_ in connection.rows(_UNIQUE, name.schema, name.name):
             unique.setdefault(index, set()).add(str(column))
         is_table = found[0][3] in {"r", "p"}
         return Table(
@@ -156,6 +163,21 @@ class PostgresqlDialect(Dialect):
             "" if is_table else "is no table that rows can be loaded into",
             str(found[0][7] or ""),
         )
+
+    def merge_keys(
+        self, connection: Connection, table: TableName, keys: Sequence[str]
+    ) -> Mapping[str, str]:
+        """Return the key with the collations of its unique index, if texts may be equal by them."""
+        indexes: dict[object, dict[str, Row]] = {}
+        for index, column, *collations in connection.rows(_UNIQUE, table.schema, table.name):
+            indexes.setdefault(index, {})[str(column)] = tuple(collations)
+        of_key = [
+            [each[key] for key in keys] for each in indexes.values() if each.keys() == {*keys}
+        ]
+        if not any(False in part for parts in of_key for part in parts):
+            return dict.fromkeys(keys, "")
+        found = {tuple(str(name) if name else "" for name, *_ in parts) for parts in of_key}
+        return collation_clauses(table, keys, found)
 
     def type_words(self, data_type: pa.DataType, *, is_key: bool) -> str:
         """Return the type's name."""

@@ -156,7 +156,7 @@ class TargetTable:
             return
         attributes = column.attributes
         statement = self.dialect.widen(self.name, column.name, fitting.words, attributes)
-        if not statement or attributes is None:
+        if not statement or attributes is None or column.bound_by:
             raise self._mismatch(column, fitting)
         yield statement
 
@@ -176,11 +176,12 @@ class TargetTable:
 
     def _mismatch(self, column: TableColumn, wanted: TableColumn) -> ConversionError:
         widen = partial(self.dialect.widen, self.name, column.name, wanted.words)
+        because = f", on which {column.bound_by} depends" if column.bound_by else ""
         how = (
             f"If that is intended, give the column the other type: {widen()};"
-            if widen(column.attributes)
+            if widen(column.attributes) and not column.bound_by
             else "Give the job's rows the type of the table with ms.output.schema, or load into a"
-            " new table: the database cannot change the type of this column."
+            f" new table: the database cannot change the type of this column{because}."
         )
         return ConversionError(
             f"column {column.name} of the table {self.name.name} has the type {column.words}, but"

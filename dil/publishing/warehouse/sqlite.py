@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,6 +25,7 @@ from dil.publishing.warehouse.dialect import (
     TableColumn,
     TableName,
     Value,
+    collation_clauses,
     instant_text,
 )
 from dil.text.warehouse_url import WarehouseAddress
@@ -47,6 +47,7 @@ _AFFINITIES = (
     (re.compile("REAL|FLOA|DOUB"), pa.float64()),
 )
 _TABLE = f"SELECT type FROM sqlite_master WHERE name = {MARK} AND type IN ('table', 'view')"
+_COLLATED = f"SELECT 1 FROM sqlite_master WHERE tbl_name = {MARK} AND sql LIKE '%collate%'"
 _LAST_YEAR = 9999
 _ADVICE = {
     Fault.LOCKED: "Another process holds the file; run the job again.",
@@ -104,19 +105,36 @@ class SqliteDialect(Dialect):
                 )
             )
         unique = {frozenset(key)} if key else set()
-        collations: dict[str, set[str]] = {}
-        for _, index, is_unique, _, is_partial in connection.rows(f"PRAGMA index_list({quoted})"):
+        unique |= {frozenset(each) for each in self._unique_indexes(connection, name)}
+        problem = "" if found[0][0] == "table" else "is no table that rows can be loaded into"
+        return Table(tuple(columns), frozenset(unique), problem)
+
+    def merge_keys(
+        self, connection: Connection, table: TableName, keys: Sequence[str]
+    ) -> Mapping[str, str]:
+        """Return the key with the collations of its unique index, if the table has any collation.
+
+        The clauses are left out if they are not needed, because with them a delete by several
+        columns reads every row of the table.
+        """
+        if not connection.rows(_COLLATED, table.name):
+            return dict.fromkeys(keys, "")
+        wanted, found = [key.lower() for key in keys], set()
+        for each in self._unique_indexes(connection, table):
+            collations = {name.lower(): collation for name, collation in each.items()}
+            if collations.keys() == set(wanted):
+                found.add(tuple(collations[key] for key in wanted))
+        return collation_clauses(table, keys, found)
+
+    def _unique_indexes(self, connection: Connection, table: TableName) -> list[dict[str, str]]:
+        """Return the unique indexes over all rows, each as the collations of its columns."""
+        found = []
+        listed = connection.rows(f"PRAGMA index_list({self.quote(table.name)})")
+        for _, index, is_unique, _, is_partial in listed:
             if is_unique and not is_partial:
                 parts = connection.rows(f"PRAGMA index_xinfo({self.quote(str(index))})")
-                names = {str(part[2]): str(part[4]) for part in parts if part[5]}
-                unique.add(frozenset(names))
-                for part, collation in names.items():
-                    collations.setdefault(part, set()).add(collation)
-        problem = "" if found[0][0] == "table" else "is no table that rows can be loaded into"
-        # Unique indexes that compare a column differently do not say how its key compares.
-        alike = {name: found.pop() for name, found in collations.items() if len(found) == 1}
-        compared = (replace(each, collation=alike.get(each.name, "")) for each in columns)
-        return Table(tuple(compared), frozenset(unique), problem)
+                found.append({str(part[2]): str(part[4]) for part in parts if part[5]})
+        return found
 
     def type_words(self, data_type: pa.DataType, *, is_key: bool) -> str:
         """Return the type's name; SQLite's numbers would round decimals."""

@@ -71,7 +71,6 @@ def violations(
     *,
     horizon: int | None = None,
     replaced: Mapping[str, str] | None = None,
-    schema: str | None = None,
 ) -> list[Violation]:
     """Return every rule that ``block`` breaks as the next block after ``tip``.
 
@@ -81,14 +80,13 @@ def violations(
         horizon: No watermark may be later than both this instant, epoch ms, and the system time
             (V18). None skips V18: when a chain is checked later, the horizon is unknown.
         replaced: Former row hashes of the delta's rows, by signature; None skips V22.
-        schema: The schema of the new files as text, which must be in force (V14); None skips V14.
     """
     found = list(_chain_rules(block, tip))
     if tip is None or not isinstance(block.event, DataEvent):
         return found
     event = block.event
     found += _offset_rules(event, tip)
-    found += _schema_rules(event, tip, schema)
+    found += _schema_rules(event, tip)
     found += _checkpoint_rules(event, tip)
     found += _watermark_rules(event, tip)
     if horizon is not None and is_system_time(block.system_time):
@@ -168,14 +166,12 @@ def _offset_rules(event: DataEvent, tip: ChainHead) -> Iterator[Violation]:
     yield from _part_rules(new_data, first)
 
 
-def _schema_rules(event: DataEvent, tip: ChainHead, schema: str | None) -> Iterator[Violation]:
+def _schema_rules(event: DataEvent, tip: ChainHead) -> Iterator[Violation]:
     new_data = event.new_data
     if new_data is None or (new_data.start is None and not new_data.parts):
         return  # an event that only removes files brings no rows
     if tip.schema is None:
         yield Violation("V14", "data before any SetDataSchema")
-    elif schema not in (None, tip.schema):
-        yield Violation("V14", f"the files have schema {schema}, in force is {tip.schema}")
 
 
 def _interval_rules(new_data: Slice, first: int) -> Iterator[Violation]:

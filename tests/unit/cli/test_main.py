@@ -73,6 +73,22 @@ def test_a_wrong_command_line_is_exit_code_2(
     assert "Usage: dil" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("options", "subject"),
+    [
+        (["state", "forget", "no.conf", "--all", "--reason", "a\udcff"], "--reason"),
+        (["timelabels", "drop", "no.conf", "--reason", "a\udcff"], "--reason"),
+        (["lineage", "no.conf", "--row", "a=\udcff"], "--row"),
+    ],
+)
+def test_a_text_that_is_not_utf_8_is_refused_by_the_name_of_its_option(
+    options: list[str], subject: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(options) == 2
+
+    assert capsys.readouterr().err.startswith(f"{subject} holds bytes that are not UTF-8\n")
+
+
 def test_a_reader_that_goes_away_is_no_failure() -> None:
     script = (
         "from dil.cli import stdout\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,27 @@ def test_after_a_copy_the_dataset_belongs_to_the_new_store(
         story.run(day(4), story.job())
     assert story.run(day(4), story.job(**moved)).status is RunStatus.SUCCESS
     assert story.rows() == ids_of("a", "b", days=range(4))
+
+
+def test_after_a_copy_before_the_first_publish_the_advice_helps(
+    tmp_path: Path, source: HttpServer
+) -> None:
+    story = Story(tmp_path, source)
+    few = {"ms__work__unit__min__records": "100", "task__maxretries": "0"}
+    assert story.run(day(1), story.job(**few)).status is RunStatus.FAILED
+    place = tmp_path / "elsewhere"
+    copied = main(["state", "copy", str(tmp_path / "orders.conf"), "--yes",
+                   "--to", f"state.store.dir={place}"])  # fmt: skip
+    assert copied == 0
+
+    moved = {"state__store__dir": str(place)}
+    with pytest.raises(ConfigError) as caught:
+        story.run(day(1), story.job(**moved))
+    (problem,) = caught.value.problems
+    (path,) = re.findall(r"published nothing before the copy, also delete (\S+)\.", problem.fix)
+    Path(path).unlink()
+    assert story.run(day(1), story.job(**moved)).status is RunStatus.SUCCESS
+    assert story.rows() == ids_of("a", "b", days=range(1))
 
 
 def test_an_empty_store_is_no_copy(tmp_path: Path, source: HttpServer) -> None:

@@ -99,6 +99,7 @@ def test_a_wrong_watermark_is_a_problem(value):
         ([1, True], ['{"id":"1"}', '{"id":"true"}']),
         ([{"id": 1}, {"id": "1"}], ['{"id":1}', '{"id":"1"}']),
         ("a,b,a", ['{"id":"a"}', '{"id":"b"}']),
+        (" a\u00a0,\u3000b\t", ['{"id":"a\u00a0"}', '{"id":"\u3000b"}']),
     ],
 )
 def test_units_are_compact_objects_in_order(value, expected):

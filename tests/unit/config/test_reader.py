@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from dil.config import load, peek_name
 from dil.config.findings import Findings
 from dil.config.reader import read_job, written_values
 from dil.errors import ConfigError
+from tests.unit.config.conftest import JobFile
 
 
 def entries(path: Path) -> dict[str, str]:
@@ -265,6 +267,39 @@ def test_yaml_joins_the_halves_of_a_character_and_refuses_a_single_half(tmp_path
 
     (tmp_path / "a.yaml").write_text(r"""b: [{"c": "\ud83d"}]""")
     assert "half of a character" in problem(tmp_path / "a.yaml").what
+
+    (tmp_path / "a.yaml").write_text(r"""{"a\ud83d\ude00": "b"}""")
+    assert entries(tmp_path / "a.yaml") == {"a\U0001f600": "b"}
+
+    (tmp_path / "a.yaml").write_text(r"""{"x": 1, "a\ud83d": "b"}""")
+    assert "half of a character" in problem(tmp_path / "a.yaml").what
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [("\udcff", "holds bytes that are not UTF-8"), ("\ud83d", "holds half of a surrogate pair")],
+)
+def test_texts_from_outside_that_no_file_can_hold_are_refused(job_file, text, what):
+    (of_flag,) = job_file.problems({}, overrides={"ms.source.uri": f"https://shop.test/{text}"})
+    assert str(of_flag).startswith(f"-D ms.source.uri {what}\n")
+
+    (of_name,) = job_file.problems({}, overrides={f"a{text}": "1"})
+    assert of_name.what == f"has a name that {what}"
+
+    (found,) = job_file.problems({"ms.source.uri": "${env:WHERE}"}, environ={"WHERE": text})
+    assert (found.key, found.what) == ("ms.source.uri", what)
+
+
+def test_a_relative_path_is_refused_where_the_folder_of_the_job_is_not_utf_8(tmp_path):
+    folder = tmp_path / os.fsdecode(b"\xff")
+    folder.mkdir()
+    job_file = JobFile(folder)
+
+    relative = {found.key for found in job_file.problems({})}
+
+    assert relative == {"data.publisher.final.dir", "state.store.dir"}
+    absolute: dict[str, str | None] = dict.fromkeys(relative, str(tmp_path))
+    assert job_file.load(absolute).job.publishing.final_dir == str(tmp_path)
 
 
 def test_aliases_in_yaml_stand_for_what_they_name(tmp_path):

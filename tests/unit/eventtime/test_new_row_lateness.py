@@ -65,6 +65,28 @@ def test_without_a_key_rows_are_counted(known, fresh, size):
 
 
 @given(st.lists(ROWS, max_size=3), st.lists(ROWS, max_size=3), st.sampled_from([1, 2**27, 2**29]))
+def test_rows_that_are_replaced_count_only_where_there_are_more_than_before(known, fresh, size):
+    """Rows that changed may be in another portion than before; ``a`` is the event time."""
+
+    def times(lists: list[list[Row]]) -> Counter[int | None]:
+        return Counter(a for rows in lists for a, _ in rows)
+
+    before = [table(each) for each in known]
+    read = [
+        table(each).append_column(AT, pa.array([_time(row) for row in each], pa.int64()))
+        for each in fresh
+    ]
+    identity = Identity(TWO, is_key=False, replaces_known=True)
+    found = lateness_of_new(lambda: before, lambda: read, size, identity, H)
+    new = [_time((a, None)) for a in (times(fresh) - times(known)).elements()]
+    assert found == histogram_of(pa.array(new, pa.int64()), H)
+
+
+def _time(row: Row) -> int | None:
+    return None if row[0] is None else H - 7 * row[0]
+
+
+@given(st.lists(ROWS, max_size=3), st.lists(ROWS, max_size=3), st.sampled_from([1, 2**27, 2**29]))
 def test_with_a_key_a_row_is_new_whose_key_is_not_known(known, fresh, size):
     before = {a for rows in known for a, _ in rows}
     new = [row for rows in fresh for row in rows if row[0] not in before]

@@ -53,9 +53,9 @@ def one(value, kind, **more):
 
 def inferred(*pages, **more):
     reader = extractor(**more)
-    rows = [row for body in pages for row in rows_of(reader.extract(response(body)))]
-    assert reader.schema is not None
-    return rows, {field.name: field.type for field in reader.schema}
+    batches = [each for body in pages for each in reader.extract(response(body)).batches]
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    return rows, {field.name: field.type for field in batches[-1].schema}
 
 
 # Payload and root
@@ -375,7 +375,6 @@ def test_later_pages_widen_types_and_append_columns():
     schemas = []
     for body in ('[{"a":1}]', '[{"a":3000000000,"b":"x"}]', '[{"a":0.5}]', '[{"c":{"d":1}}]'):
         (batch,) = reader.extract(response(body)).batches
-        assert batch.schema == reader.schema
         schemas.append({field.name: str(field.type) for field in batch.schema})
     assert schemas == [
         {"a": "int32"},
@@ -399,18 +398,6 @@ def test_default_types_replace_primitive_types_by_bare_name_at_any_depth():
     )
     assert rows == [{"id": "5", "in": {"id": "6"}, "when": "2020-01-01", "list": [1]}]
     assert types["in"].field("id").type == pa.string()
-
-
-def test_without_any_row_keys_and_delta_fields_make_the_schema():
-    reader = extractor(primary_keys=("id",), delta_fields=("updated",))
-    assert reader.schema is None
-    rows_of(reader.extract(response("[]")))
-    assert reader.schema is not None
-    assert [(f.name, type_word(f)) for f in reader.schema] == [
-        ("id", "string"), ("updated", "timestamp")
-    ]  # fmt: skip
-    rows_of(reader.extract(response('[{"id":1}]')))
-    assert reader.schema.field("id").type == pa.int32()
 
 
 def test_rows_without_members_fail():
@@ -479,13 +466,13 @@ def test_without_filter_given_columns_come_first_and_the_others_are_found():
     )
     reader = extractor(*columns, filters_by_schema=False)
     body = '[{"x":1.5,"id":7,"who":{"n":true,"age":"3"},"list":[{"t":1,"u":2}]},{"y":null}]'
-    assert rows_of(reader.extract(response(body))) == [
+    (batch,) = reader.extract(response(body)).batches
+    assert batch.to_pylist() == [
         {"id": "7", "who": {"age": 3, "n": True}, "list": [{"t": "1", "u": 2}],
          "absent": None, "x": 1.5, "y": None},
         {"id": None, "who": None, "list": None, "absent": None, "x": None, "y": None},
     ]  # fmt: skip
-    assert reader.schema is not None
-    assert type_word(reader.schema.field("absent")) == "date"
+    assert type_word(batch.schema.field("absent")) == "date"
 
 
 def test_without_filter_values_of_given_columns_must_fit_and_names_are_cleansed():
@@ -495,12 +482,6 @@ def test_without_filter_values_of_given_columns_must_fit_and_names_are_cleansed(
     assert given_rows('[{"a b":"1","c d":2}]', column("a_b", "int"), **more) == [
         {"a_b": 1, "c_d": 2}
     ]
-
-
-def test_without_filter_and_without_rows_the_schema_is_the_given_one():
-    reader = extractor(column("a", "int"), filters_by_schema=False, primary_keys=("k",))
-    assert rows_of(reader.extract(response("[]"))) == []
-    assert reader.schema == raw_schema((column("a", "int"),))
 
 
 # Names

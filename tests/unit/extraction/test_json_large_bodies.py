@@ -70,9 +70,8 @@ def test_columns_that_come_later_in_a_long_body_widen_the_schema():
     rows = [*({"a": n} for n in range(20)), *({"a": n + 0.5, "b": "x"} for n in range(20))]
     batches = list(reader.extract(response(body_of(rows))).batches)
     assert batches[0].schema.names == ["a"]
-    assert reader.schema is not None
-    assert [(f.name, f.type) for f in reader.schema] == [("a", pa.float64()), ("b", pa.string())]
-    assert batches[-1].schema == reader.schema
+    found = [(each.name, each.type) for each in batches[-1].schema]
+    assert found == [("a", pa.float64()), ("b", pa.string())]
 
 
 @pytest.mark.parametrize("tail", [b"]}", b'],"x":}', b"", b'],"x":1} x', b"\xff]}"])
@@ -152,7 +151,7 @@ def test_a_body_that_is_nested_too_deeply_is_refused(levels):
     with pytest.raises(SourceContractError, match="nested too deeply"):
         rows_of(JsonExtractor(ExtractionSpec(ClassRef("m", "c"))).extract(response(body)))
     # Since Python 3.12, a window ends before the depth is too much.
-    with pytest.raises(SourceContractError, match="nested too deeply|is too long"):
+    with pytest.raises(SourceContractError, match=r"nested too deeply|is too long"):
         rows_of(extractor().extract(response(body)))
 
 

@@ -82,7 +82,3 @@ def test_a_body_that_is_not_in_the_character_set_fails_with_its_place(body):
         extractor().extract(response(body))
     assert "https://h/x" in caught.value.message
     assert "UTF-8" in caught.value.message
-
-
-def test_the_column_is_known_before_the_first_response():
-    assert extractor().schema.names == ["output"]

@@ -7,7 +7,7 @@ import pytest
 
 from dil.errors import ConversionError, SourceContractError
 from dil.extraction.xml.extractor import LOOKED_TOO_EARLY, NO_DATA_FIELD, XmlExtractor
-from dil.model.arrow import type_word
+from dil.model.arrow import raw_schema, type_word
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.path import MISSING
 from dil.model.schema import ArrayType, Column, MapType, Primitive, RecordType
@@ -116,8 +116,9 @@ def test_character_references_sections_and_comments_are_read_as_xml_means_them()
 def test_all_values_are_text_unless_a_default_type_is_given():
     body = "<e><a>007</a><b>true</b></e>"
     reader = extractor(default_types=(("a", "int"),))
-    assert rows_of(reader.extract(response(f"<r>{body}</r>"))) == [{"a": 7, "b": "true"}]
-    assert [type_word(field) for field in reader.schema] == ["int", "string"]
+    (batch,) = reader.extract(response(f"<r>{body}</r>")).batches
+    assert batch.to_pylist() == [{"a": 7, "b": "true"}]
+    assert [type_word(field) for field in batch.schema] == ["int", "string"]
 
 
 def test_names_are_cleansed_attributes_and_text_as_well():
@@ -238,13 +239,6 @@ def test_a_place_without_rows_gives_none_and_a_missing_place_fails_on_the_first_
     assert read("<r/>", path="r.list.e", data_field_optional=True) == []
 
 
-def test_no_row_at_all_makes_up_a_schema_of_keys():
-    reader = extractor(primary_keys=("id",))
-    assert reader.schema is None
-    assert rows_of(reader.extract(response("<r/>"))) == []
-    assert reader.schema.names == ["id"]
-
-
 def test_rows_without_anything_in_them_are_null_in_all_columns_if_there_is_one():
     assert entries("<e/><e><a>1</a></e>") == [{"a": None}, {"a": "1"}]
     assert entries("<e/>", column("a")) == [{"a": None}]
@@ -322,8 +316,8 @@ def test_other_content_types_fail_unless_the_job_names_them():
     assert rows_of(reader.extract(response("<r/>", "text/plain"))) == []
 
 
-def test_batches_have_the_schema_that_is_told():
-    reader = extractor(column("a", "date"))
-    batch = next(reader.extract(response("<r><e><a>2024</a></e></r>")).batches)
-    assert batch.schema.equals(reader.schema, check_metadata=True)
+def test_batches_have_the_raw_schema_of_the_given_columns():
+    given = column("a", "date")
+    batch = next(extractor(given).extract(response("<r><e><a>2024</a></e></r>")).batches)
+    assert batch.schema.equals(raw_schema((given,)), check_metadata=True)
     assert batch.schema.field("a").type == pa.string()

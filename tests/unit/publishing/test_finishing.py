@@ -12,9 +12,9 @@ from dil import config
 from dil.errors import CommitUnknownError
 from dil.model.destination import TableFormat, TableSpec
 from dil.model.job import PublishingSpec, PublishMode
-from dil.publishing import finish_pending, lost_moves, publisher
+from dil.publishing import finish_pending, publisher
 from dil.publishing.abandoning import finish_without_lost
-from dil.publishing.destination import described
+from dil.publishing.destination import described, destination_for
 from dil.storage import LocalFilesystem, filesystem_for
 from tests.jobs import write_job
 from tests.unit.publishing.test_publisher import Desk, first_publish, leased
@@ -61,11 +61,9 @@ def test_under_another_destination_it_waits_and_says_for_what(begun: Desk, chang
         with pytest.raises(CommitUnknownError) as caught:
             finish_pending(store, lease, changed, now)
         with pytest.raises(CommitUnknownError):
-            lost_moves(intent, changed, now)
-        with pytest.raises(CommitUnknownError):
             finish_without_lost(store, lease, intent, changed, now)
-        assert described(begun.spec, files) in caught.value.message
-        assert described(changed, now) in caught.value.message
+        assert described(begun.spec, destination_for(begun.spec, files)) in caught.value.message
+        assert described(changed, destination_for(changed, now)) in caught.value.message
         assert store.pending_intent() == intent
 
         assert begun.names() == before
@@ -98,7 +96,7 @@ def test_the_words_of_a_destination_hold_no_password(tmp_path: Path) -> None:
         environ={},
     ).job.publishing
 
-    text = described(spec, files)
+    text = described(spec, destination_for(spec, files))
 
     assert "secret" not in text
     assert "ms.iceberg.catalog.uri=postgresql://host/lake" in text

@@ -139,6 +139,27 @@ def test_any_replace_of_one_run_keeps_the_rows_that_a_merge_keeps(
 
 
 @pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ({"ms__publish__mode": "${mode}"}, "ms.publish.mode"),
+        ({"ms__publish__mode": "${env:MODE}"}, "ms.publish.mode"),
+        ({}, "ms.publish.mode"),
+        ({}, "mode"),
+    ],
+    ids=["reference", "environment", "template", "template and reference"],
+)
+def test_a_replace_of_one_run_keeps_the_rows_of_a_merge_wherever_the_merge_is_written(
+    written: dict[str, str], name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "own.template").write_text("mode=merge\nms.publish.mode=${mode}\n")
+    keys = {"extract__primary__key__fields": "id,unit", "extract__delta__fields": "updated_ms"}
+    path = write_job(tmp_path, "http://localhost", **keys, **written, job__template="own.template")
+    job = config.load(path, overrides={name: "replace"}, environ={"MODE": "merge"}).job
+    publishing = job.publishing
+    assert (publishing.mode, publishing.merge is not None) == ("replace", True)
+
+
+@pytest.mark.parametrize(
     ("written", "flags", "is_once"),
     [
         ({}, {"ms.publish.mode": "replace"}, True),
@@ -151,6 +172,12 @@ def test_any_replace_of_one_run_keeps_the_rows_that_a_merge_keeps(
         ({"ms__table__format": "delta", "extract__table__type": "SNAPSHOT_ONLY"},
          {"ms.publish.mode": "replace"}, False),
         ({"ms__publish__mode": "replace"}, {"ms.publish.mode": "append"}, False),
+        ({"mode": "merge", "ms__publish__mode": "${mode}"}, {"mode": "replace"}, True),
+        ({"mode": "merge", "how": "${mode}", "ms__publish__mode": "${how}"}, {"mode": "replace"},
+         True),
+        ({"mode": "replace", "ms__publish__mode": "${mode}"}, {"mode": "replace"}, False),
+        ({"mode": "replace", "ms__publish__mode": "${mode}"}, {"ms.publish.mode": "replace"},
+         False),
     ],
 )  # fmt: skip
 def test_a_replace_is_of_one_run_if_only_flags_ask_for_it(

@@ -1,5 +1,6 @@
 """A store with root datasets and datasets derived from them, built block by block."""
 
+import weakref
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -42,10 +43,11 @@ def slice_of(start: int, rows: int, removes: tuple[SliceFile, ...] = ()) -> Slic
 
 
 class Store:
-    """Datasets in one SQLite file; each method is one transaction."""
+    """Datasets in one SQLite file, closed with the last reference; each method is a transaction."""
 
     def __init__(self, folder: Path) -> None:
         self.database = SqliteDatabase(folder / "state.db")
+        weakref.finalize(self, self.database.close)
 
     def config(self, dataset: str, *events: Seed | ConfigEvent, time: int = NOW) -> None:
         with self.database.write() as tx:

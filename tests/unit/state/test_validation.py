@@ -161,14 +161,6 @@ def test_a_source_state_of_another_kind_is_compared_as_it_is() -> None:
     assert codes(replace(idle, new_source_state=changed), at) == []
 
 
-def test_the_files_schema_must_be_the_one_in_force() -> None:
-    block = next_block(TIP, NEXT, NOW)
-    assert violations(block, TIP, schema="s") == []
-    assert [each.code for each in violations(block, TIP, schema="t")] == ["V14"]
-    without_data = replace(NEXT, new_data=None)
-    assert violations(next_block(TIP, without_data, NOW), TIP, schema="t") == []
-
-
 def test_config_events_between_data_events_change_no_rule() -> None:
     at = TIP
     for kind in ("SetInfo", "SetLicense", "SetVocab", "SetAttachments", "ext.acme.Note"):

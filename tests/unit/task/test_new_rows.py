@@ -91,6 +91,16 @@ def test_a_key_tells_corrected_rows_from_new_ones(tmp_path: Path) -> None:
     )
 
 
+def test_without_a_key_a_row_in_place_of_one_of_the_same_time_is_not_new(tmp_path: Path) -> None:
+    path = put(tmp_path, "one.parquet", 1, 2, 3)
+    published = (PublishedRows(path, 0, 3),)
+    job = job_of(tmp_path, ms__publish__mode="window_replace")
+    assert measured(job, published, batch(1, 2, 3, note="other")).rows_by_edge == ()
+
+    more = pa.concat_batches([batch(1, 3), batch(1, 2, 2, 4, note="other")])
+    assert measured(job, published, more).rows_by_edge == ((1, 1), (2, 1), (4, 1))
+
+
 def test_a_field_with_the_time_of_the_run_does_not_make_rows_new(tmp_path: Path) -> None:
     derived = [{"name": "note", "formula": {"type": "epoc", "source": "CURRENTDATE"}}]
     job = job_of(tmp_path, ms__derived__fields=json.dumps(derived))
