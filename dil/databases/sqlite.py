@@ -62,9 +62,13 @@ def connect(
     connection = sqlite3.connect(
         place, uri=True, timeout=busy_s, isolation_level=None, check_same_thread=not is_shared
     )
-    if is_durable:
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA fullfsync = 1")
+    try:
+        if is_durable:
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA fullfsync = 1")
+    except BaseException:  # the file is no database
+        connection.close()
+        raise
     return connection
 
 

@@ -7,6 +7,7 @@ import socket
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import fastavro
@@ -224,7 +225,7 @@ def test_a_row_chooses_neither_host_nor_option_nor_folder_of_a_database(
     tmp_path: Path, other: Other, template: str, value: str
 ) -> None:
     (tmp_path / "data").mkdir()
-    with sqlite3.connect(tmp_path / "secret.db") as secret:
+    with closing(sqlite3.connect(tmp_path / "secret.db")) as secret, secret:
         secret.execute("create table t (a)")
     text, _ = REMOTE["jdbc"]
     address = template.format(port=other.port)
@@ -236,7 +237,7 @@ def test_a_row_chooses_neither_host_nor_option_nor_folder_of_a_database(
 
 def test_a_row_chooses_a_database_file_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    with sqlite3.connect(tmp_path / "data/shop.db") as shop:
+    with closing(sqlite3.connect(tmp_path / "data/shop.db")) as shop, shop:
         shop.execute("create table t (a)")
         shop.execute("insert into t values (1)")
     text = "source.class=jdbc\nms.extractor.class=json\nms.jdbc.statement=select a from t\n"

@@ -175,4 +175,5 @@ def test_a_name_that_is_a_live_file_in_another_letter_case_fails_before_it_repla
     assert failure.code == "DIL-SRC-CONTRACT"
     assert "A.txt" in failure.error
     assert dumped(tmp_path) == {"A.txt": b"content"}
-    assert story.store().pending_intent() is None
+    with story.store() as store:
+        assert store.pending_intent() is None

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -153,7 +154,7 @@ def test_a_plan_shows_the_first_row_that_would_be_sent(source, tmp_path, capsys)
 
 def test_the_statement_of_a_database_has_its_values(tmp_path, capsys):
     file = tmp_path / "shop.db"
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection:
         connection.execute("CREATE TABLE orders (unit TEXT, at INTEGER)")
     statement = "SELECT * FROM orders WHERE unit = {{unit}} AND at >= {{since}}"
     job = read_files(

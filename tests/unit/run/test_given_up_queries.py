@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
+from contextlib import closing
 
 import pytest
 
@@ -35,7 +36,7 @@ def break_off(lake, patched, name):
 
 def damage_intent(lake):
     (path,) = (lake.folder / "state").rglob("*.db")
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         database.execute("UPDATE intent SET payload = 'damaged'")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 from hypothesis import given
@@ -168,7 +169,7 @@ def test_no_value_ever_becomes_sql(inside: str, alone: JsonValue) -> None:
     except ConfigError:
         assert "\x00" in inside
         return
-    with sqlite3.connect(":memory:") as connection:
+    with closing(sqlite3.connect(":memory:")) as connection:
         try:
             row = connection.execute(sql, values).fetchone()
         except UnicodeEncodeError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from itertools import product
 
 import pyarrow as pa
@@ -77,7 +78,7 @@ def test_a_quoted_name_is_the_name_whatever_is_in_it(engine, schema, name) -> No
 @quickly
 @given(name=names)
 def test_sqlite_knows_a_column_by_its_quoted_name(name) -> None:
-    with sqlite3.connect(":memory:") as connection:
+    with closing(sqlite3.connect(":memory:")) as connection:
         cursor = connection.execute(f"SELECT 1 AS {new_dialect('sqlite').quote(name)}")
         assert cursor.description[0][0] == name
     connection.close()
