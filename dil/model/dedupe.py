@@ -22,8 +22,8 @@ class DedupeSpec:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Return the columns that decide about repeats: the keys, then the column of times."""
-        return (*self.keys, self.column)
+        """Return the columns that decide about repeats, each once; the times may be a key, too."""
+        return tuple(dict.fromkeys((*self.keys, self.column)))
 
     @classmethod
     def of(cls, body: JsonObject) -> DedupeSpec:

@@ -309,6 +309,13 @@ class WritingSpec:
     group: str = ""
     own: WriterSpec | None = None
 
+    @property
+    def time_unit_us(self) -> int:
+        """Return the unit of times in files, in microseconds; fractions are rounded to the past."""
+        if self.format is not OutputFormat.AVRO:
+            return 1
+        return 1_000_000 if self.epoch_seconds else 1_000
+
 
 @dataclass(frozen=True, slots=True)
 class DestinationSpec:

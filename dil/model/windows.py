@@ -5,11 +5,16 @@ Times and lengths are milliseconds; times and windows count from 1970-01-01T00:0
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 START, END = "window_start", "window_end"
 # The column of the view with a row's event time, as a timestamp.
 EVENT_TIME = "__dil_event_time"
+# The lengths in the text of ``WindowSpec.query``, which the chain keeps of earlier windows.
+_LENGTHS = re.compile(
+    rf" GROUP BY window\({EVENT_TIME}, '([0-9]+) milliseconds', '([0-9]+) milliseconds'\)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +55,25 @@ class WindowSpec:
         """Return whether a run that closes this stretch of time emits a window."""
         if closing.after_ms is None:
             return True
-        return self._last_end(closing.until_ms) > self._last_end(closing.after_ms)
+        return _last_end(self.size_ms, self.slide_ms, closing.until_ms) > closing.after_ms
 
-    def _last_end(self, until_ms: int) -> int:
-        """Return the last end of a window at an instant or before, in epoch ms UTC."""
-        return until_ms - (until_ms - self.size_ms) % self.slide_ms
+
+def emitted_until(query: str, reached_ms: int) -> int:
+    """Return the instant up to which a query has emitted its windows, at the watermark it reached.
+
+    This is the last end of a window at the watermark or before: rows that came later were in no
+    window that ends there or earlier. ``query`` is the text of ``WindowSpec.query``; for any other
+    query the instant is the watermark itself. All times are epoch ms UTC.
+    """
+    lengths = _LENGTHS.search(query)
+    if lengths is None:
+        return reached_ms
+    return _last_end(int(lengths[1]), int(lengths[2]), reached_ms)
+
+
+def _last_end(size_ms: int, slide_ms: int, until_ms: int) -> int:
+    """Return the last end of a window at an instant or before, in epoch ms UTC."""
+    return until_ms - (until_ms - size_ms) % slide_ms
 
 
 def quoted(name: str) -> str:

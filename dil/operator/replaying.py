@@ -26,7 +26,7 @@ from dil.model.interval import Interval
 from dil.model.job import ClassRef, Job, PublishMode, QueryMode, QuerySpec
 from dil.model.json import JsonObject
 from dil.model.task import RunContext
-from dil.model.windows import Closing
+from dil.model.windows import Closing, emitted_until
 from dil.model.work_unit import Reason, WorkUnit
 from dil.reshaping.files import DatasetFiles
 from dil.reshaping.row_hash import logical_hash
@@ -79,13 +79,13 @@ class ReplayedBlock:
 class _Recorded:
     """A block of a query, with the settings that were in force at this block.
 
-    ``after`` is the dataset's watermark before the block. ``is_new`` says that the query was new
-    with this block.
+    ``after`` is the instant up to which earlier blocks emitted windows, epoch ms UTC. ``is_new``
+    says that the query was new with this block.
     """
 
     sequence: int
     event: DataEvent
-    after: str | None
+    after: int | None
     transform: JsonObject
     schema: str
     is_new: bool
@@ -138,7 +138,7 @@ def _recorded(store: StateStore, first: int) -> Iterator[_Recorded]:
     transform: JsonObject = {}
     schema = ""
     settings.reverse()
-    after: str | None = None
+    after: int | None = None
     for sequence, event in reversed(found):
         is_new = False
         while settings and settings[0][0] < sequence:
@@ -149,7 +149,10 @@ def _recorded(store: StateStore, first: int) -> Iterator[_Recorded]:
                 schema = str(config.body.get("schema") or "")
         if sequence >= first:
             yield _Recorded(sequence, event, after, transform, schema, is_new)
-        after = event.new_watermark
+        if event.new_watermark is not None:
+            query = str(transform.get("query") or "")
+            ended = emitted_until(query, instant_of(event.new_watermark))
+            after = ended if after is None else max(after, ended)
 
 
 class _SkippedError(Exception):
@@ -316,8 +319,7 @@ def _closing(recorded: _Recorded) -> Closing | None:
     until = recorded.event.new_watermark
     if mode_of(recorded.transform) is not QueryMode.WINDOWED or until is None:
         return None
-    after = None if recorded.after is None else instant_of(recorded.after)
-    return Closing(after, instant_of(until))
+    return Closing(recorded.after, instant_of(until))
 
 
 def _reading(recorded: _Recorded, item: InputSlice, chain: StoredInput) -> InputReading:

@@ -70,7 +70,8 @@ class InProcessExecutor:
         del watch
         span = None
         if spec.dedupe is not None:
-            found, span = _without_repeats(found, spec.dedupe, query.published)
+            unit_us = run.job.writing.time_unit_us
+            found, span = _without_repeats(found, spec.dedupe, unit_us, query.published)
         rows = (batch for batch in found.to_batches() if batch.num_rows)
         report = run_attempt_over(rows, run, part_of(query.unit, 0), 1)
         return replace(in_order(query.unit, {0: report}), span=span)
@@ -93,7 +94,10 @@ def _table(view: View) -> pa.Table:
 
 
 def _without_repeats(
-    rows: pa.Table, spec: DedupeSpec, published: Callable[[TimeSpan], View | None]
+    rows: pa.Table,
+    spec: DedupeSpec,
+    unit_us: int,
+    published: Callable[[TimeSpan], View | None],
 ) -> tuple[pa.Table, TimeSpan | None]:
     """Do as ``dil.execution.queries.deduped``, without Spark.
 
@@ -105,18 +109,18 @@ def _without_repeats(
 
     require_columns(rows.schema, spec)
     numbered = rows.append_column(PLACE, pa.array(range(rows.num_rows), pa.int64()))
-    judged = _judged(numbered, spec, numbered[PLACE])
+    judged = _judged(numbered, spec, unit_us, numbered[PLACE])
     if not judged.num_rows:
         return rows, None
     ends = pc.min_max(judged[TIME]).as_py()
     span = TimeSpan.of_micros(ends["min"], ends["max"])
-    before = published(span)
+    before = published(TimeSpan.of_micros(ends["min"], ends["max"] + unit_us - 1))
     if before is not None:
         known = _table(before)
         refuse_other_kinds(rows.schema, known.schema, spec)
         places = pa.repeat(pa.scalar(PUBLISHED, pa.int64()), known.num_rows)
         judged = pa.concat_tables(
-            [_judged(known, spec, places), judged], promote_options="permissive"
+            [_judged(known, spec, unit_us, places), judged], promote_options="permissive"
         )
     ordered = judged.sort_by([(name, "ascending") for name in (*spec.keys, PLACE)])
     found = Repeats(spec.within_ms * 1000).places(iter(ordered.to_batches()))
@@ -125,11 +129,19 @@ def _without_repeats(
     return kept.drop_columns([PLACE]), span
 
 
-def _judged(rows: pa.Table, spec: DedupeSpec, places: pa.Array | pa.ChunkedArray) -> pa.Table:
+def _judged(
+    rows: pa.Table, spec: DedupeSpec, unit_us: int, places: pa.Array | pa.ChunkedArray
+) -> pa.Table:
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    columns = [*(rows[name] for name in spec.keys), _micros(rows[spec.column]), places]
-    return pa.table(columns, names=[*spec.keys, TIME, PLACE]).drop_null()
+    def whole(times: pa.ChunkedArray) -> pa.ChunkedArray:
+        if not pa.types.is_timestamp(times.type):
+            return times
+        return pc.floor_temporal(times, unit_us, "microsecond")
+
+    columns = [*(whole(rows[name]) for name in spec.keys), _micros(whole(rows[spec.column]))]
+    return pa.table([*columns, places], names=[*spec.keys, TIME, PLACE]).drop_null()
 
 
 def _micros(times: pa.ChunkedArray) -> pa.ChunkedArray:

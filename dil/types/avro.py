@@ -1,4 +1,4 @@
-"""Makes the Avro schema of a typed Arrow schema.
+"""Makes the Avro schema of a typed Arrow schema, and finds the types of the values that it holds.
 
 Source: Apache Avro 1.11 specification, "Names", "Unions", "Decimal". See docs/rows.md.
 """
@@ -6,6 +6,7 @@ Source: Apache Avro 1.11 specification, "Names", "Unions", "Decimal". See docs/r
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pyarrow as pa
 
@@ -26,6 +27,7 @@ _FLAT: dict[pa.DataType, str] = {
     pa.float64(): "double",
     pa.binary(): "bytes",
 }
+_OF_WORD = {word: kind for kind, word in _FLAT.items()}
 
 
 def avro_schema(schema: pa.Schema, spec: WritingSpec) -> dict[str, JsonValue]:
@@ -41,6 +43,27 @@ def avro_schema(schema: pa.Schema, spec: WritingSpec) -> dict[str, JsonValue]:
     name = _as_name(spec.record_name or "row")
     namespace = ".".join(_as_name(part) for part in spec.record_namespace.split(".") if part)
     return _record(list(schema), name, namespace)
+
+
+def held_type(avro: Any) -> pa.DataType:  # the JSON of a type in ``avro_schema``
+    """Return the Arrow type of the values in a file; dates, times and timestamps are longs."""
+    match avro:
+        case str():
+            return _OF_WORD[avro]
+        case list():
+            return held_type(next(branch for branch in avro if branch != "null"))
+        case {"type": "record", "fields": members}:
+            fields = [(member["name"], held_type(member["type"])) for member in members]
+            held: pa.DataType = pa.struct(fields)
+        case {"type": "map", "values": values}:
+            held = pa.map_(pa.string(), held_type(values))
+        case {"type": "array", "items": items}:
+            held = pa.list_(held_type(items))
+        case {"logicalType": "decimal", "precision": digits, "scale": scale}:
+            held = pa.decimal128(digits, scale)
+        case _:
+            held = held_type(avro["type"])
+    return held
 
 
 def _record(fields: list[pa.Field], name: str, namespace: str) -> dict[str, JsonValue]:

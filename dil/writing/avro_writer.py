@@ -18,14 +18,13 @@ from fastavro.write import Writer
 from dil.errors import ConversionError
 from dil.model.job import WritingSpec
 from dil.spi.writer import FileWriter
-from dil.types.avro import avro_schema
+from dil.types.avro import avro_schema, held_type
 from dil.types.nested import map_schema, rebuild_batch, rows_of
+from dil.types.widening import conform
 
 _CODECS = {"": "deflate", "DEFLATE": "deflate", "SNAPPY": "snappy", "NOCOMPRESSION": "null"}
 _BLOCK_BYTES = 16_000  # Larger blocks make files hardly smaller, and DEFLATE slower.
 _SLICE_ROWS = 8192
-_US_PER_MS = 1000
-_US_PER_S = 1_000_000
 
 
 class AvroFileWriter(FileWriter):
@@ -39,7 +38,7 @@ class AvroFileWriter(FileWriter):
 
     def __init__(self, sink: BinaryIO, schema: pa.Schema, spec: WritingSpec) -> None:
         super().__init__(sink, schema, spec)
-        self._unit_us = _US_PER_S if spec.epoch_seconds else _US_PER_MS
+        self._unit_us = spec.time_unit_us
         self._physical = map_schema(schema, _physical_type)
         codec = _CODECS[spec.codec.upper()]
         if codec == "snappy" and find_spec("cramjam") is None:
@@ -69,13 +68,20 @@ class AvroFileWriter(FileWriter):
 
 
 def read_avro(source: BinaryIO, schema: pa.Schema, spec: WritingSpec) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file that AvroFileWriter wrote with this schema and specification."""
+    """Yield the rows of a file that AvroFileWriter wrote with this specification.
+
+    A column of ``schema`` may have had a narrower type when the file was written. Of a time that
+    became text, the text is its number in the file.
+    """
     physical = map_schema(schema, _physical_type)
-    unit_us = _US_PER_S if spec.epoch_seconds else _US_PER_MS
-    for block in block_reader(source):
+    blocks = block_reader(source)
+    held = pa.schema(
+        [each for each in held_type(blocks.writer_schema) if each.name in schema.names]
+    )
+    for block in blocks:
         rows: Any = list(block)
-        batch = pa.RecordBatch.from_pylist(rows, schema=physical)
-        yield rebuild_batch(batch, schema, partial(_from_epoch, unit_us=unit_us))
+        batch = conform(pa.RecordBatch.from_pylist(rows, schema=held), physical)
+        yield rebuild_batch(batch, schema, partial(_from_epoch, unit_us=spec.time_unit_us))
 
 
 def _physical_type(data_type: pa.DataType) -> pa.DataType:

@@ -13,7 +13,7 @@ from pyarrow import csv
 
 from dil.model.job import WritingSpec
 from dil.spi.writer import FileWriter
-from dil.types.python_types import plain_type
+from dil.types.python_types import json_decoder, plain_type
 
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 _READ_BLOCK_BYTES = 16 * 1024 * 1024
@@ -104,13 +104,13 @@ def _cells(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _values(cells: pa.Array, data_type: pa.DataType) -> list[Any]:
-    kind = plain_type(data_type)
     texts: list[str | None] = cells.to_pylist()
     if pa.types.is_nested(data_type):
-        decode = msgspec.json.Decoder(kind).decode
+        decode = json_decoder(data_type)
         return [decode(text) if text else None for text in texts]
     if pa.types.is_string(data_type):
         return list(texts)
     if pa.types.is_binary(data_type):
         return [None if text is None else base64.b64decode(text) for text in texts]
+    kind = plain_type(data_type)
     return [msgspec.convert(text, kind, strict=False) if text else None for text in texts]

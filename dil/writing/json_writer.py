@@ -12,7 +12,7 @@ import pyarrow as pa
 from dil.model.job import WritingSpec
 from dil.spi.writer import FileWriter
 from dil.types.nested import rows_of
-from dil.types.python_types import row_type
+from dil.types.python_types import json_decoder
 
 _SLICE_ROWS = 8192
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
@@ -40,8 +40,11 @@ class JsonLinesFileWriter(FileWriter):
 def read_json_lines(
     source: BinaryIO, schema: pa.Schema, spec: WritingSpec
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file that JsonLinesFileWriter wrote with this schema."""
+    """Yield the rows of a file that JsonLinesFileWriter wrote.
+
+    A column that is text in ``schema`` may have had another type when the file was written.
+    """
     del spec
-    decoder = msgspec.json.Decoder(row_type(schema))
+    decode = json_decoder(pa.struct(list(schema)))
     while lines := list(islice(source, _SLICE_ROWS)):
-        yield pa.RecordBatch.from_pylist([decoder.decode(line) for line in lines], schema=schema)
+        yield pa.RecordBatch.from_pylist([decode(line) for line in lines], schema=schema)

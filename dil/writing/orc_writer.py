@@ -13,6 +13,7 @@ from dil.errors import ConversionError
 from dil.model.job import WritingSpec
 from dil.spi.writer import FileWriter
 from dil.types.nested import explicit, map_schema, rebuild_batch
+from dil.types.widening import conform
 
 _CODECS = {"": "snappy", "SNAPPY": "snappy", "DEFLATE": "zlib", "NOCOMPRESSION": "uncompressed"}
 _US_PER_MS = 1000
@@ -55,12 +56,15 @@ class OrcFileWriter(FileWriter):
 
 
 def read_orc(source: BinaryIO, schema: pa.Schema, spec: WritingSpec) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file that OrcFileWriter wrote with this schema, stripe by stripe.
+    """Yield the rows of a file that OrcFileWriter wrote, stripe by stripe.
+
+    A column of ``schema`` may have had a narrower type when the file was written.
 
     Raises:
         ConversionError: a timestamp is outside of the range of nanoseconds that Arrow reads.
     """
     del spec
+    physical = map_schema(schema, _physical_type)
     file = orc.ORCFile(source)
     for index in range(file.nstripes):
         try:
@@ -74,7 +78,7 @@ def read_orc(source: BinaryIO, schema: pa.Schema, spec: WritingSpec) -> Iterator
                 f" {error}",
                 "Convert such values at the source, or set writer.output.format=PARQUET.",
             ) from error
-        yield rebuild_batch(stripe, schema, _from_physical)
+        yield rebuild_batch(conform(stripe, physical), schema, _from_physical)
 
 
 def _physical_type(data_type: pa.DataType) -> pa.DataType:

@@ -213,6 +213,30 @@ def test_keys_of_several_columns_and_times_as_dates_and_numbers(lake: Events) ->
     assert lake.ids("numbers") == Counter([0, 2, 4])
 
 
+@pytest.mark.parametrize("first", ["AVRO", "PARQUET"])
+@pytest.mark.parametrize("unit", ["milliseconds", "seconds"])
+def test_rows_are_compared_with_the_times_that_files_keep(
+    lake: Events, unit: str, first: str
+) -> None:
+    """Avro keeps whole units; a fraction of a unit must not bring a row again."""
+    seen = "seen + INTERVAL (999999 - 200 * id) MICROSECOND AS seen"
+    reports = []
+    for form in (first, "AVRO", "AVRO"):
+        path = once(
+            lake,
+            "kept",
+            f"SELECT id, sensor, {seen} FROM orders",
+            writer__output__format=form,
+            converter__is__epoch__time__in__seconds=str(unit == "seconds").lower(),
+            ms__dedupe__within="PT0S",
+        )
+        lake.events(("a", -1))
+        reports.append(lake.run(path))
+
+    assert [each.exit_code for each in reports] == [0, 0, 0], [each.failures for each in reports]
+    assert [each.rows for each in reports] == [1, 0, 0]
+
+
 @pytest.mark.parametrize(
     ("sql", "said"),
     [

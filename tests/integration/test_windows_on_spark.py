@@ -17,8 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import dil.api
+from dil import config
 from dil.cli.main import main
 from dil.operator.replaying import ReplayOutcome
+from dil.run.job_run import run_job
 from dil.run.queries.slices import plan_slices
 from tests.derived import MINUTE, NOW, TIMED, Lake, Readings
 from tests.event_traces import TRACE_A
@@ -94,6 +96,56 @@ def test_a_row_that_comes_after_its_window_was_emitted_changes_nothing(context, 
 
     assert lake.published("plain")[:1] == before
     assert [row[2] for row in lake.published("plain")] == [1, 1]
+
+
+def test_rows_are_in_windows_of_other_lengths_from_the_last_emitted_window_on(
+    context, tmp_path
+) -> None:
+    """The rows of windows that are open at a change are in no window yet."""
+    lake = Readings(tmp_path / "lake")
+    begin = NOW - 600 * MINUTE
+    for size, minutes in (
+        ("PT2H", (0, 30, 70, 119, 130, 170, 200)),
+        ("PT30M", (205,)),
+        ("PT1H", (206,)),
+        ("PT30M", (310,)),
+    ):
+        lake.put(*minutes)
+        job = lake.windows("changing", ms__window__size=size)
+        report = lake.run(job, executor=None, spark=context.sparkContext)
+        assert report.exit_code == 0, report.failures
+
+    found = [
+        (*((time.timestamp() * 1000 - begin) // MINUTE for time in row[:2]), row[2])
+        for row in lake.published("changing")
+    ]
+    # PT1H emits nothing: the hour that has ended was emitted as two half hours.
+    halves = [(120, 150, 1), (150, 180, 1), (180, 210, 3)]
+    assert found == [(0, 120, 4), *halves]
+    outcomes = [
+        each.outcome for each in lake.replayed(job, executor=None, spark=context.sparkContext)
+    ]
+    assert outcomes.count(ReplayOutcome.SAME) == 2
+    assert ReplayOutcome.DIFFERS not in outcomes
+
+
+def test_windows_go_on_if_files_that_were_read_before_are_removed(context, tmp_path) -> None:
+    """A slice ends before a new query of the input, whose first run removed the earlier files."""
+    lake = Readings(tmp_path / "lake")
+    copied = lake.derive("copied", "SELECT * FROM orders WHERE site = 'a'")
+    job = lake.windows("over", ms__query__inputs='[{"job": "copied.conf", "as": "copied"}]')
+    for minute in (0, 75):  # the row of 75 is not copied, but moves the watermark
+        lake.put(minute)
+        assert lake.run(copied).rows == (minute == 0)
+        if not minute:
+            assert lake.run(job, executor=None, spark=context.sparkContext).exit_code == 0
+    anew = {"ms.query.mode": "full", "ms.publish.mode": "replace"}
+    assert run_job(config.load(copied, overrides=anew, environ={}).job, lake.options()).rows == 1
+
+    report = lake.run(job, executor=None, spark=context.sparkContext)
+
+    assert (report.exit_code, report.rows) == (0, 1), report.failures
+    assert lake.run(job, executor=None, spark=context.sparkContext).status == "nothing_due"
 
 
 def test_a_stream_emits_the_windows_that_runs_emit(context, tmp_path) -> None:
@@ -365,6 +417,26 @@ def test_rows_keep_the_order_of_the_input_and_those_without_a_time_or_a_key_stay
         for number in pq.read_table(part["path"].removeprefix("file://"))["id"].to_pylist()
     ]
     assert ids == [0, 1, 2, 4, 5, 6]
+
+
+def test_repeats_are_found_by_the_milliseconds_that_avro_keeps(context, tmp_path) -> None:
+    lake = Readings(tmp_path / "lake")
+    path = without_repeats(
+        lake,
+        "avro",
+        ms__query__sql="SELECT *, CAST(at AS TIMESTAMP_NTZ) AS local FROM"
+        " (SELECT id, site, timestamp_micros(at * 1000 + 999 - id) AS at FROM orders)",
+        ms__dedupe__keys="site,at,local",
+        ms__dedupe__within="PT0S",
+        writer__output__format="AVRO",
+    )
+    reports = []
+    for minute in (1, 1, 3):
+        lake.put(minute)
+        reports.append(lake.run(path, executor=None, spark=context.sparkContext))
+
+    assert [each.exit_code for each in reports] == [0, 0, 0], [each.failures for each in reports]
+    assert [each.rows for each in reports] == [1, 0, 1]
 
 
 def test_a_late_row_beside_the_input_counts_in_a_window_that_is_still_open(

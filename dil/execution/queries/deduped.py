@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import LongType, StructField, StructType, TimestampNTZType, TimestampType
 
 from dil.execution.frames import mapped_in_arrow
 from dil.execution.queries.query import View
@@ -38,14 +38,16 @@ class Deduped:
 def without_repeats(
     frame: Any,  # DataFrames
     spec: DedupeSpec,
+    time_unit_us: int,
     published: Published,
     frame_of: ViewFrame,
 ) -> Deduped:
     """Return the rows of a DataFrame without repeats.
 
     ``published`` returns the view of published rows that may be near the times of a span;
-    ``frame_of`` makes a DataFrame of the view. Rows without a key or a time stay: it is unknown
-    which rows they repeat.
+    ``frame_of`` makes a DataFrame of the view. Times are compared in whole units of
+    ``time_unit_us`` microseconds, because the files of published rows keep no more. Rows without a
+    key or a time stay: it is unknown which rows they repeat.
 
     Raises:
         QueryError: a key cannot be compared with the key of published rows.
@@ -53,20 +55,21 @@ def without_repeats(
     from pyspark.sql import functions
 
     numbered = frame.withColumn(PLACE, functions.monotonically_increasing_id()).persist()
-    judged = _judged(numbered, spec, functions.col(PLACE))
+    judged = _judged(numbered, spec, time_unit_us, functions.col(PLACE))
     least, most = judged.agg(functions.min(TIME), functions.max(TIME)).first()
     release = numbered.unpersist
     if least is None:
         return Deduped(numbered.drop(PLACE), None, release)
     within = spec.within_ms * 1000
     span = TimeSpan.of_micros(least, most)
-    before = published(span)
+    # The job may have published other formats, whose files keep fractions of a unit.
+    before = published(TimeSpan.of_micros(least, most + time_unit_us - 1))
     if before is not None:
         known = frame_of(before)
         refuse_other_kinds(arrow_schema(frame.schema), arrow_schema(known.schema), spec)
         near = functions.col(TIME).between(least - within, most + within)
         places = functions.lit(PUBLISHED).cast("long")
-        judged = _judged(known, spec, places).where(near).unionAll(judged)
+        judged = _judged(known, spec, time_unit_us, places).where(near).unionAll(judged)
     names = [f"k{number}" for number in range(len(spec.keys))]
     ordered = judged.toDF(*names, TIME, PLACE).repartition(*names)
     ordered = ordered.sortWithinPartitions(*names, PLACE)
@@ -74,15 +77,31 @@ def without_repeats(
     return Deduped(numbered.join(repeats, PLACE, "left_anti").drop(PLACE), span, release)
 
 
-def _judged(frame: Any, spec: DedupeSpec, places: Any) -> Any:  # DataFrames
+def _judged(frame: Any, spec: DedupeSpec, unit_us: int, places: Any) -> Any:  # DataFrames
     """Return the keys, the times in microseconds and the places of rows that have both."""
     from pyspark.sql import functions
 
-    keys = [functions.col(quoted(name)) for name in spec.keys]
-    text = f"unix_micros({event_time_of(frame, spec.column, COLUMN)})"
-    found = frame.select(*keys, functions.expr(text).alias(TIME), places.alias(PLACE))
+    keys = [functions.expr(_key(frame, name, unit_us)).alias(name) for name in spec.keys]
+    time = _whole(event_time_of(frame, spec.column, COLUMN), unit_us)
+    found = frame.select(*keys, functions.expr(time).alias(TIME), places.alias(PLACE))
     # Spark's dropna would take away keys that are NaN, too.
     return found.where(" AND ".join(f"{quoted(name)} IS NOT NULL" for name in found.columns))
+
+
+def _key(frame: Any, name: str, unit_us: int) -> str:  # a DataFrame
+    """Return the SQL expression of a key; times are whole units."""
+    kind = frame.schema[name].dataType
+    if not isinstance(kind, TimestampType | TimestampNTZType):
+        return quoted(name)
+    # Sessions are in UTC, so a time without a zone stays the same time as a timestamp.
+    micros = _whole(f"CAST({quoted(name)} AS TIMESTAMP)", unit_us)
+    return f"CAST(timestamp_micros({micros}) AS {kind.simpleString()})"
+
+
+def _whole(timestamp: str, unit_us: int) -> str:
+    """Return the SQL expression of a timestamp as microseconds, rounded down to a whole unit."""
+    micros = f"unix_micros({timestamp})"
+    return f"{micros} - pmod({micros}, {unit_us})"
 
 
 @dataclass(frozen=True, slots=True)

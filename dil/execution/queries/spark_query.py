@@ -37,7 +37,7 @@ from dil.execution.queries.repeats import require_columns
 from dil.execution.queries.windowed import emitted, with_event_time
 from dil.execution.spark_types import arrow_schema, spark_schema
 from dil.model.dedupe import TimeSpan
-from dil.model.job import QueryMode, QuerySpec
+from dil.model.job import QueryMode, QuerySpec, WritingSpec
 from dil.model.task import RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.observe.redaction import shortened
@@ -101,7 +101,7 @@ def run_query(
     with monitor.looking(), ExitStack() as kept:
         monitor.join_group()
         try:
-            frame, span = _result(own_session(context), query, kept)
+            frame, span = _result(own_session(context), query, run.job.writing, kept)
             body = _Body(run, query.unit, workers_at_once(context), tuple(frame.columns))
             # Plain names of columns need no quotes.
             plain = frame.toDF(*(f"c{number}" for number in range(len(frame.columns))))
@@ -156,6 +156,7 @@ def frame_of(session: Any, view: View) -> Any:  # a session gives a DataFrame
 def _result(
     session: Any,  # a session gives a DataFrame
     query: Query,
+    writing: WritingSpec,
     kept: ExitStack,
 ) -> tuple[Any, TimeSpan | None]:
     """Return the rows to publish, and the span of their times if repeats are left out."""
@@ -179,7 +180,9 @@ def _result(
     if spec.dedupe is None:
         return result, None
     require_columns(arrow_schema(result.schema), spec.dedupe)
-    found = without_repeats(result, spec.dedupe, query.published, partial(frame_of, session))
+    frame_of_view = partial(frame_of, session)
+    unit_us = writing.time_unit_us
+    found = without_repeats(result, spec.dedupe, unit_us, query.published, frame_of_view)
     kept.callback(found.release)
     return found.frame, found.span
 

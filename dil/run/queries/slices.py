@@ -34,7 +34,13 @@ from dil.state.derived.appending import require_sound_query
 from dil.state.derived.earlier_inputs import refuse_inputs_read_before, refuse_other_reading
 from dil.state.derived.input_rows import InputReading, InputRows, place_of
 from dil.state.derived.inputs import StoredInput, open_input
-from dil.state.derived.planning import QueryPlan, SliceLimits, plan_query, transform_in_force
+from dil.state.derived.planning import (
+    QueryPlan,
+    SliceLimits,
+    plan_query,
+    transform_in_force,
+    windows_emitted_until,
+)
 from dil.state.opening import open_snapshot
 from dil.storage import filesystem_for
 
@@ -170,7 +176,9 @@ def _planned(
     spec: QuerySpec,
     chains: dict[str, StoredInput],
     until: Mapping[str, int],
+    whole: frozenset[str] = frozenset(),
 ) -> PlannedQuery:
+    """Return the next transaction; the inputs in ``whole`` are taken up to their heads."""
     is_full = spec.mode is QueryMode.FULL
     again = is_full and _is_changed(own, name, spec) and any(map(_has_rows, chains.values()))
     plan = plan_query(
@@ -179,7 +187,7 @@ def _planned(
         SliceLimits(spec.max_blocks, spec.max_rows, again, until),
         inputs=tuple(each.dataset for each in spec.inputs),
         chains=chains,
-        whole=frozenset(each.dataset for each in spec.inputs if is_full or each.reads_closed),
+        whole=whole | {each.dataset for each in spec.inputs if is_full or each.reads_closed},
     )
     if plan is None:
         return PlannedQuery(waits=tuple(f"{each.dataset} has nothing new" for each in spec.inputs))
@@ -209,7 +217,12 @@ def _planned(
             replace(each, read=reading.rows())
             for each, reading in zip(places, readings, strict=True)
         ]
-        _refuse_gone(places, chains)
+        gone = _gone_files(places, chains)
+        if gone and spec.windows is not None:
+            # Windows read all rows that exist at the end of a slice; at the head no file is gone.
+            return _planned(own, name, spec, chains, until, frozenset(gone))
+        if gone:
+            raise gone_file(next(iter(gone.values())))
         # A compaction gives new offsets to rows that were read before.
         runs = is_full or any(each.read.parts for each in places)
     watermark = plan.event.new_watermark
@@ -225,12 +238,14 @@ def _planned(
     )
 
 
-def _refuse_gone(places: Iterable[PlannedInput], chains: Mapping[str, StoredInput]) -> None:
-    """Refuse a slice whose files were deleted after a later block, such as a replace, removed them.
+def _gone_files(
+    places: Iterable[PlannedInput], chains: Mapping[str, StoredInput]
+) -> dict[str, str]:
+    """Return for each input a file of its slice that was deleted, because a later block removed it.
 
-    Raises:
-        StateError: a file of the slice no longer exists.
+    An input without such a file is not in the result.
     """
+    found = {}
     for each in places:
         chain = chains[each.input.dataset]
         if each.last == chain.sequence or each.read.has_op:  # a changelog keeps its files
@@ -240,7 +255,9 @@ def _refuse_gone(places: Iterable[PlannedInput], chains: Mapping[str, StoredInpu
                 files = filesystem_for(part.uri)
                 path = files.path_of(part.uri)
                 if not files.exists(path):
-                    raise gone_file(path)
+                    found[each.input.dataset] = path
+                    break
+    return found
 
 
 def _waits(places: Iterable[PlannedInput], changes: Iterable[bool]) -> Iterator[str]:
@@ -268,8 +285,7 @@ def _closed(own: Transaction, name: str, plan: QueryPlan, windows: WindowSpec) -
     until = plan.event.new_watermark
     if until is None:
         return None
-    after = _last_watermark(own, name, plan)
-    found = Closing(None if after is None else instant_of(after), instant_of(until))
+    found = Closing(windows_emitted_until(own, name), instant_of(until))
     return found if windows.closes_any(found) else None
 
 

@@ -14,20 +14,23 @@ from dataclasses import dataclass, field, replace
 from dil.errors import StateError
 from dil.model.derived import InputSlice
 from dil.model.json import JsonObject
+from dil.model.windows import emitted_until
 from dil.state.blocks.block import carried_on, transform_inputs
+from dil.state.blocks.canonical import instant_of
 from dil.state.blocks.events import DataEvent
 from dil.state.blocks.input_validation import require_known_interval
 from dil.state.chain.chain_rows import config_event_at, data_event_at
 from dil.state.databases import sql
 from dil.state.databases.database import Row, Transaction
-from dil.state.derived.inputs import DATA_EVENTS, StoredInput, require_input
+from dil.state.derived.inputs import DATA_EVENTS, StoredInput, open_input, require_input
 from dil.state.derived.removed_files import end_with_files
 
 # The row of an empty chain: the head's hash, the sequences of the newest blocks with data, with a
 # transform and with a schema, and the head's sequence.
 _NO_CHAIN: Row = ("", None, None, None, -1)
 _SCHEMA = ("SetDataSchema",)
-_SHAPE_EVENTS = (*_SCHEMA, "SetTransform")
+_TRANSFORM = ("SetTransform",)
+_SHAPE_EVENTS = (*_SCHEMA, *_TRANSFORM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,33 @@ def transform_in_force(tx: Transaction, dataset_id: str) -> JsonObject | None:
     row = tx.row(sql.HEAD, dataset_id)
     event = None if row is None else config_event_at(tx, dataset_id, row[2])
     return event.body if event is not None and event.kind == "SetTransform" else None
+
+
+def windows_emitted_until(tx: Transaction, dataset_id: str) -> int | None:
+    """Return the instant up to which windows were emitted, epoch ms UTC; None before the first.
+
+    If the job had windows of other lengths before, the latest instant of all of them counts: no row
+    is then in no window, and no window comes again. The watermark of a chain never goes back, so
+    the reading ends at the first block whose watermark is not later than the instant found so far.
+
+    Raises:
+        StateError: a block is damaged.
+    """
+    chain = open_input(tx, dataset_id)
+    found: int | None = None
+    before = None if chain is None else chain.last_until(chain.sequence, DATA_EVENTS)
+    while chain is not None and before is not None:
+        watermark = data_event_at(tx, dataset_id, before).new_watermark
+        reached = None if watermark is None else instant_of(watermark)
+        if reached is None or (found is not None and reached <= found):
+            break
+        number = chain.last_until(before, _TRANSFORM)
+        transform = config_event_at(tx, dataset_id, number)
+        query = "" if transform is None else str(transform.body.get("query") or "")
+        ended = emitted_until(query, reached)
+        found = ended if found is None else max(found, ended)
+        before = None if number is None else chain.last_until(number - 1, DATA_EVENTS)
+    return found
 
 
 def _input_ids(

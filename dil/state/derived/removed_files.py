@@ -1,8 +1,7 @@
 """Moves the end of a slice that was cut to the first block at which all its files still exist.
 
-A block after the cut, such as a compaction, may have removed files that the slice would read: then
-these files are deleted, and the slice continues to that block. Each act that removes files is
-recorded; if no such record comes after the cut, no block is read.
+A block after the cut may have removed files that the slice would read, as a compaction and a run
+that replaces do: then these files are deleted, and the slice continues to that block.
 """
 
 from __future__ import annotations
@@ -20,9 +19,8 @@ def end_with_files(chain: StoredInput, first: int, end: int) -> int:
     Raises:
         StateError: a block is damaged.
     """
-    if chain.first_after(end - 1, ("ResetState",)) is None:
-        return end
-    end = _end_with_files_back(chain, first, end)
+    if chain.first_after(end - 1, ("ResetState",)) is not None:  # only acts bring files back
+        end = _end_with_files_back(chain, first, end)
     while gone := _gone(chain, first, end):
         removing = (
             number
@@ -62,9 +60,15 @@ def _count(left: Counter[str], data: Slice) -> None:
 
 
 def _gone(chain: StoredInput, first: int, end: int) -> set[str]:
-    """Return the files that blocks ``(first, end]`` added and that are no longer live."""
+    """Return the files that blocks ``(first, end]`` added and that are no longer live.
+
+    There are none if these blocks have a changelog: the changelog is read then, and its files stay.
+    """
     left: set[str] = set()
-    for _, data in chain.slices(first, end):
-        left.difference_update(part.path for part in data.removes)
-        left.update(part.path for part in data.parts or ())
+    for _, event in chain.events_with_data(first, end):
+        if event.changelog is not None:
+            return set()
+        if event.new_data is not None:
+            left.difference_update(part.path for part in event.new_data.removes)
+            left.update(part.path for part in event.new_data.parts or ())
     return {path for path in left if not is_live(chain.tx, chain.dataset_id, path)}

@@ -1,5 +1,6 @@
 """Rows of published files: some of a file, some columns, in the dataset's schema."""
 
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -50,6 +51,65 @@ def test_some_rows_of_a_file_are_read_in_their_order_in_each_format(
     assert ids(reader, FileRows(uri, ROWS, 0, ROWS)) == list(range(ROWS))
     assert ids(reader, FileRows(uri, ROWS, 3, 4)) == [3, 4, 5, 6]
     assert ids(reader, FileRows(uri, ROWS, 9, 1)) == [9]
+
+
+@pytest.mark.parametrize("form", list(OutputFormat))
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        (pa.array([7, None, 2**60]), ["7", None, str(2**60)]),
+        (pa.array([True, None, False]), ["true", None, "false"]),
+        (pa.array([1.5, None, 2.25]), ["1.5", None, "2.25"]),
+        (
+            pa.array([Decimal("12345678901234567890.12"), None, Decimal("1.50")]),
+            ["12345678901234567890.12", None, "1.50"],
+        ),
+    ],
+)
+def test_a_column_that_became_text_is_read_as_text_from_files_of_before(
+    form: OutputFormat, values: pa.Array, texts: list[str | None], tmp_path: Path
+) -> None:
+    reader = reading(tmp_path, form)
+    rows = pa.RecordBatch.from_arrays(
+        [pa.array([1, 2, 3]), pa.array(["d", None, "e"]), values], ["id", "day", "note"]
+    )
+    (file,) = reader.dataset_files.write("file", [rows], StagedFile("", 0, 0, ""))
+
+    (found,) = reader.rows(FileRows(Path(file.path).as_uri(), 3, 0, 3))
+
+    assert found.column("note").to_pylist() == texts
+    assert found.column("day").to_pylist() == ["d", None, "e"]
+
+
+@pytest.mark.parametrize("form", [each for each in OutputFormat if each is not OutputFormat.CSV])
+def test_a_number_that_became_text_has_the_text_that_a_writer_gives_it(
+    form: OutputFormat, tmp_path: Path
+) -> None:
+    """Else a row that comes again would have another key. The cells of CSV have no types."""
+    reader = reading(tmp_path, form)
+    rows = pa.RecordBatch.from_pydict({"note": [1.0, -0.0, 1e20, 1e-7]})
+    (file,) = reader.dataset_files.write("file", [rows], StagedFile("", 0, 0, ""))
+
+    (found,) = reader.rows(FileRows(Path(file.path).as_uri(), 4, 0, 4))
+
+    assert found.column("note").to_pylist() == ["1", "0", "100000000000000000000", "1e-7"]
+
+
+@pytest.mark.parametrize("form", list(OutputFormat))
+def test_numbers_inside_records_and_lists_become_text_too(
+    form: OutputFormat, tmp_path: Path
+) -> None:
+    """A member that was added later is null."""
+    number, text = pa.field("x", pa.decimal128(4, 2)), pa.field("x", pa.string())
+    known = pa.schema([("of", pa.list_(pa.struct([text, ("y", pa.int64())])))])
+    files = reading(tmp_path, form).dataset_files
+    values = pa.array([[{"x": Decimal("1.50")}, None], None, []], pa.list_(pa.struct([number])))
+    rows = pa.RecordBatch.from_arrays([values], ["of"])
+    (file,) = files.write("file", [rows], StagedFile("", 0, 0, ""))
+
+    (found,) = DatasetReading(files, known, known).rows(FileRows(Path(file.path).as_uri(), 3, 0, 3))
+
+    assert found.column("of").to_pylist() == [[{"x": "1.50", "y": None}, None], None, []]
 
 
 def test_a_column_that_a_file_lacks_is_null_or_what_its_folder_says(tmp_path: Path) -> None:

@@ -488,24 +488,28 @@ def test_an_input_that_takes_rows_away_is_refused_where_only_its_chain_tells(lak
     assert lake.ids("copy") == Counter([1, 2])
 
 
-def test_rows_that_were_replaced_behind_the_slice_are_refused_when_it_is_planned(lake):
-    """A limit ends the slice before the block that replaced them."""
-    latest = lake.derive("latest", "SELECT * FROM orders", ms__query__mode="full")
-    store = {"type": "sqlite", "dir": str(lake.folder / "state")}
-    copy = lake.derive(
-        "copy",
-        "SELECT * FROM l",
-        ms__query__inputs=json.dumps([{"dataset": "latest", "as": "l", "state.store": store}]),
-        ms__query__input__max__blocks="4",
-    )
+def test_a_slice_whose_rows_were_replaced_goes_on_to_the_block_that_replaced_them(lake):
+    """A limit, or the change of the input's query, would end the slice before that block."""
+    copied = lake.derive("copied", "SELECT * FROM orders")
+    anew = {"ms.query.mode": "full", "ms.publish.mode": "replace"}
     lake.feed(1, 2)
-    lake.run(latest)
+    lake.run(copied)
+    early = lake.derive("early", "SELECT * FROM copied", "copied")
+    assert lake.run(early).rows == 2
     lake.feed(3)
-    lake.run(latest)
-    job = lake.job(copy)
+    assert run_job(config.load(copied, overrides=anew, environ={}).job, lake.options()).rows == 3
+    lake.feed(4)
+    lake.run(copied)
+    for name, limits in {"all": {}, "limited": {"ms__query__input__max__blocks": "1"}}.items():
+        late = lake.derive(name, "SELECT * FROM copied", "copied", **limits)
+        while lake.run(late).status == "success":
+            pass
+        assert lake.ids(name) == Counter([1, 2, 3, 4])
+        assert lake.verify(late).problems == ()
 
-    with pytest.raises(StateError, match="is gone: its rows were replaced, withdrawn or put"):
-        plan_slices(job, job.query, lambda: lake.now)
+    with pytest.raises(StateError, match="takes rows away that were read before") as error:
+        lake.run(early)
+    assert "ms.query.mode=full reads the whole input again" in error.value.fix
 
 
 def test_full_that_gives_no_row_leaves_nothing(lake):
