@@ -40,6 +40,8 @@ _TRACEBACK = re.compile(
     r"Traceback \(most recent call last\):\n(.*?)(?:\n\s*\n|\n\s+at |\Z)", re.DOTALL
 )
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(?:: .*)?$")
+# Java 24 and newer refuse what the Hadoop of Spark 4.0 calls when a session starts.
+_TOO_NEW = "getSubject is not supported"
 _NO_CLASS = frozenset({"java.lang.ClassNotFoundException", "java.lang.NoClassDefFoundError"})
 
 
@@ -48,7 +50,7 @@ def last_line(error: BaseException) -> str:
     text = ""
     with suppress(Exception):  # py4j asks the JVM for the text, and the JVM may be gone
         text = str(error)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip().removeprefix(": ") for line in text.splitlines() if line.strip()]
     caused = [line for line in lines if "Caused by" in line or "Exception" in line]
     return (caused or lines or [type(error).__name__])[0][:500]
 
@@ -95,6 +97,11 @@ def _of_spark(error: Exception) -> ExecutionError:
     text = ""
     with suppress(Exception):  # the JVM may be gone, as in last_line
         text = str(error)
+    if _TOO_NEW in text:
+        return ExecutionError(
+            f"this release of Spark does not run on this Java: {last_line(error)}",
+            "Set JAVA_HOME to Java 17 or 21, or install a newer pyspark.",
+        )
     traceback = _TRACEBACK.search(text)
     lines = traceback[1].splitlines() if traceback else []
     causes = [line for line in lines if _RAISED.match(line)]

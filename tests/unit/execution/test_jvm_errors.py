@@ -145,6 +145,14 @@ def test_what_stopped_a_stage_has_its_own_name(error: Exception, code: str, text
     assert ("Spark failed" in found.message) == (text.startswith("Spark failed"))
 
 
+def test_a_java_that_is_too_new_for_spark_is_named(jvm: Any) -> None:
+    refused = jvm.java.lang.UnsupportedOperationException("getSubject is not supported")
+    with pytest.raises(ExecutionError) as caught, jvm_errors():
+        jvm.java.util.concurrent.CompletableFuture.failedFuture(refused).get()
+    assert "does not run on this Java: java.util" in caught.value.message
+    assert "JAVA_HOME" in caught.value.fix
+
+
 def test_only_errors_of_the_jvm_are_translated() -> None:
     with pytest.raises(ExecutionError, match="JVM has ended"), jvm_errors():
         raise ConnectionResetError(104, "reset")
