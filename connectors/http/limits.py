@@ -11,13 +11,13 @@ import re
 from collections.abc import Mapping
 from http import HTTPStatus
 
-from dil.text.http_times import http_date_s, wait_s
+from dil.text.http_times import NUMBER, http_date_s, wait_s
 
 _RESETS = ("RateLimit-Reset", "X-RateLimit-Reset", "X-Rate-Limit-Reset")
 _REMAINING = ("RateLimit-Remaining", "X-RateLimit-Remaining", "X-Rate-Limit-Remaining")
 _REMAINING_MEMBER = re.compile(r"(?:^|[;,\s])(?:r|remaining)\s*=\s*(\d+)")
 _RESET_MEMBER = re.compile(r"(?:^|[;,\s])(?:t|reset)\s*=\s*(\d+)")
-_NUMBER = re.compile(r"\d{1,20}(?:\.\d{1,20})?", re.ASCII)
+_SPENT = re.compile(r";\s*r\s*=\s*0+\b(?![.])")
 
 
 def is_rate_limited(status: int, headers: Mapping[str, str]) -> bool:
@@ -62,7 +62,7 @@ def _reset(headers: Mapping[str, str], now: float) -> float | None:
 def _remaining(headers: Mapping[str, str]) -> float | None:
     for name in _REMAINING:
         text = headers.get(name, "").strip()
-        if _NUMBER.fullmatch(text):
+        if NUMBER.fullmatch(text):
             return float(text)
     found = _REMAINING_MEMBER.search(_limit(headers))
     return None if found is None else float(found[1])
@@ -76,7 +76,7 @@ def _limit(headers: Mapping[str, str]) -> str:
     its members come first in the text.
     """
     text = headers.get("RateLimit", "")
-    spent = (each for each in text.split(",") if re.search(r";\s*r\s*=\s*0+\b(?![.])", each))
+    spent = (each for each in text.split(",") if _SPENT.search(each))
     return max(spent, key=_opens, default=text)
 
 

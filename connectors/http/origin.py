@@ -30,7 +30,7 @@ def origin_of(uri: str) -> NetworkOrigin:
     if scheme not in _PORTS or not parts.hostname:
         if _ENCODED.match(uri):
             raise AddressError(
-                "is filled with a value that is a whole address, which GET encodes",
+                "is filled with a value that is a whole address, which is encoded",
                 "ms.http.request.method=GET_XE puts values in as they are. List the host in"
                 f" {HOSTS}.",
             )

@@ -36,7 +36,7 @@ def judge(
     ``error`` and ``warning`` take codes out of the default of ``success``, which nobody wrote; a
     job that lists codes of its own under ``success`` reads their answers.
     """
-    is_default = statuses.success == _SUCCESS
+    is_default = set(statuses.success) == set(_SUCCESS)
     is_moved = is_default and (code in statuses.error or code in statuses.warning)
     if code in statuses.success and not is_moved:
         return StatusVerdict.ERROR if reason in reasons.error else StatusVerdict.SUCCESS

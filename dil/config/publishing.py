@@ -321,7 +321,7 @@ def _keeps_changelog(values: Properties, mode: PublishMode, findings: Findings) 
             "is true, and the dataset has no folder of its own beside which changed rows could go",
             f"Leave data.publisher.appendExtractToFinalDir out, or set {CHANGELOG}=false.",
         )
-    if values.section(MergingSection).op_field == beside.OP:
+    elif values.section(MergingSection).op_field == beside.OP:
         findings.problem(
             CHANGELOG,
             f"is true, and the column of {OP_FIELD} is named {beside.OP}, as the one that it adds",

@@ -335,7 +335,7 @@ def check_paging(values: Properties, plugins: Plugins, findings: Findings) -> No
         _check_values(values, paging.pagination, findings)
     _check_session(values, paging, findings)
     _check_failing(values, paging, plugins, findings)
-    _check_ends(paging, findings)
+    _check_ends(values, paging, findings)
     if progress_key(values):
         _check_progress(values, paging, plugins, findings)
 
@@ -396,7 +396,7 @@ def _check_failing(
         )
 
 
-def _check_ends(paging: PagingSection, findings: Findings) -> None:
+def _check_ends(values: Properties, paging: PagingSection, findings: Findings) -> None:
     """Check the conditions that end the walk over pages."""
     pagination, session = paging.pagination, paging.session
     has_condition = session is not None and session.condition is not None
@@ -417,7 +417,8 @@ def _check_ends(paging: PagingSection, findings: Findings) -> None:
             "Keep one of the two.",
         )
     is_paged = pagination.is_on or pagination.is_named
-    if has_condition and not is_paged and not paging.call_interval_ms:
+    polls = has_condition and not is_paged and not values.section(SecondarySection).has_payload
+    if polls and not paging.call_interval_ms:
         findings.hint(
             SESSION,
             "asks again at once until its condition is met, unless answers have a Retry-After",

@@ -327,7 +327,7 @@ def _notes(counters: WalkCounters, fallen_back: int = 0) -> tuple[str, ...]:
 def _clock_notes(attempt: AttemptContext, counters: WalkCounters) -> tuple[str, ...]:
     """Return the note about rows that the source writes for a window after it was read.
 
-    They are lost only if the window decides what is read, and no later run reads them. A window
+    They are lost only if the window decides what is read, and no later run reads it again. A window
     that ends after now by our clock, as for forecasts, says nothing about the source's clock.
     """
     job = attempt.job
@@ -336,7 +336,11 @@ def _clock_notes(attempt: AttemptContext, counters: WalkCounters) -> tuple[str, 
     )
     least_grace_ms, _ = job.planning.grace_range_ms
     is_over_here = attempt.unit.high <= attempt.run.run_now
-    is_lost = asks_for_window and job.state.enabled and is_over_here
+    is_open = attempt.unit.high < attempt.unit.partition.high
+    reads_again = job.planning.ignore_history or (
+        job.planning.read_from_partition_start and is_open
+    )
+    is_lost = asks_for_window and job.state.enabled and is_over_here and not reads_again
     is_behind = counters.behind_ms > least_grace_ms and not job.has_input("payload")
     return (EMPHASIS + SOURCE_BEHIND,) if is_lost and is_behind else ()
 

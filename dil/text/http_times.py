@@ -6,7 +6,7 @@ import datetime as dt
 import email.utils
 import re
 
-_NUMBER = re.compile(r"\d{1,20}(?:\.\d{1,20})?", re.ASCII)
+NUMBER = re.compile(r"\d{1,20}(?:\.\d{1,20})?", re.ASCII)
 # A larger number cannot be seconds to wait: it is a time since 1970, in seconds or milliseconds.
 _LEAST_EPOCH_S = 1e9
 _LEAST_EPOCH_MS = 1e11
@@ -20,10 +20,11 @@ def http_date_s(text: str) -> float | None:
 
     >>> http_date_s("Thu, 01 Jan 1970 00:01:00 GMT"), http_date_s("Thu Jan  1 00:01:00 1970")
     (60.0, 60.0)
+    >>> http_date_s("Thu, 01 Jan 99999999999 00:00:00 GMT")
     """
     try:
         time = email.utils.parsedate_to_datetime(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return (time if time.tzinfo else time.replace(tzinfo=dt.UTC)).timestamp()
 
@@ -38,7 +39,7 @@ def wait_s(text: str, now_s: float) -> float | None:
     (30.0, 10.0, None)
     """
     text = text.strip()
-    if _NUMBER.fullmatch(text):
+    if NUMBER.fullmatch(text):
         number = float(text)
         if number >= _LEAST_EPOCH_MS:
             number = number / 1000 - now_s

@@ -259,6 +259,7 @@ def test_statuses_in_their_order(server, status, reason, members, outcome):
             response = session.fetch(values())
             assert response.body is None
             assert str(status) in response.warning
+            assert response.is_unread is (status == 206)
         else:
             assert session.get() == outcome
         assert session.waits == []

@@ -99,7 +99,8 @@ SHORT_LEFT = (
 NOT_READY = (
     "the source answered with the status 202 (Accepted) in place of rows, so it may still be"
     " preparing them; wait for it by a `condition` of ms.session.key.field, or write"
-    ' "error": [202] in ms.http.statuses, so that the next run reads the work unit again'
+    ' "error": [202] in ms.http.statuses, so that the next run reads the work unit again, or'
+    ' "warning": [202] if such an answer never has rows'
 )
 CONDITION_LEFT = (
     "paging ended before ms.session.key.field met its `condition`, so the source may not have been"
@@ -206,17 +207,15 @@ def end_notes(
 def _lacks_its_condition(rules: PagingRules, state: PageState, decision: PagingDecision) -> bool:
     """Return whether a walk ended although the session key says that the source is not done.
 
-    An answer without the key does not say so: many sources leave a flag out of an empty page. A
-    condition may also describe the last cursor, such as -1. Then an end at the total is in order,
-    and so is a page without rows and without a cursor.
+    An answer without the key, or with null or an empty text in it, does not say so: many sources
+    leave a flag out of an empty page. A condition may also describe the last cursor, such as -1.
+    Then an end at the total is in order.
     """
-    if not rules.condition or not state.key.is_there:
+    if not rules.condition or not state.key.cursor:
         return False
     if decision.row in {Row.CONDITION_MET, Row.CAP, Row.PAYLOAD_SENT}:
         return False
-    if not rules.sends_session:
-        return True
-    return bool(state.key.cursor) and not (decision.row is Row.TOTAL_REACHED and state.processed)
+    return not (rules.sends_session and decision.row is Row.TOTAL_REACHED and state.processed)
 
 
 def _names_another_page(rules: PagingRules, state: PageState) -> bool:
@@ -293,7 +292,10 @@ class PageNotes:
             page.batches = self._reading(page.batches)
 
     def about(self, page: Page, status: int) -> tuple[str, ...]:
-        """Return notes about the watched page, after all its rows were read."""
+        """Return notes about the watched page, after all its rows were read.
+
+        The status is 0 if the job lists it as one without rows.
+        """
         is_accepted = status == HTTPStatus.ACCEPTED
         self._accepts_with_rows |= is_accepted and page.rows > 0 and not page.is_whole
         self.is_waiting = is_accepted and not self._accepts_with_rows

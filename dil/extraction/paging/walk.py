@@ -126,7 +126,7 @@ class WalkCounters:
     def _watched(self, batches: Iterator[pa.RecordBatch], path: str) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             if self.first_rows is None and batch.num_rows:
-                rows = batch.slice(0, 100)
+                rows = batch.slice(0, 96)  # whole bytes of bits
                 is_apt = rows.num_rows > 1 and rows.nbytes <= _FIRST_BYTES
                 seed = zlib.crc32(path.encode())
                 self.first_rows = zlib.crc32(rows.serialize(), seed) if is_apt else 0
@@ -305,12 +305,18 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
             raise
         oddities.watch(page)
         # The path counts, because a source cannot ignore it: daily files may begin alike.
-        walk.counters.watch_first(page, response.uri.partition("?")[0])
+        address = response.uri or response.location
+        walk.counters.watch_first(page, address.partition("?")[0])
         yield page, request
         for _ in page.batches:
             pass
         walk.counters.count(page)
-        _note(walk, *page.notes, *oddities.about(page, response.status), *_unread(walk, response))
+        _note(
+            walk,
+            *page.notes,
+            *oddities.about(page, 0 if response.warning else response.status),
+            *_unread(walk, response),
+        )
         walk.counters.behind_ms = behind_ms(response, walk.scope.high)
         echoed = _echoed(walk.spec, page)
         state = replace(

@@ -150,7 +150,7 @@ def test_a_walk_that_ends_while_the_source_is_not_ready_is_noted(members, answer
     assert walked(Source(answer), session=STATUS, **members) == (0, [CONDITION_LEFT])
 
 
-@pytest.mark.parametrize("last", [rows(), GONE])
+@pytest.mark.parametrize("last", [rows(), rows(hasMore=None), rows(hasMore=""), GONE])
 def test_a_flag_that_the_source_leaves_out_of_an_empty_page_is_no_doubt(last):
     flag = SessionKeyField(name="hasMore", condition=SessionCondition(regexp="false"))
     paged = {"pagination": Pagination(initial_values=(0, 2), strict=True), **ECHOED}
@@ -167,6 +167,11 @@ def test_a_condition_without_its_key_leaves_the_status_to_decide():
 def test_an_empty_page_with_the_status_of_the_pages_before_is_the_end(status, notes):
     paged = {"pagination": Pagination(initial_values=(0, 2)), **ECHOED}
     assert walked(Source((status, fresh(2)), (202, rows())), **paged) == (2, notes)
+
+
+def test_an_accepted_request_that_the_job_lists_as_one_without_rows_is_no_doubt():
+    answer = Response(body=None, status=202, warning="HTTP status 202, counted as no rows")
+    assert walked(Source(answer), pagination=Pagination(strict=True), **CURSORS) == (0, [])
 
 
 def test_an_accepted_request_that_names_the_address_of_its_rows_is_no_doubt():

@@ -1,4 +1,4 @@
-"""What a run tells of rows that the receiver did not just take, and of rows that came twice."""
+"""The report of rows that the receiver did not just take, and of rows that came twice."""
 
 from __future__ import annotations
 

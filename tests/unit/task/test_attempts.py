@@ -53,6 +53,7 @@ GOOD = [Page(rows(1, 2))]
         (60, "0", {"ms__grace__period": "PT1H"}, False),
         (60, "0", {"ms__parameters": "", "ms__session__key__field": ""}, False),
         (60, "0", {"state__store__enabled": "false"}, False),
+        (60, "0", {"ms__publish__mode": "replace"}, False),
     ],
 )
 def test_a_window_that_ends_after_the_sources_clock_is_noted(
@@ -92,7 +93,7 @@ def test_a_window_that_ends_after_now_says_nothing_about_the_sources_clock(desk:
     assert desk.run(desk.job(), unit).notes == ()
 
 
-# What shows a source that ignores the window
+# A source that ignores the window
 
 
 def test_first_rows_are_alike_where_the_source_gives_the_same_rows(desk: Desk) -> None:
