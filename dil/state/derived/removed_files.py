@@ -21,16 +21,35 @@ def end_with_files(chain: StoredInput, first: int, end: int) -> int:
     """
     if chain.first_after(end - 1, ("ResetState",)) is not None:  # only acts bring files back
         end = _end_with_files_back(chain, first, end)
-    while gone := _gone(chain, first, end):
-        removing = (
-            number
-            for number, data in chain.slices(end, chain.sequence)
-            if any(part.path in gone for part in data.removes)
-        )
-        later = next(removing, None)
-        if later is None:
-            break  # no block removed the file: the reader reports that it is gone
-        end = later
+    gone: set[str] = set()
+    # Files of blocks behind the end: they count when the slice extends to them.
+    behind: set[str] = set()
+    has_changelog = False
+    for low, high in ((first, end), (end, chain.sequence)):
+        if low == end and not gone:
+            break
+        for number, event in chain.events_with_data(low, high):
+            is_inside = number <= end
+            if not (is_inside or gone):
+                break
+            has_changelog |= event.changelog is not None
+            if is_inside and has_changelog:  # the changelog is read, and its files stay
+                return end
+            if event.new_data is None:
+                continue
+            removed = {part.path for part in event.new_data.removes}
+            added = (part.path for part in event.new_data.parts or ())
+            behind -= removed
+            behind.update(path for path in added if not is_live(chain.tx, chain.dataset_id, path))
+            extends = not is_inside and bool(gone & removed)
+            if is_inside or extends:
+                gone = (gone - removed) | behind
+                behind = set()
+            if extends:
+                end = number
+                if has_changelog:
+                    return end
+    # If no block removes a file that is gone, the reader reports it.
     return end
 
 
@@ -57,18 +76,3 @@ def _count(left: Counter[str], data: Slice) -> None:
     for part in data.parts or ():
         if left[part.physical_hash] > 0:
             left[part.physical_hash] -= 1
-
-
-def _gone(chain: StoredInput, first: int, end: int) -> set[str]:
-    """Return the files that blocks ``(first, end]`` added and that are no longer live.
-
-    There are none if these blocks have a changelog: the changelog is read then, and its files stay.
-    """
-    left: set[str] = set()
-    for _, event in chain.events_with_data(first, end):
-        if event.changelog is not None:
-            return set()
-        if event.new_data is not None:
-            left.difference_update(part.path for part in event.new_data.removes)
-            left.update(part.path for part in event.new_data.parts or ())
-    return {path for path in left if not is_live(chain.tx, chain.dataset_id, path)}
