@@ -233,8 +233,7 @@ class Dialect(ABC):
     def sort_whole(self, connection: Connection, values: Sequence[str]) -> None:
         """Let the connection sort rows of ``STAGE`` by whole texts and bytes, given as expressions.
 
-        Raises:
-            WriteError: the database cannot sort by values of this length.
+        ``unordered`` has refused values that are too long for that.
         """
         del connection, values
 

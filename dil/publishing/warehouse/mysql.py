@@ -225,12 +225,6 @@ class MysqlDialect(Dialect):
         lengths = ", ".join(f"MAX(LENGTH({each}))" for each in values)
         (found,) = connection.rows(f"SELECT {lengths} FROM {STAGE}")
         longest = max(int(str(each or 0)) for each in found) + _LENGTH_BYTES
-        if longest > _MOST_SORT_BYTES:
-            raise WriteError(
-                f"a delta field holds a value of {longest - _LENGTH_BYTES:,} bytes, and the server"
-                f" sorts rows by at most {_MOST_SORT_BYTES - _LENGTH_BYTES:,} bytes of a value",
-                "Name a field with shorter values in extract.delta.fields.",
-            )
         if longest > _KEY_BYTES:
             buffer = _SORTED_ROWS * (len(values) + 1) * longest
             connection.change(
@@ -261,6 +255,16 @@ class MysqlDialect(Dialect):
         return (
             _out_of(values.cast(pa.int64()), _MICROSECONDS) if pt.is_timestamp(values.type) else ""
         )
+
+    def unordered(self, values: pa.Array) -> str:
+        """Return why texts or bytes are too long to sort rows by them, else an empty text."""
+        if not (pt.is_string(values.type) or pt.is_binary(values.type)):
+            return ""
+        longest = pc.max(pc.binary_length(values)).as_py() or 0
+        most = _MOST_SORT_BYTES - _LENGTH_BYTES
+        if longest <= most:
+            return ""
+        return f"holds a value of {longest:,} bytes, and MySQL sorts rows by at most {most:,} bytes"
 
     def holds_name(self, column: str) -> bool:
         """Return whether the server accepts a column of this name."""
