@@ -147,10 +147,12 @@ class Loads:
             moves.append(Move(str(path), file))
         redone = units or [f"unit {number}" for number in range(len(tables))]
         live = destination.live()
+        takes_missing = self.merge is not None and self.merge.deletes_missing
+        missing = (destination.missing(),) if takes_missing else ()
         commit = Commit(
             run_id, "digest", "source", tuple(moves),
             live if self.mode is PublishMode.REPLACE else
-            tuple(file for file in live if file.signature in redone),
+            (*(file for file in live if file.signature in redone), *missing),
             "", 1_700_000_000_000, 1_700_000_000_000,
             RunWork(tuple(WorkUnitOutcome(unit, "{}", 0, 1, 1, 1) for unit in redone)),
         )  # fmt: skip

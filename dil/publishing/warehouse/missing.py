@@ -92,7 +92,10 @@ class MissingRows:
         stage = TableName("", STAGE, is_temporary=True)
         connection.load(stage, columns, rows.batches(columns))
         alike = self.dialect.collated(self._merge_keys(connection))
-        distinct = f"SELECT {names} FROM {STAGE} GROUP BY {alike}"
+        ranked = (
+            f"SELECT {names}, ROW_NUMBER() OVER (PARTITION BY {alike} ORDER BY {alike}) AS dil_rank"
+        )
+        distinct = f"SELECT {names} FROM ({ranked} FROM {STAGE}) r WHERE dil_rank = 1"
         clause = self.dialect.key_clause(keys)
         connection.change(self.dialect.temporary(WINNERS, clause, distinct))
         for statement in self.dialect.index_winners(alike):
