@@ -77,6 +77,7 @@ class SparkExecutor:
         stages.reports.clear()
         return Execution(reports, stopped)
 
+    @jvm_errors()
     def query(self, run: RunContext, query: Query, watch: Watch) -> QueryResult:
         """Run a query over published rows, and stage its result.
 
@@ -90,6 +91,7 @@ class SparkExecutor:
         require_metastore(context, run.job.publishing.catalog)
         return run_query(context, run, query, watch)
 
+    @jvm_errors()
     def differing(self, one: View, other: View) -> int:
         """Return how many rows of view ``one`` are not in view ``other``."""
         from dil.execution.queries.spark_query import differing_rows

@@ -59,7 +59,7 @@ def finish_without_lost(
     rest = _rest_of(intent, lost_moves(intent, filesystem, destination), spec, filesystem)
     if rest is intent:
         refuse_given_up(intent, destination)
-        carry_out(intent, spec, filesystem)
+        carry_out(intent, spec, filesystem, destination)
         store.commit(lease, intent.commit)
         return intent
     if not (rest.commit.moves or rest.commit.removes):
@@ -73,7 +73,7 @@ def finish_without_lost(
         else:
             _delete(move, spec, filesystem)
     store.replace_intent(lease, rest)
-    carry_out(rest, spec, filesystem)
+    carry_out(rest, spec, filesystem, destination)
     store.commit(lease, rest.commit)
     return rest
 
@@ -181,7 +181,7 @@ def abandon(
         rest = replace(rest, commit=replace(rest.commit, act=None, quarantine_removes=tuple(gone)))
         store.replace_intent(lease, rest)
         if rest.commit.moves:
-            carry_out(rest, spec, filesystem)
+            carry_out(rest, spec, filesystem, destination)
     store.commit(lease, rest.commit)
     return rest
 

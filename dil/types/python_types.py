@@ -95,8 +95,8 @@ def _rebuilt(raw: Any, build: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return decoded
 
 
-def _text_of(value: msgspec.Raw) -> str | None:
-    text = bytes(value).decode()
+def _text_of(value: msgspec.Raw | str) -> str | None:
+    text = value if isinstance(value, str) else bytes(value).decode()
     if text[0] in "-0123456789":
         return number_text(text) if _DOUBLE.fullmatch(text) else text
     return text if text in ("true", "false") else _TEXT.decode(text)

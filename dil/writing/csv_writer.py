@@ -62,7 +62,10 @@ class CsvFileWriter(FileWriter):
 
 
 def read_csv(source: BinaryIO, schema: pa.Schema, spec: WritingSpec) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file that CsvFileWriter wrote with this schema."""
+    """Yield the rows of a file that CsvFileWriter wrote.
+
+    A column of ``schema`` may have had a narrower type when the file was written.
+    """
     del spec
     reader = csv.open_csv(
         source,

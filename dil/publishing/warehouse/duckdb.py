@@ -56,7 +56,7 @@ WHERE database_name = current_database() AND schema_name = {MARK} AND table_name
   AND constraint_type = 'FOREIGN KEY'
   AND regexp_matches(
     replace(constraint_text, '"', ''),
-    ' REFERENCES (' || regexp_escape({MARK}) || '\.)?' || regexp_escape({MARK}) || '\(')"""
+    ' REFERENCES (' || regexp_escape({MARK}) || '\.)?' || regexp_escape({MARK}) || '\(', 'i')"""
 
 
 class DuckdbDialect(Dialect):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import inspect
+import textwrap
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -92,5 +94,8 @@ SECTIONS = [
 def test_every_field_of_a_job_is_used_outside_of_configuration(section: type) -> None:
     elsewhere = trees(ROOT / "dil/config", ROOT / "dil/model")
     used = set[str]().union(*map(attributes_read, elsewhere))
+    for name, member in vars(section).items():
+        if isinstance(member, property) and name in used:  # it is used by what the property makes
+            used |= attributes_read(ast.parse(textwrap.dedent(inspect.getsource(member.fget))))
 
     assert [field.name for field in dataclasses.fields(section) if field.name not in used] == []

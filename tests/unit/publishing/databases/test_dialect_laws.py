@@ -81,7 +81,6 @@ def test_sqlite_knows_a_column_by_its_quoted_name(name) -> None:
     with closing(sqlite3.connect(":memory:")) as connection:
         cursor = connection.execute(f"SELECT 1 AS {new_dialect('sqlite').quote(name)}")
         assert cursor.description[0][0] == name
-    connection.close()
 
 
 @pytest.mark.parametrize("data_type", TYPES, ids=str)
