@@ -47,8 +47,7 @@ def end_with_files(chain: StoredInput, first: int, end: int) -> int:
                 behind = set()
             if extends:
                 end = number
-                if has_changelog:
-                    return end
+                gone = set() if has_changelog else gone
     # If no block removes a file that is gone, the reader reports it.
     return end
 
