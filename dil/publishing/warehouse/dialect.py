@@ -246,6 +246,24 @@ class Dialect(ABC):
         del column, values
         return ""
 
+    def keep_first(
+        self, connection: Connection, names: str, keys: Sequence[str], alike: str, order: str
+    ) -> None:
+        """Make ``WINNERS`` of the first row of each key in ``STAGE``.
+
+        Args:
+            connection: The connection that has the temporary tables.
+            names: The list of columns to keep.
+            keys: The columns of the key.
+            alike: The key as ``collated`` returns it.
+            order: The list of expressions that decides which row of a key is the first.
+        """
+        rank = f"ROW_NUMBER() OVER (PARTITION BY {alike} ORDER BY {order}) AS dil_rank"
+        first = f"SELECT {names} FROM (SELECT {names}, {rank} FROM {STAGE}) r WHERE dil_rank = 1"
+        connection.change(self.temporary(WINNERS, self.key_clause(keys), first))
+        for statement in self.index_winners(alike):
+            connection.change(statement)
+
     def unordered(self, values: pa.Array) -> str:
         """Return why the database would sort delta fields wrongly, else an empty text."""
         del values

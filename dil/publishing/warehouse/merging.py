@@ -64,17 +64,9 @@ class Merge:
         dialect.sort_whole(connection, long)
         order = [f"({age} IS NULL), {age} DESC" for age in ages.values()]
         order.append(f"{quote(ORDER)} DESC")
-        connection.change(
-            dialect.temporary(
-                WINNERS,
-                dialect.key_clause(self.spec.keys),
-                f"SELECT {names}, {quote(GONE)} FROM (SELECT {names}, {quote(GONE)}, "
-                f"ROW_NUMBER() OVER (PARTITION BY {keys} ORDER BY {', '.join(order)}) AS dil_rank "
-                f"FROM {STAGE}) r WHERE dil_rank = 1",
-            )
+        dialect.keep_first(
+            connection, f"{names}, {quote(GONE)}", self.spec.keys, keys, ", ".join(order)
         )
-        for statement in dialect.index_winners(keys):
-            connection.change(statement)
 
     def carry_out(self, connection: Connection, columns: Sequence[TableColumn]) -> MergedRows:
         """Change the table, whose other writers are locked out; return the numbers of rows."""

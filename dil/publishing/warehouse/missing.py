@@ -92,14 +92,7 @@ class MissingRows:
         stage = TableName("", STAGE, is_temporary=True)
         connection.load(stage, columns, rows.batches(columns))
         alike = self.dialect.collated(self._merge_keys(connection))
-        ranked = (
-            f"SELECT {names}, ROW_NUMBER() OVER (PARTITION BY {alike} ORDER BY {alike}) AS dil_rank"
-        )
-        distinct = f"SELECT {names} FROM ({ranked} FROM {STAGE}) r WHERE dil_rank = 1"
-        clause = self.dialect.key_clause(keys)
-        connection.change(self.dialect.temporary(WINNERS, clause, distinct))
-        for statement in self.dialect.index_winners(alike):
-            connection.change(statement)
+        self.dialect.keep_first(connection, names, keys, alike, alike)
 
     def _same(self, name: str, other: str) -> bool:
         return name == other or (self.dialect.folds_case and name.lower() == other.lower())
