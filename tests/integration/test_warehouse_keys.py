@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -58,9 +57,7 @@ def test_the_collation_of_another_index_makes_no_keys_equal(tmp_path: Path, requ
             "id TEXT PRIMARY KEY, region TEXT, v INTEGER",
             "CREATE UNIQUE INDEX other ON orders (region, id COLLATE NOCASE)",
         )
-        loads = replace(
-            Loads(warehouse, tmp_path), mode=PublishMode.MERGE, merge=MergeSpec(("id",))
-        )
+        loads = Loads(warehouse, tmp_path, PublishMode.MERGE, MergeSpec(("id",)))
         loads.load("run-1", pa.table({"id": ["a", "A"], "region": ["eu", "us"], "v": [1, 2]}))
         assert loads.rows("id, v") == [("A", 2), ("a", 1)]
 
@@ -85,11 +82,8 @@ def test_keys_compare_as_in_the_unique_index_and_not_as_in_the_column(
             f"CREATE UNIQUE INDEX one ON {warehouse.prefix}orders"
             f" (region, id COLLATE {names[of_index]})",
         )
-        loads = replace(
-            Loads(warehouse, tmp_path),
-            mode=PublishMode.MERGE,
-            merge=MergeSpec(("id", "region"), ("v",), "op", ("d",)),
-        )
+        merge = MergeSpec(("id", "region"), ("v",), "op", ("d",))
+        loads = Loads(warehouse, tmp_path, PublishMode.MERGE, merge)
         first = {"id": ["a", "b"], "region": ["eu"] * 2, "v": [1, 0], "op": ["i"] * 2}
         loads.load("run-1", pa.table(first))
         second = {"id": ["A", "B"], "region": ["eu"] * 2, "v": [0, 2], "op": ["u", "d"]}
@@ -106,9 +100,7 @@ def test_unique_indexes_of_one_key_that_compare_differently_are_refused(
             "id TEXT PRIMARY KEY, v INTEGER",
             "CREATE UNIQUE INDEX other ON orders (id COLLATE NOCASE)",
         )
-        loads = replace(
-            Loads(warehouse, tmp_path), mode=PublishMode.MERGE, merge=MergeSpec(("id",))
-        )
+        loads = Loads(warehouse, tmp_path, PublishMode.MERGE, MergeSpec(("id",)))
         with pytest.raises(WriteError) as caught:
             loads.load("run-1", pa.table({"id": ["a", "A"], "v": [1, 2]}))
         assert "(BINARY and NOCASE)" in caught.value.message
