@@ -47,12 +47,16 @@ _NO_CLASS = frozenset({"java.lang.ClassNotFoundException", "java.lang.NoClassDef
 
 def last_line(error: BaseException) -> str:
     """Return the most telling line of an error's text."""
-    text = ""
-    with suppress(Exception):  # py4j asks the JVM for the text, and the JVM may be gone
-        text = str(error)
-    lines = [line.strip().removeprefix(": ") for line in text.splitlines() if line.strip()]
+    lines = [line.strip().removeprefix(": ") for line in _text(error).splitlines() if line.strip()]
     caused = [line for line in lines if "Caused by" in line or "Exception" in line]
     return (caused or lines or [type(error).__name__])[0][:500]
+
+
+def _text(error: BaseException) -> str:
+    """Return an error's text; py4j asks the JVM for it, and it is empty if the JVM is gone."""
+    with suppress(Exception):
+        return str(error)
+    return ""
 
 
 def stopping_error(error: Exception) -> DilError:
@@ -94,9 +98,7 @@ def _of_spark(error: Exception) -> ExecutionError:
             " less to do by taskexecutor.threadpool.size, or more memory by spark.driver.memory."
             " Then run the job again.",
         )
-    text = ""
-    with suppress(Exception):  # the JVM may be gone, as in last_line
-        text = str(error)
+    text = _text(error)
     if _TOO_NEW in text:
         return ExecutionError(
             f"this release of Spark does not run on this Java: {last_line(error)}",
