@@ -38,7 +38,7 @@ def interpolate(
         key: replace(entry, text=entry.overruled) if entry.origin.is_flag else entry
         for key, entry in entries.items()
     }
-    # What is wrong only without -D is no problem of this run.
+    # This run has -D: it reports no problem that only runs without it would have.
     other_runs = _Run(without, environ, dict.fromkeys(settings, ""), Findings())
     return {key: _compared(found[key], other_runs.resolved(key, ()).text) for key in wanted}
 

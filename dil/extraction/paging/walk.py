@@ -137,7 +137,7 @@ class WalkCounters:
         self.notes += [each for each in dict.fromkeys(sentences) if each not in self.notes]
 
     def count(self, page: Page) -> None:
-        """Count the rows of a page, after they were read, and keep names of what they left out."""
+        """Count the rows of a page that was read, and keep names of columns left out of them."""
         self.rows += page.rows
         self.dropped += page.dropped
         self.leave_out(page.left_out)
@@ -317,7 +317,6 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
             *oddities.about(page, 0 if response.warning else response.status),
             *_unread(walk, response),
         )
-        walk.counters.behind_ms = behind_ms(response, walk.scope.high)
         echoed = _echoed(walk.spec, page)
         state = replace(
             _state_after(walk, state, page, response),
@@ -330,6 +329,7 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
             walk.counters.is_void = True
             raise _failed(walk, rules, state, decision, page)
         if decision.action is Action.STOP:
+            walk.counters.behind_ms = behind_ms(response, walk.scope.high)
             _note(
                 walk,
                 *_notes_of_end(rules, state, decision, request, response),
