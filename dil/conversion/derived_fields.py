@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
@@ -105,14 +105,17 @@ class _Plan:
 
 def _plan(derived: DerivedField, context: ConverterContext) -> _Plan:
     formula = derived.formula
+    source = formula.source.strip()
+    is_clock = _is_clock(source)
+    if is_clock:
+        formula = replace(formula, format="")  # The base is an instant already, not a text.
     zone = formula.timezone or context.job.planning.zone
     try:
         results = results_of(formula, zone)
         base = _base(derived, context, zone)
     except ValueError as error:
         raise ConfigError.single(_KEY, f'field "{derived.name}": {error}') from error
-    source = formula.source.strip()
-    is_column = bool(source) and not _is_clock(source) and not _VARIABLE.fullmatch(source)
+    is_column = bool(source) and not is_clock and not _VARIABLE.fullmatch(source)
     return _Plan(
         derived.name,
         is_column and not formula.value,

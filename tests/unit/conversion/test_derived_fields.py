@@ -124,6 +124,14 @@ def test_current_date_is_the_runs_now_and_days_ago_is_midnight_of_the_zone() -> 
 
 
 @pytest.mark.parametrize("source", ["CURRENTDATE", "P1D"])
+@pytest.mark.parametrize("form", ["yyyy-MM-dd", "iso"])
+def test_a_format_does_not_change_a_point_in_time(source: str, form: str) -> None:
+    formula = {"type": "epoc", "source": source}
+    rows = {"t": [1, 2]}
+    assert one({**formula, "format": form}, rows) == one(formula, rows)
+
+
+@pytest.mark.parametrize("source", ["CURRENTDATE", "P1D"])
 @pytest.mark.parametrize("kind", ["string", "regexp", "int", "number", "boolean"])
 def test_a_point_in_time_can_only_be_epoc(source: str, kind: str) -> None:
     with pytest.raises(ConfigError) as caught:
