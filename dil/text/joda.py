@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from dil.text.joda_reading import ParsedFields, readable, why_unreadable
 from dil.text.joda_tokens import tokenize
-from dil.text.joda_writing import write_field
+from dil.text.joda_writing import why_unwritable, write_field
 from dil.text.zones import find_zone, to_local
 
 # Stands in place of a pattern for texts of ISO 8601.
@@ -54,12 +54,17 @@ class JodaPattern:
     def __repr__(self) -> str:
         return f"JodaPattern({self.pattern!r})"
 
+    def unwritable(self, zone: str) -> str:
+        """Return the reason why ``format`` cannot write in a zone, empty if it can."""
+        reasons = (why_unwritable(token, zone) for token in self._tokens)
+        return next(filter(None, reasons), "")
+
     def format(self, ms: int, zone: str) -> str:
         """Return an instant in epoch milliseconds as text, in a zone that ``find_zone`` knows.
 
         Raises:
-            ValueError: the zone is unknown, the instant is outside the years 1 to 9999, or ``z``
-                is asked for in a zone whose short names are not certain.
+            ValueError: the zone is unknown, the instant is outside the years 1 to 9999, or
+                ``unwritable`` gives a reason.
         """
         local = to_local(ms, find_zone(zone))
         return "".join(

@@ -43,9 +43,17 @@ def test_letters_without_meaning_are_refused(pattern: str) -> None:
         compile_pattern(pattern)
 
 
+@pytest.mark.parametrize(("zone", "name"), [("GMT", "GMT"), ("Etc/UTC", "UTC"), (LA, "PST")])
+def test_a_short_zone_name_is_that_of_java(zone: str, name: str) -> None:
+    pattern = compile_pattern("HH:mm z")
+    assert not pattern.unwritable(zone)
+    assert pattern.format(MOMENT, zone).endswith(f" {name}")
+
+
 def test_a_short_zone_name_that_java_may_spell_otherwise_is_refused() -> None:
     with pytest.raises(ValueError, match="certain name"):
         compile_pattern("z").format(0, "America/Sao_Paulo")
+    assert compile_pattern("z").unwritable("America/Sao_Paulo")
 
 
 @pytest.mark.parametrize(
