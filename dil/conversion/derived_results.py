@@ -127,6 +127,9 @@ def _epoc(pattern: str, zone: str) -> Callable[[pa.Array], pa.Array]:
     if not pattern.strip():
         return _milliseconds
     joda = None if pattern.strip().lower() == "iso" else compile_pattern(pattern)
+    reason = "not a date or time"
+    if joda is not None and joda.unreadable:
+        reason = f'"{pattern}" reads no text ({joda.unreadable}), and this one is not ISO 8601'
 
     def convert(values: pa.Array) -> pa.Array:
         if pa.types.is_temporal(values.type):
@@ -140,7 +143,7 @@ def _epoc(pattern: str, zone: str) -> Callable[[pa.Array], pa.Array]:
             parsed = parse_pattern(head, joda, zone)
             if parsed.null_count != texts.null_count:
                 parsed = pc.coalesce(parsed, parse_iso(texts, zone))
-        _refuse(texts, pc.and_(parsed.is_null(), texts.is_valid()), "not a date or time")
+        _refuse(texts, pc.and_(parsed.is_null(), texts.is_valid()), reason)
         return parsed
 
     return convert

@@ -92,7 +92,9 @@ class Values:
             tried = tuple(pattern.pattern if pattern else ISO for pattern in self._patterns[word])
             formats = " or ".join(f'"{pattern}"' for pattern in tried)
             exact = exact_shapes(word, self._digits) if _ISO_FORMS.issuperset(tried) else None
-            what = f"the text does not fit {formats}"
+            unreadable = [each.unreadable for each in self._patterns[word] if each]
+            why = next(filter(None, unreadable), "")
+            what = f"the text does not fit {formats}" + (f" ({why})" if why else "")
             reason = FailureReason(what, _PATTERN_PROPERTIES[word], tried, exact)
             return self._parse(array, word, target), reason
         if is_text and pa.types.is_binary(target):

@@ -115,6 +115,14 @@ def test_epoc_takes_numbers_and_instants_of_databases_as_they_are() -> None:
         assert one(formula, pa.record_batch({"t": instant})) == [1577836800123, -1]
 
 
+def test_a_pattern_that_reads_no_text_says_why() -> None:
+    formula = {"type": "epoc", "source": "t", "format": "MM/dd/yy"}
+    assert one({**formula, "timezone": "UTC"}, {"t": ["2020-01-01"]}) == [1577836800000]
+    with pytest.raises(ConversionError) as caught:
+        one(formula, {"t": ["02/01/99"]})
+    assert "century" in caught.value.message
+
+
 def test_current_date_is_the_runs_now_and_days_ago_is_midnight_of_the_zone() -> None:
     rows = {"a": [1, 2]}
     assert one({"type": "epoc", "source": "CurrentDate"}, rows) == [NOW, NOW]

@@ -137,6 +137,12 @@ def test_digits_that_avro_does_not_hold_are_not_cut() -> None:
         )
 
 
+def test_a_pattern_that_reads_no_text_says_why() -> None:
+    with pytest.raises(ConversionError) as caught:
+        values(column("date"), ["02/01/99"], date_formats=["MM/dd/yy"])
+    assert "century" in caught.value.message
+
+
 def test_a_text_that_has_the_form_of_a_pattern_is_not_read_as_iso_8601() -> None:
     texts = ["2024-05-06", "2024-05-13"]
     assert values(column("date"), texts[:1], date_formats=["yyyy-dd-MM"]) == [dt.date(2024, 6, 5)]
