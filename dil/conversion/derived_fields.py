@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
@@ -74,7 +74,9 @@ class DerivedFields(Converter):
                 result = plan.results.convert(base)
                 self.warnings += _made_zero(plan, base, result)
                 return result
-            single = pa.array([base], pa.int64() if isinstance(base, int) else pa.string())
+            if isinstance(base, int):  # a point in time, whatever the format says
+                return pa.repeat(pa.scalar(base, plan.results.data_type), batch.num_rows)
+            single = pa.array([base], pa.string())
             result = plan.results.convert(single)
         except BadValueError as error:
             raise refused(plan.name, self._rows + error.position + 1, error) from None
@@ -105,17 +107,14 @@ class _Plan:
 
 def _plan(derived: DerivedField, context: ConverterContext) -> _Plan:
     formula = derived.formula
-    source = formula.source.strip()
-    is_clock = _is_clock(source)
-    if is_clock:
-        formula = replace(formula, format="")  # The base is an instant already, not a text.
     zone = formula.timezone or context.job.planning.zone
     try:
         results = results_of(formula, zone)
         base = _base(derived, context, zone)
     except ValueError as error:
         raise ConfigError.single(_KEY, f'field "{derived.name}": {error}') from error
-    is_column = bool(source) and not is_clock and not _VARIABLE.fullmatch(source)
+    source = formula.source.strip()
+    is_column = bool(source) and not _is_clock(source) and not _VARIABLE.fullmatch(source)
     return _Plan(
         derived.name,
         is_column and not formula.value,

@@ -139,6 +139,13 @@ def test_a_format_does_not_change_a_point_in_time(source: str, form: str) -> Non
     assert one({**formula, "format": form}, rows) == one(formula, rows)
 
 
+def test_a_format_reads_the_text_that_a_response_has_under_the_name_of_a_point_in_time() -> None:
+    formula = {"type": "epoc", "source": "currentDate", "format": "d.M.yyyy", "timezone": "UTC"}
+    root = {"currentDate": "1.1.2020"}
+    assert one(formula, {"a": [1, 2]}, root=root, data_field="items") == [1577836800000] * 2
+    assert one(formula, {"a": [1, 2]}, root={}, data_field="items") == [NOW, NOW]
+
+
 @pytest.mark.parametrize("source", ["CURRENTDATE", "P1D"])
 @pytest.mark.parametrize("kind", ["string", "regexp", "int", "number", "boolean"])
 def test_a_point_in_time_can_only_be_epoc(source: str, kind: str) -> None:
