@@ -16,7 +16,7 @@ from dil.conversion.texts import parse_iso, parse_pattern, per_unique, text_of
 from dil.errors import ConversionError
 from dil.model.settings import Formula
 from dil.text.java_regex import compile_java
-from dil.text.joda import compile_pattern
+from dil.text.joda import JodaPattern, compile_pattern
 
 NO_MATCH = "no match"
 
@@ -138,15 +138,28 @@ def _epoc(pattern: str, zone: str) -> Callable[[pa.Array], pa.Array]:
         if joda is None:
             parsed = parse_iso(texts, zone)
         else:
-            # Text beyond the pattern's length (quotes included) is cut off, as in LinkedIn's DIL.
-            head = pc.utf8_slice_codeunits(texts, 0, len(joda.pattern))
-            parsed = parse_pattern(head, joda, zone)
+            parsed = parse_pattern(_cut(texts, joda), joda, zone)
             if parsed.null_count != texts.null_count:
                 parsed = pc.coalesce(parsed, parse_iso(texts, zone))
         _refuse(texts, pc.and_(parsed.is_null(), texts.is_valid()), reason)
         return parsed
 
     return convert
+
+
+def _cut(texts: pa.Array, pattern: JodaPattern) -> pa.Array:
+    """Cut off text beyond the pattern's length (quotes included), as LinkedIn's DIL does.
+
+    Digits and letters that belong to the pattern's fields stay: if 31/12/2024 were cut to the
+    length of d/M/yyyy, it would be in the year 20.
+    """
+    width = len(pattern.pattern)
+    head = pc.utf8_slice_codeunits(texts, 0, width)
+    if pattern.strptime is not None or head.equals(texts):
+        return head  # Fields of a pattern with a strptime format are never longer.
+    return per_unique(
+        texts, lambda text: text[: max(width, pattern.form_length(text))], pa.string()
+    )
 
 
 def _milliseconds(values: pa.Array) -> pa.Array:

@@ -76,6 +76,11 @@ class JodaPattern:
         """Return whether the whole text has the pattern's form, even if its date does not exist."""
         return self._reader is not None and self._reader.fullmatch(text) is not None
 
+    def form_length(self, text: str) -> int:
+        """Return how many characters at the text's beginning have the pattern's form, else 0."""
+        match = self._reader and self._reader.match(text)
+        return match.end() if match else 0
+
     def agrees_with_iso(self, zone: str) -> bool:
         """Return whether texts of ISO 8601 keep their meaning if this pattern is read, too.
 

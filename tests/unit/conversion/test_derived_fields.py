@@ -87,6 +87,21 @@ def test_a_pattern_sees_the_text_cut_to_its_own_length_with_quotes_counted() -> 
     assert one(formula, {"t": ["2020-01-01T08:00:00"]}) == [1577865600000]
 
 
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("d/M/yyyy", "31/12/2024"),
+        ("M/d/yyyy", "12/31/2024 1:00"),
+        ("yyyy-MM-d", "2024-12-31"),
+        ("MMMM d, yyyy", "December 31, 2024"),
+        ("MMM d y", "Dec 31 2024, a Tuesday"),
+    ],
+)
+def test_a_field_of_a_pattern_is_never_cut(form: str, text: str) -> None:
+    formula = {"type": "epoc", "source": "t", "format": form, "timezone": "UTC"}
+    assert one(formula, {"t": [text, None]}) == [1735603200000, None]
+
+
 def test_a_pattern_that_fails_is_tried_as_iso() -> None:
     formula = {"type": "epoc", "source": "t", "format": "dd.MM.yyyy", "timezone": "UTC"}
     assert one(formula, {"t": ["01.01.2020", "2020-01-01T00:00:00Z"]}) == [1577836800000] * 2
