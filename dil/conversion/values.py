@@ -90,12 +90,11 @@ class Values:
         is_text = pa.types.is_string(array.type)
         if is_text and word in self._patterns and pa.types.is_temporal(target):
             tried = tuple(pattern.pattern if pattern else ISO for pattern in self._patterns[word])
-            formats = " or ".join(f'"{pattern}"' for pattern in tried)
+            formats = " or ".join(map(_described, self._patterns[word]))
             exact = exact_shapes(word, self._digits) if _ISO_FORMS.issuperset(tried) else None
-            unreadable = [each.unreadable for each in self._patterns[word] if each]
-            why = next(filter(None, unreadable), "")
-            what = f"the text does not fit {formats}" + (f" ({why})" if why else "")
-            reason = FailureReason(what, _PATTERN_PROPERTIES[word], tried, exact)
+            reason = FailureReason(
+                f"the text does not fit {formats}", _PATTERN_PROPERTIES[word], tried, exact
+            )
             return self._parse(array, word, target), reason
         if is_text and pa.types.is_binary(target):
             charset = self._spec.binary_charset
@@ -191,6 +190,14 @@ def _without_forms(texts: pa.Array, patterns: Sequence[JodaPattern]) -> pa.Array
 def _compiled(pattern: str) -> JodaPattern | None:
     """Return a compiled pattern, None if the text means ISO 8601."""
     return None if pattern == ISO else compile_pattern(pattern)
+
+
+def _described(pattern: JodaPattern | None) -> str:
+    """Return a pattern in quotes, and the reason if it cannot read texts."""
+    if pattern is None:
+        return f'"{ISO}"'
+    reason = f" ({pattern.unreadable})" if pattern.unreadable else ""
+    return f'"{pattern.pattern}"{reason}'
 
 
 def plain_storage(data_type: pa.DataType) -> pa.DataType:
