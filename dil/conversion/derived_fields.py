@@ -109,7 +109,7 @@ def _plan(derived: DerivedField, context: ConverterContext) -> _Plan:
     formula = derived.formula
     zone = formula.timezone or context.job.planning.zone
     try:
-        results = results_of(formula, zone)
+        results = results_of(formula, zone, context.run_now)
         base = _base(derived, context, zone)
     except ValueError as error:
         raise ConfigError.single(_KEY, f'field "{derived.name}": {error}') from error

@@ -52,8 +52,10 @@ class BadValueError(Exception):
         self.reason = reason
 
 
-def results_of(formula: Formula, zone: str) -> DerivedValues:
+def results_of(formula: Formula, zone: str, run_now: int) -> DerivedValues:
     """Return the conversion of a formula; ``zone`` is the zone of texts that name no zone.
+
+    ``run_now``, epoch ms UTC, gives two-digit years their century.
 
     The conversion keeps nulls, and raises BadValueError for a value that does not fit.
 
@@ -63,7 +65,7 @@ def results_of(formula: Formula, zone: str) -> DerivedValues:
     data_type, word = _RESULTS[formula.type]
     match formula.type:
         case "epoc":
-            convert = _epoc(formula.format, zone)
+            convert = _epoc(formula.format, zone, run_now)
         case "string":
             convert = _text
         case "regexp":
@@ -123,7 +125,7 @@ def _to_number(values: pa.Array) -> pa.Array:
     return pc.utf8_ltrim(texts, "+").cast(pa.float64())
 
 
-def _epoc(pattern: str, zone: str) -> Callable[[pa.Array], pa.Array]:
+def _epoc(pattern: str, zone: str, run_now: int) -> Callable[[pa.Array], pa.Array]:
     if not pattern.strip():
         return _milliseconds
     joda = None if pattern.strip().lower() == "iso" else compile_pattern(pattern)
@@ -138,7 +140,7 @@ def _epoc(pattern: str, zone: str) -> Callable[[pa.Array], pa.Array]:
         if joda is None:
             parsed = parse_iso(texts, zone)
         else:
-            parsed = parse_pattern(_cut(texts, joda), joda, zone)
+            parsed = parse_pattern(_cut(texts, joda), joda, zone, run_now=run_now)
             if parsed.null_count != texts.null_count:
                 parsed = pc.coalesce(parsed, parse_iso(texts, zone))
         _refuse(texts, pc.and_(parsed.is_null(), texts.is_valid()), reason)

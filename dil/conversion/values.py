@@ -46,15 +46,16 @@ _Parse: TypeAlias = Callable[[pa.Array, JodaPattern, str], pa.Array]
 
 
 class Values:
-    """Converts flat values by one job's formats, zone and charset.
+    """Converts flat values by one job's formats, zone and charset; ``run_now`` is epoch ms UTC.
 
     In Avro a date or time of the source is a point in time: the milliseconds of the whole text in
     the job's zone. So such text becomes an instant for Avro; for other formats it becomes the date
     or the time of day that it names.
     """
 
-    def __init__(self, spec: ConversionSpec, output_format: OutputFormat) -> None:
+    def __init__(self, spec: ConversionSpec, output_format: OutputFormat, run_now: int) -> None:
         self._spec = spec
+        self._parse_pattern = partial(parse_pattern, run_now=run_now)
         self._keeps_instants = output_format is OutputFormat.AVRO
         self._digits = _MILLI_DIGITS if self._keeps_instants else _MICRO_DIGITS
         self._patterns: dict[str, tuple[JodaPattern | None, ...]] = {
@@ -139,7 +140,7 @@ class Values:
                 yield exact
                 yield partial(self._parse_iso, target=target)
             else:
-                yield partial(self._parse_by, pattern, target, parse_pattern)
+                yield partial(self._parse_by, pattern, target, self._parse_pattern)
         if all(pattern.agrees_with_iso(self._spec.zone) for pattern in named):
             yield lambda texts: exact(_without_forms(texts, named))
 

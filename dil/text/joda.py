@@ -96,16 +96,18 @@ class JodaPattern:
         is_usual = order.lower() != "ydm" and "HmsS".startswith(time)
         return is_usual and (zone == "UTC" or not names_zone)
 
-    def parse(self, text: str, zone: str) -> int:
+    def parse(self, text: str, zone: str, *, run_now: int) -> int:
         """Return the epoch milliseconds of the whole text, as Joda reads it.
 
         Numbers may have fewer digits than the pattern has letters; literals may differ in case. A
         text with month or day but without a year is in the year 2000, a text with a time only on
-        1970-01-01. A time that occurs twice means the earlier one.
+        1970-01-01. A time that occurs twice means the earlier one. A year of two digits under yy is
+        from 80 years before to 19 years after the year of the run.
 
         Args:
             text: The text, which must fit the pattern from end to end.
             zone: The zone of texts that name no zone.
+            run_now: The time of the run (now), epoch ms UTC.
 
         Raises:
             ValueError: the text does not fit, names no real time, or lies in a DST gap. The
@@ -116,7 +118,7 @@ class JodaPattern:
         match = self._reader.fullmatch(text)
         if match is None:
             raise ValueError(f'the text does not fit the pattern "{self.pattern}"')
-        parsed = ParsedFields()
+        parsed = ParsedFields(run_now)
         fields = (token for token in self._tokens if token.letter)
         try:
             for token, value in zip(fields, match.groups(), strict=True):

@@ -131,11 +131,17 @@ def test_epoc_takes_numbers_and_instants_of_databases_as_they_are() -> None:
 
 
 def test_a_pattern_that_reads_no_text_says_why() -> None:
-    formula = {"type": "epoc", "source": "t", "format": "MM/dd/yy"}
+    formula = {"type": "epoc", "source": "t", "format": "xxxx-'W'ww"}
     assert one({**formula, "timezone": "UTC"}, {"t": ["2020-01-01"]}) == [1577836800000]
     with pytest.raises(ConversionError) as caught:
-        one(formula, {"t": ["02/01/99"]})
-    assert "century" in caught.value.message
+        one(formula, {"t": ["2020-W01"]})
+    assert "writing" in caught.value.message
+
+
+def test_a_two_digit_year_has_the_century_that_the_runs_now_gives_it() -> None:
+    formula = {"type": "epoc", "source": "t", "format": "MM/dd/yy", "timezone": "UTC"}
+    texts = ["01/01/39 08:30", "01/01/40", "1/1/2040"]
+    assert one(formula, {"t": texts}) == [2177452800000, -946771200000, 2208988800000]
 
 
 def test_current_date_is_the_runs_now_and_days_ago_is_midnight_of_the_zone() -> None:
