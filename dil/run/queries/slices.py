@@ -223,8 +223,10 @@ def _planned(
             return _planned(own, name, spec, chains, until, frozenset(gone))
         if gone:
             raise gone_file(next(iter(gone.values())))
-        # A compaction gives new offsets to rows that were read before.
-        runs = is_full or any(each.read.parts for each in places)
+        # A compaction gives new offsets to rows that were read before. Without a schema no rows
+        # ever came: labels were closed that have none, and the query would find no column.
+        has_schema = any(each.read.schema for each in places)
+        runs = (is_full and has_schema) or any(each.read.parts for each in places)
     watermark = plan.event.new_watermark
     if spec.holds_watermark:
         watermark = _last_watermark(own, name, plan)
