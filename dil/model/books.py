@@ -68,13 +68,16 @@ class Books:
     """The closed stretches of time, epoch ms UTC.
 
     ``closed`` are stretches of closed windows, ascending, with gaps between them. ``reopened`` has,
-    by label, the window ends of labels that were reopened and not closed again. Automatic closing
-    continues with the window that starts at ``next_low``, None before the first window. Automatic
-    closing began with the window at ``first_low``, None if its start was not kept.
+    by label, the window ends of labels that were reopened and not closed again. Runs have read the
+    labels in ``read_again`` since they were reopened: they are closed when they are complete.
+    Automatic closing continues with the window that starts at ``next_low``, None before the first
+    window. Automatic closing began with the window at ``first_low``, None if its start was not
+    kept.
     """
 
     closed: Sequence[Interval] = ()
     reopened: Mapping[str, int] = field(default_factory=dict)
+    read_again: frozenset[str] = frozenset()
     next_low: int | None = None
     first_low: int | None = None
 
@@ -108,7 +111,8 @@ class Books:
                 low, high = min(low, each.low), max(high, each.high)
         reopened = {label: end for label, end in self.reopened.items() if label != window.label}
         closed = sorted([*kept, Interval(low, high)])
-        return replace(self, closed=closed, reopened=reopened)
+        left = self.read_again - {window.label}
+        return replace(self, closed=closed, reopened=reopened, read_again=left)
 
     def with_reopened(self, window: LabelWindow) -> Books:
         """Return the books with a window open again."""

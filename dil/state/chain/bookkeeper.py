@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -17,7 +17,7 @@ from dil.state.chain.writer import ChainWriter
 from dil.state.databases import sql
 from dil.state.databases.database import Transaction
 from dil.state.runs import details
-from dil.text.windows import Windows, label_text, windows_of
+from dil.text.windows import Windows, label_start, label_text, windows_of
 
 _FIRST = -(2**63)
 # The most labels closed by one commit: a job with a long history closes the rest later.
@@ -47,9 +47,11 @@ class Bookkeeper:
     def close(self, writer: ChainWriter, summary: UnitSummary) -> bool:
         """Draft blocks that close complete labels, save the books; return whether any closed."""
         keeping, before = self._keeping, self._books
-        if keeping.closes or keeping.sweeps is not None:
+        self._books = replace(before, read_again=before.read_again.union(self._read_now()))
+        again = () if keeping.forced else self._read_again()
+        if keeping.closes or again or keeping.sweeps is not None:
             reached, watermark = self._reached(summary), self._watermark()
-            for window in filter(self._is_meant, keeping.closes):
+            for window in filter(self._is_meant, (*keeping.closes, *again)):
                 is_whole = self._is_complete(window, reached, watermark) and self._is_read(window)
                 if keeping.forced or is_whole:
                     self._close(writer, window)
@@ -57,6 +59,25 @@ class Bookkeeper:
                 self._sweep(writer, windows_of(keeping.sweeps), reached, watermark)
         self._keep()
         return self._books.closed != before.closed
+
+    def _read_now(self) -> Iterator[str]:
+        """Yield the reopened labels that this commit has read, also those without rows."""
+        touched = {each.label for each in self._keeping.closes}
+        read = [each for each in self._commit.run.outcomes if each.succeeded]
+        for label, end in self._books.reopened.items():
+            low = label_start(label)
+            if label in touched or any(
+                each.low < end and each.expected_high > low for each in read
+            ):
+                yield label
+
+    def _read_again(self) -> tuple[LabelWindow, ...]:
+        """Return the labels that were read after they were reopened, in order of time."""
+        books = self._books
+        return tuple(
+            LabelWindow(label_start(label), books.reopened[label], label)
+            for label in sorted(books.read_again)
+        )
 
     def _sweep(
         self, writer: ChainWriter, windows: Windows, reached: int | None, watermark: int | None

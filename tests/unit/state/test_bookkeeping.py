@@ -132,3 +132,37 @@ def test_a_long_history_is_closed_by_several_runs(
     assert job.run(0, 1, 2, 3, 4) == ["Close 0", "Close 1"]
     assert job.run(5) == ["Close 2", "Close 3"]
     assert job.run(6) == ["Close 4", "Close 5"]
+
+
+def reopen(job: Job, *days: int) -> None:
+    by_hand = BookKeeping(reopens=tuple(map(window, days)), forced=True)
+    found = job.run(work=RunWork(), books=by_hand, act=OperatorAct("reopen", "corrections"))
+    assert found == [f"Reopen {day}" for day in days]
+
+
+def test_a_reopened_label_that_was_read_is_closed_when_an_earlier_one_stops_holding_it_back(
+    job: Job,
+) -> None:
+    job.run(0, 1, 2)
+    reopen(job, 0, 2)
+    failed = RunWork((*outcomes(2), *outcomes(0, ok=False)))
+    assert job.run(work=failed, books=replace(DAILY, closes=(window(2),))) == []
+    assert job.run(0, books=replace(DAILY, closes=(window(0),))) == ["Close 0", "Close 2"]
+
+
+def test_a_reopened_label_without_rows_is_closed_when_it_was_read(job: Job) -> None:
+    job.run(0, 1)
+    reopen(job, 0)
+    assert job.run(2) == ["Close 2"]
+    assert job.run(0) == ["Close 0"]
+
+
+@pytest.mark.parametrize("closing", [LabelClosing.AUTO, LabelClosing.MANUAL])
+def test_a_label_reopened_under_a_longer_grace_period_is_closed_after_a_shorter_one(
+    job: Job, closing: LabelClosing
+) -> None:
+    job.run(0, 1)
+    books = DAILY if closing is LabelClosing.AUTO else BookKeeping(again=True)
+    longer = replace(books, reopens=(window(1),), closes=(window(1),), wait_ms=5 * DAY)
+    assert job.run(1, 2, books=longer) == ["Reopen 1"]
+    assert "Close 1" in job.run(3, books=books)
