@@ -142,19 +142,30 @@ class InputReading:
         """Return the timelabels that these blocks closed; if all rows are read, all closed labels.
 
         Raises:
-            StateError: a label was reopened whose rows were read before.
+            StateError: a label was reopened whose rows were read before, unless it was closed again
+                with the same rows.
         """
         first = NONE_YET if self.reads_whole else self.first
         found: set[str] = set()
+        reopened: dict[str, int] = {}
+        again: dict[str, int] = {}
         for number, event in self.chain.books(first, self.last):
             label = str(event.body["timelabel"])
-            if event.kind == CLOSE_BOOKS:
+            if event.kind == CLOSE_BOOKS and label in reopened:
+                again[label] = reopened.pop(label)
+            elif event.kind == CLOSE_BOOKS:
                 found.add(label)
             elif label in found:
                 found.remove(label)
             elif first != NONE_YET:
-                what = f"reopens the timelabel {label}, whose rows were read"
-                raise self._broken(number, what)
+                reopened[label] = number
+        if again:
+            changed = self._changed_labels()
+            reopened |= {label: number for label, number in again.items() if label in changed}
+        if reopened:
+            label, number = min(reopened.items(), key=lambda item: item[1])
+            what = f"reopens the timelabel {label}, whose rows were read"
+            raise self._broken(number, what)
         return frozenset(found)
 
     def _changed_read_labels(self) -> dict[str, tuple[str, int]]:
