@@ -227,6 +227,9 @@ def _planned(
         # ever came: labels were closed that have none, and the query would find no column.
         has_schema = any(each.read.schema for each in places)
         runs = (is_full and has_schema) or any(each.read.parts for each in places)
+        empty = [each.input for each in places if not each.read.schema]
+        if runs and empty and spec.function is None:  # SQL would find no column of these inputs
+            return PlannedQuery(waits=tuple(map(_unpublished, empty)))
     watermark = plan.event.new_watermark
     if spec.holds_watermark:
         watermark = _last_watermark(own, name, plan)

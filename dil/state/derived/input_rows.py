@@ -105,6 +105,9 @@ class InputReading:
             return InputRows()
         dataset = DatasetChain(self.chain)
         end, schema = dataset.at(self.last), dataset.schema_at(self.last)
+        if not schema:  # a query needs the columns even if these blocks have no rows
+            begins = self.chain.first_after(self.last, ("SetDataSchema",))
+            schema = "" if begins is None else dataset.schema_at(begins)
         has_op = False
         if self.reads_closed:
             parts = self._of_closed(dataset.parts_at(end))
