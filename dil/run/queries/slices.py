@@ -225,9 +225,9 @@ def _planned(
             raise gone_file(next(iter(gone.values())))
         # A compaction gives new offsets to rows that were read before. Without a schema no rows
         # ever came: labels were closed that have none, and the query would find no column.
-        has_schema = any(each.read.schema for each in places)
+        empty = [each for each in spec.inputs if chains[each.dataset].schema_sequence is None]
+        has_schema = len(empty) < len(spec.inputs)
         runs = (is_full and has_schema) or any(each.read.parts for each in places)
-        empty = [each.input for each in places if not each.read.schema]
         if runs and empty and spec.function is None:  # SQL would find no column of these inputs
             return PlannedQuery(waits=tuple(map(_unpublished, empty)))
     watermark = plan.event.new_watermark

@@ -9,17 +9,30 @@ import pytest
 
 from tests.derived import SCHEMA, Lake
 
+LATE = {
+    "ms.event.column": "id",
+    "ms.event.watermark": "bounded",
+    "ms.event.delay": "PT1S",
+    "ms.late.action": "side_table",
+}
+CHANGELOG = {
+    "ms.publish.mode": "merge",
+    "extract.primary.key.fields": "id",
+    "ms.publish.changelog": "true",
+}
+
 
 @pytest.fixture
 def lake(tmp_path):
     return Lake(tmp_path)
 
 
-def with_others(lake, **changes):
+def with_others(lake, beside=(), **changes):
     """Write a job over the rows of ``orders`` and of ``others``, which ran without a row."""
     (lake.folder / "other").mkdir()
     (lake.folder / "other" / "1.json").write_text("[]")
-    lake.of_files("others", SCHEMA, {"ms.source.uri": str(lake.folder / "other")})
+    facts = {"ms.source.uri": str(lake.folder / "other"), **dict(beside)}
+    lake.of_files("others", SCHEMA, facts)
     lake.run(lake.folder / "others.conf")
     every = "SELECT id, amount FROM orders UNION ALL SELECT id, amount FROM others"
     return lake.derive("every", every, "orders", "others", **changes)
@@ -31,9 +44,12 @@ def feed_others(lake, *ids):
     lake.run(lake.folder / "others.conf")
 
 
+@pytest.mark.parametrize("beside", [{}, LATE, CHANGELOG], ids=["", "late", "changelog"])
 @pytest.mark.parametrize("mode", ["append", "full"])
-def test_sql_waits_for_the_first_row_of_each_input(lake, mode):
-    every = with_others(lake, ms__query__mode=mode)
+def test_sql_waits_for_the_first_row_of_each_input(lake, mode, beside):
+    others = {"job": "others.conf", "as": "others", "late": beside is LATE}
+    inputs = json.dumps([{"job": "orders.conf", "as": "orders"}, others])
+    every = with_others(lake, beside, ms__query__mode=mode, ms__query__inputs=inputs)
     lake.feed(1)
 
     report = lake.run(every)
