@@ -205,7 +205,7 @@ def _planned(
         for item, taken in zip(spec.inputs, slices, strict=True)
     ]
     # Blocks that only remove rows have no new offsets, but are new blocks, too.
-    readings = [_reading(each, chains[each.input.dataset], spec.mode) for each in places]
+    readings = [_reading(each, chains[each.input.dataset], spec) for each in places]
     changes = [each.has_changes() for each in readings]
     runs = again or any(changes)
     closed = None
@@ -307,7 +307,7 @@ def _place(item: DatasetInput, taken: InputSlice, chain: StoredInput) -> Planned
     return PlannedInput(item, taken, first, first if last is None else last)
 
 
-def _reading(place: PlannedInput, chain: StoredInput, mode: QueryMode) -> InputReading:
+def _reading(place: PlannedInput, chain: StoredInput, spec: QuerySpec) -> InputReading:
     reached = place_of(chain, place.slice.prev_block_hash, place.slice.prev_offset)
     assert reached is not None  # noqa: S101 - plan_query has found it
     item = place.input
@@ -315,10 +315,12 @@ def _reading(place: PlannedInput, chain: StoredInput, mode: QueryMode) -> InputR
         chain,
         reached,
         place.last,
-        reads_whole=mode.reads_whole,
+        reads_whole=spec.mode.reads_whole,
         reads_late=item.reads_late,
         needs_changelog=item.keeps_changelog,
         reads_closed=item.reads_closed,
+        # The view of a function depends on its blocks alone, so that a replay gives the same rows.
+        needs_columns=spec.function is None,
     )
 
 

@@ -53,7 +53,8 @@ class InputReading:
     ``reads_whole`` asks for all rows that exist at the end, ``reads_late`` also for late rows.
     ``needs_changelog`` says that new rows come from the changelog, whatever the blocks have.
     ``reads_closed`` asks only for the rows of timelabels that were closed in this part, whenever
-    these rows came.
+    these rows came. ``needs_columns`` asks for the columns also before the first row, once the
+    input has rows in a later part.
     """
 
     chain: StoredInput
@@ -63,6 +64,7 @@ class InputReading:
     reads_late: bool = False
     needs_changelog: bool = False
     reads_closed: bool = False
+    needs_columns: bool = False
 
     @property
     def first(self) -> int:
@@ -105,7 +107,7 @@ class InputReading:
             return InputRows()
         dataset = DatasetChain(self.chain)
         end, schema = dataset.at(self.last), dataset.schema_at(self.last)
-        if not schema:  # a query needs the columns even if these blocks have no rows
+        if not schema and self.needs_columns:
             begins = self.chain.first_after(self.last, ("SetDataSchema",))
             schema = "" if begins is None else dataset.schema_at(begins)
         has_op = False
@@ -331,6 +333,7 @@ def recorded_reading(
         reads_whole=mode_of(transform).reads_whole,
         reads_late=item.dataset_id in late,
         reads_closed=item.dataset_id in closed,
+        needs_columns=not transform.get("code"),
     )
 
 

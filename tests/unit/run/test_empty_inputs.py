@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from dil.operator.replaying import ReplayOutcome
 from tests.derived import SCHEMA, Lake
 
 LATE = {
@@ -27,7 +28,7 @@ def lake(tmp_path):
     return Lake(tmp_path)
 
 
-def with_others(lake, beside=(), **changes):
+def with_others(lake, beside=(), *, sql=None, **changes):
     """Write a job over the rows of ``orders`` and of ``others``, which ran without a row."""
     (lake.folder / "other").mkdir()
     (lake.folder / "other" / "1.json").write_text("[]")
@@ -35,7 +36,7 @@ def with_others(lake, beside=(), **changes):
     lake.of_files("others", SCHEMA, facts)
     lake.run(lake.folder / "others.conf")
     every = "SELECT id, amount FROM orders UNION ALL SELECT id, amount FROM others"
-    return lake.derive("every", every, "orders", "others", **changes)
+    return lake.derive("every", every if sql is None else sql, "orders", "others", **changes)
 
 
 def feed_others(lake, *ids):
@@ -73,3 +74,18 @@ def test_a_slice_before_the_first_row_of_an_input_has_its_columns(lake):
 
     assert lake.ids("every") == Counter([1, 2])
     assert lake.verify(every).problems == ()
+
+
+def test_a_function_that_saw_no_columns_sees_none_in_the_replay(lake, monkeypatch):
+    monkeypatch.syspath_prepend(str(lake.folder))
+    (lake.folder / "columns_of_others.py").write_text(
+        "def rows(inputs):\n    return inputs['orders'].slice(len(inputs['others'].column_names))\n"
+    )
+    every = with_others(lake, sql="", ms__query__function="columns_of_others:rows")
+    lake.feed(1, 2, 3)
+    assert lake.run(every).rows == 3
+    feed_others(lake, 4)
+    lake.feed(5, 6, 7)
+    assert lake.run(every).rows == 1
+
+    assert {each.outcome for each in lake.replayed(every)} == {ReplayOutcome.SAME}
