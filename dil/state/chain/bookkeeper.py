@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import cast
 
 from dil.model.books import BOOKS, BookKeeping, Books, LabelWindow
-from dil.model.dataset import Commit
+from dil.model.dataset import Commit, UnitEntry, WorkUnitOutcome
 from dil.model.event_tally import EVENT_TIME
 from dil.model.json import JsonObject
 from dil.state.blocks.books import books_of, members_of
@@ -48,7 +48,8 @@ class Bookkeeper:
         """Draft blocks that close complete labels, save the books; return whether any closed."""
         keeping, before = self._keeping, self._books
         self._books = replace(before, read_again=before.read_again.union(self._read_now()))
-        again = () if keeping.forced else self._read_again()
+        # An act does not see work units that are due again, so it closes only its own labels.
+        again = self._read_again() if self._commit.act is None else ()
         if keeping.closes or again or keeping.sweeps is not None:
             reached, watermark = self._reached(summary), self._watermark()
             for window in filter(self._is_meant, (*keeping.closes, *again)):
@@ -63,7 +64,12 @@ class Bookkeeper:
     def _read_now(self) -> Iterator[str]:
         """Yield the reopened labels that this commit has read, also those without rows."""
         touched = {each.label for each in self._keeping.closes}
-        read = [each for each in self._commit.run.outcomes if each.succeeded]
+        act = self._commit.act
+        read: list[WorkUnitOutcome | UnitEntry] = [
+            each for each in self._commit.run.outcomes if each.succeeded
+        ]
+        if act is not None and not self._keeping.forced:  # a backfill
+            read += (each for each in act.changed if each.status == COMMITTED)
         for label, end in self._books.reopened.items():
             low = label_start(label)
             if label in touched or any(

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from dil.model.books import BookKeeping, LabelWindow
-from dil.model.dataset import Commit, OperatorAct, RunWork, WorkUnitOutcome
+from dil.model.dataset import Commit, OperatorAct, RunWork, UnitEntry, WorkUnitOutcome
 from dil.model.event_tally import EVENT_TIME
 from dil.model.job import StateSpec
 from dil.model.timelabels import LabelClosing, TimelabelSpec
 from dil.state import open_store
+from dil.state.blocks.source_state import COMMITTED
 from dil.state.blocks.verification import verify_chain
 from dil.state.chain import bookkeeper
 from dil.text.windows import label_text
@@ -166,3 +167,45 @@ def test_a_label_reopened_under_a_longer_grace_period_is_closed_after_a_shorter_
     longer = replace(books, reopens=(window(1),), closes=(window(1),), wait_ms=5 * DAY)
     assert job.run(1, 2, books=longer) == ["Reopen 1"]
     assert "Close 1" in job.run(3, books=books)
+
+
+def backfill(job: Job, first: int, **books: object) -> list[str]:
+    """Publish a backfill of the first work unit that begins at or after an instant."""
+    entry = min((each for each in job.store.unit_entries() if each.low >= first), key=_low)
+    read = replace(entry, status=COMMITTED, high=entry.expected_high)
+    act = OperatorAct("backfill", "corrections", changed=(read,))
+    return job.run(work=RunWork(), books=BookKeeping(**books), act=act)
+
+
+def _low(entry: UnitEntry) -> int:
+    return entry.low
+
+
+def test_a_reopened_label_whose_backfill_found_no_rows_is_closed(job: Job) -> None:
+    job.run(0, 1)
+    reopen(job, 0)
+    assert backfill(job, START) == []
+    assert job.run(2) == ["Close 0", "Close 2"]
+
+
+def test_a_backfill_of_another_label_does_not_close_one_with_a_forgotten_work_unit(
+    job: Job,
+) -> None:
+    def halves(*numbers: int, ok: bool = True) -> tuple[WorkUnitOutcome, ...]:
+        return tuple(
+            replace(each, signature=f"{each.signature} {part}", low=low, expected_high=low + DAY // 2)
+            for number in numbers
+            for each in outcomes(number, ok=ok)
+            for part, low in enumerate((each.low, each.low + DAY // 2))
+        )
+
+    job.run(work=RunWork(halves(0, 1, 2)))
+    reopen(job, 0, 1)
+    failed = RunWork((*halves(1), *halves(0, ok=False)[:1]))
+    assert job.run(work=failed, books=replace(DAILY, closes=(window(1),))) == []
+    forgotten = halves(1)[1]
+    act = OperatorAct("forget", "corrections", removed=(forgotten.signature,))
+    job.run(work=RunWork(), books=None, act=act)
+
+    assert backfill(job, START, closes=(window(0),)) == ["Close 0"]
+    assert job.run(work=RunWork((forgotten,))) == ["Close 1"]
