@@ -41,10 +41,11 @@ class BookKeeping:
     """The changes of a commit to the books.
 
     ``reopens`` are labels whose rows the commit changes; the commit reopens the closed labels among
-    them. ``closes`` are labels that may be closed after the commit, if they are complete then. If
-    ``forced`` is true, they are closed even if rows are missing. If ``again`` is true, only
-    reopened labels are closed. ``sweeps`` is the schedule whose windows are closed as they become
-    complete, None if no run closes windows by itself.
+    them. ``closes`` are labels that may be closed after the commit, if they are complete then;
+    reopened labels among them that are not are closed by a later run. If ``forced`` is true, labels
+    are closed even if rows are missing. If ``again`` is true, only reopened labels are closed.
+    ``sweeps`` is the schedule whose windows are closed as they become complete, None if no run
+    closes windows by itself.
 
     A label is complete when the frontier is ``wait_ms`` past the label's end; ``wait_ms`` is the
     grace period in which runs read the label again by themselves. If ``by_event_time`` is true, the

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
 from dil.model.books import BOOKS, BookKeeping, Books, LabelWindow
-from dil.model.dataset import Commit, UnitEntry, WorkUnitOutcome
+from dil.model.dataset import Commit
 from dil.model.event_tally import EVENT_TIME
 from dil.model.json import JsonObject
 from dil.state.blocks.books import books_of, members_of
@@ -47,7 +47,8 @@ class Bookkeeper:
     def close(self, writer: ChainWriter, summary: UnitSummary) -> bool:
         """Draft blocks that close complete labels, save the books; return whether any closed."""
         keeping, before = self._keeping, self._books
-        self._books = replace(before, read_again=before.read_again.union(self._read_now()))
+        read = {each.label for each in keeping.closes} & before.reopened.keys()
+        self._books = replace(before, read_again=before.read_again | read)
         # An act does not see work units that are due again, so it closes only its own labels.
         again = self._read_again() if self._commit.act is None else ()
         if keeping.closes or again or keeping.sweeps is not None:
@@ -60,22 +61,6 @@ class Bookkeeper:
                 self._sweep(writer, windows_of(keeping.sweeps), reached, watermark)
         self._keep()
         return self._books.closed != before.closed
-
-    def _read_now(self) -> Iterator[str]:
-        """Yield the reopened labels that this commit has read, also those without rows."""
-        touched = {each.label for each in self._keeping.closes}
-        act = self._commit.act
-        read: list[WorkUnitOutcome | UnitEntry] = [
-            each for each in self._commit.run.outcomes if each.succeeded
-        ]
-        if act is not None and not self._keeping.forced:  # a backfill
-            read += (each for each in act.changed if each.status == COMMITTED)
-        for label, end in self._books.reopened.items():
-            low = label_start(label)
-            if label in touched or any(
-                each.low < end and each.expected_high > low for each in read
-            ):
-                yield label
 
     def _read_again(self) -> tuple[LabelWindow, ...]:
         """Return the labels that were read after they were reopened, in order of time."""

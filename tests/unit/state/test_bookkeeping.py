@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dil.model.books import BookKeeping, LabelWindow
-from dil.model.dataset import Commit, OperatorAct, RunWork, UnitEntry, WorkUnitOutcome
+from dil.model.dataset import Commit, OperatorAct, RunWork, WorkUnitOutcome
 from dil.model.event_tally import EVENT_TIME
 from dil.model.job import StateSpec
 from dil.model.timelabels import LabelClosing, TimelabelSpec
@@ -151,13 +151,6 @@ def test_a_reopened_label_that_was_read_is_closed_when_an_earlier_one_stops_hold
     assert job.run(0, books=replace(DAILY, closes=(window(0),))) == ["Close 0", "Close 2"]
 
 
-def test_a_reopened_label_without_rows_is_closed_when_it_was_read(job: Job) -> None:
-    job.run(0, 1)
-    reopen(job, 0)
-    assert job.run(2) == ["Close 2"]
-    assert job.run(0) == ["Close 0"]
-
-
 @pytest.mark.parametrize("closing", [LabelClosing.AUTO, LabelClosing.MANUAL])
 def test_a_label_reopened_under_a_longer_grace_period_is_closed_after_a_shorter_one(
     job: Job, closing: LabelClosing
@@ -169,36 +162,17 @@ def test_a_label_reopened_under_a_longer_grace_period_is_closed_after_a_shorter_
     assert "Close 1" in job.run(3, books=books)
 
 
-def backfill(job: Job, first: int, **books: object) -> list[str]:
-    """Publish a backfill of the first work unit that begins at or after an instant."""
-    entry = min((each for each in job.store.unit_entries() if each.low >= first), key=_low)
-    read = replace(entry, status=COMMITTED, high=entry.expected_high)
-    act = OperatorAct("backfill", "corrections", changed=(read,))
-    return job.run(work=RunWork(), books=BookKeeping(**books), act=act)
-
-
-def _low(entry: UnitEntry) -> int:
-    return entry.low
-
-
-def test_a_reopened_label_whose_backfill_found_no_rows_is_closed(job: Job) -> None:
-    job.run(0, 1)
-    reopen(job, 0)
-    assert backfill(job, START) == []
-    assert job.run(2) == ["Close 0", "Close 2"]
-
-
 def test_a_backfill_of_another_label_does_not_close_one_with_a_forgotten_work_unit(
     job: Job,
 ) -> None:
     def halves(*numbers: int, ok: bool = True) -> tuple[WorkUnitOutcome, ...]:
         return tuple(
-            replace(each, signature=f"{each.signature} {part}", low=low, expected_high=low + DAY // 2)
-            for number in numbers
-            for each in outcomes(number, ok=ok)
-            for part, low in enumerate((each.low, each.low + DAY // 2))
+            replace(each, signature=f"{each.signature} {low}", low=low, expected_high=low + half)
+            for each in outcomes(*numbers, ok=ok)
+            for low in (each.low, each.low + half)
         )
 
+    half = DAY // 2
     job.run(work=RunWork(halves(0, 1, 2)))
     reopen(job, 0, 1)
     failed = RunWork((*halves(1), *halves(0, ok=False)[:1]))
@@ -207,5 +181,9 @@ def test_a_backfill_of_another_label_does_not_close_one_with_a_forgotten_work_un
     act = OperatorAct("forget", "corrections", removed=(forgotten.signature,))
     job.run(work=RunWork(), books=None, act=act)
 
-    assert backfill(job, START, closes=(window(0),)) == ["Close 0"]
+    (failed_one, *_) = job.store.unit_entries()
+    read = replace(failed_one, status=COMMITTED, high=failed_one.expected_high)
+    act = OperatorAct("backfill", "corrections", changed=(read,))
+    closes = BookKeeping(closes=(window(0),))
+    assert job.run(work=RunWork(), books=closes, act=act) == ["Close 0"]
     assert job.run(work=RunWork((forgotten,))) == ["Close 1"]
