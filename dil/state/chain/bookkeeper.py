@@ -63,11 +63,11 @@ class Bookkeeper:
         return self._books.closed != before.closed
 
     def _read_again(self) -> tuple[LabelWindow, ...]:
-        """Return the labels that were read after they were reopened, in order of time."""
+        """Return the labels that were read after they were reopened, the oldest ones, in order."""
         books = self._books
         return tuple(
             LabelWindow(label_start(label), books.reopened[label], label)
-            for label in sorted(books.read_again)
+            for label in sorted(books.read_again)[:_MOST_LABELS]
         )
 
     def _sweep(

@@ -187,3 +187,19 @@ def test_a_backfill_of_another_label_does_not_close_one_with_a_forgotten_work_un
     closes = BookKeeping(closes=(window(0),))
     assert job.run(work=RunWork(), books=closes, act=act) == ["Close 0"]
     assert job.run(work=RunWork((forgotten,))) == ["Close 1"]
+
+
+def test_many_labels_that_were_read_again_are_closed_by_several_runs(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bookkeeper, "_MOST_LABELS", 2)
+    by_hand = BookKeeping(again=True)
+    job.run(0, 1, 2, 3, books=by_hand)
+    forced = BookKeeping(closes=tuple(map(window, range(4))), forced=True)
+    job.run(work=RunWork(), books=forced, act=OperatorAct("close", "month end"))
+    reopen(job, 0, 1, 2, 3)
+    failed = RunWork((*outcomes(1, 2, 3), *outcomes(0, ok=False)))
+    read = tuple(map(window, (1, 2, 3)))
+    assert job.run(work=failed, books=replace(by_hand, closes=read)) == []
+    assert job.run(0, books=by_hand) == ["Close 1", "Close 2"]
+    assert job.run(4, books=by_hand) == ["Close 3"]
