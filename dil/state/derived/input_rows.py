@@ -148,7 +148,7 @@ class InputReading:
 
         Raises:
             StateError: a label was reopened whose rows were read before, unless it was closed again
-                with the same rows.
+                and none of its files changed.
         """
         first = NONE_YET if self.reads_whole else self.first
         found: set[str] = set()
