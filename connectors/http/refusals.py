@@ -33,6 +33,10 @@ _BODY_WAIT_S = 30.0
 _ERRORS = range(400, 600)
 _LIMIT = re.compile("limit|quota", re.IGNORECASE)
 _REDIRECTS = range(300, 400)
+_SEE_OTHER_FIX = (
+    " If the receiver answers so after it has taken a row, list the status under `warning` of"
+    " ms.http.statuses; if it takes no row then, list it under `error`."
+)
 _PATIENCE = "To wait longer, raise ms.http.retry.max and ms.http.retry.max.seconds."
 _LIMIT_FIX = (
     'The answer names a limit. If that limit is spent, add "quota": [403] to ms.http.statuses,'
@@ -136,7 +140,10 @@ def in_doubt(answer: requests.Response, shown: str) -> UnknownOutcomeError:
     if text:
         log.warning("%s: the answer with status %d says: %s", shown, answer.status_code, text)
         what = _with_beginning(what, text)
-    return unknown_outcome(what)
+    error = unknown_outcome(what)
+    if answer.status_code in _REDIRECTS:
+        error.fix += _SEE_OTHER_FIX
+    return error
 
 
 def answer_words(answer: requests.Response, shown: str) -> str:

@@ -10,6 +10,9 @@ RETRIED = frozenset({429, 502, 503, 504})
 # These statuses say that the source did nothing. After 408 or another 5xx, the source may have done
 # the request before it failed, or a server behind a gateway may have done it.
 NOT_DONE = frozenset({425, 429, 503})
+# Many receivers redirect after they have done a POST (303: RFC 9110 section 15.4.4; 302 by habit).
+# Other redirects ask for the same request at another address.
+DONE_ELSEWHERE = frozenset({302, 303})
 _PASSING = frozenset({408, 425, *RETRIED})
 _REFUSED = frozenset({401, 403})
 _SUCCESS = HttpStatuses().success
