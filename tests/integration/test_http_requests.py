@@ -97,6 +97,12 @@ def test_another_content_type_of_the_job_is_kept_over_a_json_body(server):
     assert (found.headers["Content-Type"], found.body) == (headers["Content-Type"], b'{"a":1}')
 
 
+def test_a_line_of_json_has_an_end(server):
+    headers = {"Content-Type": "application/x-ndjson; charset=utf-8"}
+    found = sent(server, row({"b": 1}, {"a": 2}), method="POST", headers=headers)
+    assert found.body == b'{"a":2,"b":1}\n'
+
+
 # Redirects
 
 
