@@ -151,6 +151,17 @@ def test_what_says_that_nothing_was_done_is_sent_again(desk: Desk, status: int) 
     assert arrived(desk, 1) == 3
 
 
+@pytest.mark.parametrize("status", [425, 429, 503])
+def test_such_a_row_is_sent_again_although_others_were_taken(desk: Desk, status: int) -> None:
+    desk.receiver.statuses[3] = status
+    desk.receiver.on_row = lambda body: desk.receiver.statuses.pop(body["id"], None)
+
+    told = desk.run({"ms.http.retry.max": "1"})
+
+    assert told["status"] == "success"
+    assert desk.receiver.ids == [1, 2, 3, 4, 5, 6]
+
+
 def test_a_server_error_that_the_job_lists_is_a_refusal_of_the_row(desk: Desk) -> None:
     desk.receiver.statuses[3] = 500
 
