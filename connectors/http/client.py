@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import http.client
+import io
 import re
 import ssl
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import requests
 import urllib3
@@ -37,9 +39,58 @@ class PlainRedirectError(requests.RequestException):
     """A redirect from https to http, where anybody on the way could read and change the answer."""
 
 
+class _Head:
+    """The lines of a response before its body; a connection that ends among them is an error."""
+
+    def __init__(self, stream: io.BufferedReader) -> None:
+        self._stream = stream
+
+    def readline(self, limit: int = -1) -> bytes:
+        """Return the next line.
+
+        Raises:
+            RemoteDisconnected: the connection ended before the end of the line.
+        """
+        line = self._stream.readline(limit)
+        if not line.endswith(b"\n") and (limit < 0 or len(line) < limit):
+            raise http.client.RemoteDisconnected("the connection ended before the body")
+        return line
+
+    def close(self) -> None:
+        """Close the connection's stream."""
+        self._stream.close()
+
+
+class _WholeHeadResponse(http.client.HTTPResponse):
+    """A response whose headers are all there (RFC 9112 section 8).
+
+    The library takes the end of the connection for the end of the headers. Without the length of
+    its body, such a response would be a whole one without rows.
+    """
+
+    def begin(self) -> None:
+        """Read the status and the headers."""
+        stream = self.fp
+        self.fp = cast("io.BufferedReader", _Head(stream))
+        try:
+            super().begin()
+        finally:
+            if self.fp is not None:  # The library closes it after a line that is no status.
+                self.fp = stream
+
+
+class _WholeHeadConnection(urllib3.connection.HTTPConnection):
+    response_class = _WholeHeadResponse
+
+
+class _WholeHeadTlsConnection(urllib3.connection.HTTPSConnection):
+    response_class = _WholeHeadResponse
+
+
 class _ExactHttpPool(urllib3.HTTPConnectionPool):
     """Sends the target exactly as written: urllib3 would change ``%2c`` to ``%2C``, for example."""
 
+    ConnectionCls: type[urllib3.connection.HTTPConnection] = _WholeHeadConnection
     _target = ""
 
     def urlopen(self, method: str, url: str, *args: Any, **options: Any) -> Any:
@@ -54,6 +105,8 @@ class _ExactHttpPool(urllib3.HTTPConnectionPool):
 
 class _ExactHttpsPool(_ExactHttpPool, urllib3.HTTPSConnectionPool):
     """Sends the target exactly as written, over TLS."""
+
+    ConnectionCls = _WholeHeadTlsConnection
 
 
 _EXACT_POOLS = {"http": _ExactHttpPool, "https": _ExactHttpsPool}

@@ -206,6 +206,7 @@ REFUSALS = (
 CONNECTIONS = (
     Case("reset before the answer", acts.resets, *passing("connection reset")),
     Case("closed before the answer", acts.hangs_up, *passing("closed without an answer")),
+    Case("closed in the headers", acts.closes_in_headers, *passing("closed without an answer")),
     Case("reset in the body", acts.resets_in_body, *passing("broke off")),
     Case("closed in the body", acts.closes_in_body, *passing("broke off")),
     Case("closed in a chunk", acts.closes_in_chunk, *passing("broke off")),

@@ -68,6 +68,12 @@ def hangs_up(wire: Wire, asked: Asked, answer: Answer) -> None:
     wire.close()
 
 
+def closes_in_headers(wire: Wire, asked: Asked, answer: Answer) -> None:
+    """Close the connection after the status and before the header that says the body's length."""
+    wire.send(answer.head.partition(b"\r\n")[0] + b"\r\nServer: faulty\r\n")
+    wire.close()
+
+
 def resets_in_body(wire: Wire, asked: Asked, answer: Answer) -> None:
     """Reset the connection in the middle of the body."""
     wire.send(answer.head + answer.body[: len(answer.body) // 2])
