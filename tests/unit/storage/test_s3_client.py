@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from dil.errors import WriteError
 from dil.storage.s3.client import connect
+from dil.storage.s3.failures import translated_errors
+from dil.storage.s3.listing import list_page
+from tests.servers.http_server import HttpServer, Reply
 
 
 @pytest.fixture
@@ -43,3 +48,32 @@ def test_credentials_that_another_program_renews_are_used(credentials):
     assert key_of(connect()) == "first"
     write(credentials, "second", 2)
     assert key_of(connect()) == "second"
+
+
+TORN = Reply(raw=b"HTTP/1.1 200 OK\r\nServer: faulty\r\n")
+LIST = Reply(
+    b"<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>a</Key><Size>1</Size>"
+    b"</Contents></ListBucketResult>",
+    headers=(("Content-Type", "application/xml"),),
+)
+
+
+@pytest.fixture
+def lists(credentials, monkeypatch) -> Iterator[HttpServer]:
+    write(credentials, "k", 1)
+    with HttpServer() as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", server.url)
+        yield server
+
+
+def test_a_list_whose_answer_breaks_off_in_its_headers_is_asked_for_again(lists):
+    lists.script("/b", TORN, LIST)
+    page = list_page(connect().client, Bucket="b")
+    assert [each["Key"] for each in page["Contents"]] == ["a"]
+
+
+def test_a_list_whose_answers_break_off_is_not_empty(lists):
+    lists.script("/b", TORN)
+    client = connect().client
+    with pytest.raises(WriteError), translated_errors("s3://b", client):
+        list_page(client, Bucket="b")
