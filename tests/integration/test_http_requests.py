@@ -103,6 +103,23 @@ def test_a_line_of_json_has_an_end(server):
     assert found.body == b'{"a":2,"b":1}\n'
 
 
+@pytest.mark.parametrize(
+    ("method", "members", "connections"),
+    [("POST", {}, 2), ("PATCH", {}, 2), ("PUT", {}, 1), ("POST", {"repeats_unsafe": True}, 1)],
+)
+def test_a_row_that_must_not_be_repeated_meets_no_connection_that_the_server_may_close(
+    server, method, members, connections
+):
+    server.script("/rows", Reply(b"{}"))
+    clock = [0.0]
+    uri = server.url + "/rows"
+    with Session(uri, method=method, monotonic=lambda: clock[0], **members) as session:
+        for now in (0.0, 0.4, 5.4):
+            clock[0] = now
+            session.get(row({"b": 1}, {}))
+    assert server.connections == connections
+
+
 # Redirects
 
 
