@@ -32,6 +32,7 @@ _FORMAT = (
     r"|zip|gzip|octet-stream|pdf))(?:\s*;\s*q=[01](?:\.[0-9])?)?"
 )
 _FORMATS = re.compile(rf"{_FORMAT}(?:\s*,\s*{_FORMAT})*")
+_INTERIM = range(102, 200)  # 101 is final, and the library skips 100 itself.
 _MAX_REDIRECTS = 50  # The limit of redirects in LinkedIn's DIL.
 
 
@@ -61,11 +62,13 @@ class _Head:
         self._stream.close()
 
 
-class _WholeHeadResponse(http.client.HTTPResponse):
-    """A response whose headers are all there (RFC 9112 section 8).
+class _FinalResponse(http.client.HTTPResponse):
+    """The final response to a request, with all of its headers.
 
-    The library takes the end of the connection for the end of the headers. Without the length of
-    its body, such a response would be a whole one without rows.
+    The library takes the end of the connection for the end of the headers (RFC 9112 section 8):
+    without the length of its body, such a response would be a whole one without rows. The library
+    also takes an interim response, such as 103 Early Hints, for the final one (RFC 9110 section
+    15.2).
     """
 
     def begin(self) -> None:
@@ -74,23 +77,26 @@ class _WholeHeadResponse(http.client.HTTPResponse):
         self.fp = cast("io.BufferedReader", _Head(stream))
         try:
             super().begin()
+            while self.status in _INTERIM:
+                self.headers = None  # type: ignore[assignment] # as before a response begins
+                super().begin()
         finally:
             if self.fp is not None:  # The library closes it after a line that is no status.
                 self.fp = stream
 
 
-class _WholeHeadConnection(urllib3.connection.HTTPConnection):
-    response_class = _WholeHeadResponse
+class _Connection(urllib3.connection.HTTPConnection):
+    response_class = _FinalResponse
 
 
-class _WholeHeadTlsConnection(urllib3.connection.HTTPSConnection):
-    response_class = _WholeHeadResponse
+class _TlsConnection(urllib3.connection.HTTPSConnection):
+    response_class = _FinalResponse
 
 
 class _ExactHttpPool(urllib3.HTTPConnectionPool):
     """Sends the target exactly as written: urllib3 would change ``%2c`` to ``%2C``, for example."""
 
-    ConnectionCls: type[urllib3.connection.HTTPConnection] = _WholeHeadConnection
+    ConnectionCls: type[urllib3.connection.HTTPConnection] = _Connection
     _target = ""
 
     def urlopen(self, method: str, url: str, *args: Any, **options: Any) -> Any:
@@ -106,7 +112,7 @@ class _ExactHttpPool(urllib3.HTTPConnectionPool):
 class _ExactHttpsPool(_ExactHttpPool, urllib3.HTTPSConnectionPool):
     """Sends the target exactly as written, over TLS."""
 
-    ConnectionCls = _WholeHeadTlsConnection
+    ConnectionCls = _TlsConnection
 
 
 _EXACT_POOLS = {"http": _ExactHttpPool, "https": _ExactHttpsPool}

@@ -164,6 +164,12 @@ def says_continue_first(wire: Wire, asked: Asked, answer: Answer) -> None:
     wire.answer(answer)
 
 
+def gives_hints_first(wire: Wire, asked: Asked, answer: Answer) -> None:
+    """Send two interim answers with headers before the final answer."""
+    wire.send(b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")
+    wire.answer(answer)
+
+
 def has_headers(number: int, size: int) -> Act:
     """Add ``number`` headers of ``size`` bytes each."""
 
