@@ -8,11 +8,13 @@ import re
 from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING
+from urllib.parse import urljoin
 
 from connectors.http.body import BodyStream
 from connectors.http.failures import PROXY_FIX, unknown_outcome
 from connectors.http.retries import after_retries
 from connectors.http.statuses import RETRIED, StatusVerdict
+from connectors.http.target import shown_uri
 from dil.errors import (
     AuthenticationError,
     DilError,
@@ -90,9 +92,19 @@ def refusal_error(
     if verdict is StatusVerdict.AUTHENTICATION:
         names_limit = is_forbidden and _LIMIT.search(text)
         return AuthenticationError(what, f"{_LIMIT_FIX} {login_fix}" if names_limit else login_fix)
+    return _wrong_request(answer, what, text)
+
+
+def _wrong_request(answer: requests.Response, what: str, text: str) -> SourceError:
+    """Return the error for an answer that would be the same to the same request."""
+    status = answer.status_code
     fix = "Correct the request; ms.http.statuses defines the statuses that are failures."
     if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
         fix = PROXY_FIX
+    elif status in _REDIRECTS and "Location" in answer.headers:
+        with suppress(ValueError):  # The address may be none.
+            what += f"; it leads to {shown_uri(urljoin(answer.url, answer.headers['Location']))}"
+        fix = "Only GET follows redirects: if that address is right, write it into ms.source.uri."
     elif status < HTTPStatus.MULTIPLE_CHOICES:
         fix = "`error` of ms.http.statuses lists this status; the next run asks again."
     error = SourceError(what, fix)

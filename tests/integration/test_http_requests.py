@@ -134,6 +134,23 @@ def test_only_get_follows_redirects_others_fail(server, method, status):
     assert [each.path for each in server.requests] == ["/away"]
 
 
+def test_the_target_of_a_redirect_is_named_without_the_values_of_its_query(server):
+    server.script("/away", Reply(status=308, headers=(("Location", "/there/?key=s3cret"),)))
+    with (
+        Session(server.url + "/away", method="POST") as session,
+        pytest.raises(SourceError) as caught,
+    ):
+        session.get(values())
+    assert f"{server.url}/there/ (key)" in caught.value.message
+    assert "s3cret" not in caught.value.message
+
+
+def test_a_redirect_to_what_is_no_address_fails_like_others(server):
+    server.script("/away", Reply(status=308, headers=(("Location", "http://[x/"),)))
+    with Session(server.url + "/away", method="POST") as session, pytest.raises(SourceError):
+        session.get(values())
+
+
 def test_a_redirect_that_is_listed_as_a_warning_gives_no_rows(server):
     server.script("/away", Reply(status=303, headers=(("Location", "/x"),)))
     statuses = HttpStatuses(warning=(303,))
