@@ -13,7 +13,6 @@ from connectors.files.names import Listed
 from connectors.s3.address import S3Address
 from connectors.s3.failures import ObjectChangedError, ObjectGoneError, translated_errors
 from dil.errors import SourceContractError, TransientSourceError
-from dil.storage.s3.listing import list_page
 
 _MD5 = re.compile(r'"?([0-9a-f]{32})"?')
 _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
@@ -40,12 +39,8 @@ def listed_objects(
     while True:
         options = {"ContinuationToken": token} if token else {}
         with translated_errors(address.shown, client):
-            page = list_page(
-                client,
-                Bucket=address.bucket,
-                Prefix=address.prefix,
-                MaxKeys=min(most, 1000),
-                **options,
+            page = client.list_objects_v2(
+                Bucket=address.bucket, Prefix=address.prefix, MaxKeys=min(most, 1000), **options
             )
         for entry in page.get("Contents", ()):
             if leaves_markers and entry["Key"].endswith("/") and not entry["Size"]:
@@ -54,7 +49,7 @@ def listed_objects(
             written: datetime | None = entry.get("LastModified")
             modified_ms = None if written is None else int(written.timestamp() * 1000)
             yield Listed(entry["Key"], modified_ms, etag)
-        if not page["IsTruncated"]:
+        if not page.get("IsTruncated"):
             return
         following = page.get("NextContinuationToken", "")
         if not following or following == token:

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from dil.errors import WriteError
 from dil.storage.objects.bucket import (
@@ -32,7 +32,6 @@ from dil.storage.s3.failures import (
     UnknownConditionError,
     translated_errors,
 )
-from dil.storage.s3.listing import list_page
 from dil.storage.streams import RemoteReader, ResumedAnswers
 
 _PER_DELETE = 1000
@@ -208,7 +207,7 @@ class S3Bucket(Bucket):
             page = self._page(prefix, **token, **options)
             yield page
             following = page.get("NextContinuationToken")
-            if not page["IsTruncated"]:
+            if not page.get("IsTruncated"):
                 return
             if not following or following == token.get("ContinuationToken"):
                 raise WriteError(
@@ -220,7 +219,8 @@ class S3Bucket(Bucket):
 
     def _page(self, prefix: str, **options: object) -> dict[str, Any]:
         with self._translated_errors(prefix):
-            return list_page(self._client, Bucket=self._place.bucket, Prefix=prefix, **options)
+            page = self._client.list_objects_v2(Bucket=self._place.bucket, Prefix=prefix, **options)
+        return cast("dict[str, Any]", page)
 
     def _of(self, key: str) -> ObjectPath:
         return replace(self._place, key=key)

@@ -11,7 +11,6 @@ import pytest
 from dil.errors import WriteError
 from dil.storage.s3.client import connect
 from dil.storage.s3.failures import translated_errors
-from dil.storage.s3.listing import list_page
 from tests.servers.http_server import HttpServer, Reply
 
 
@@ -51,29 +50,52 @@ def test_credentials_that_another_program_renews_are_used(credentials):
 
 
 TORN = Reply(raw=b"HTTP/1.1 200 OK\r\nServer: faulty\r\n")
-LIST = Reply(
-    b"<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>a</Key><Size>1</Size>"
-    b"</Contents></ListBucketResult>",
-    headers=(("Content-Type", "application/xml"),),
+XML = (("Content-Type", "application/xml"),)
+# Not every service says whether the list continues.
+LIST = Reply(b"<ListBucketResult><Name>b</Name></ListBucketResult>", headers=XML)
+BEGUN = Reply(
+    b"<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>",
+    headers=XML,
 )
+DONE = Reply(
+    b"<CompleteMultipartUploadResult><ETag>e</ETag></CompleteMultipartUploadResult>", headers=XML
+)
+OBJECT = {"Bucket": "b", "Key": "k"}
 
 
 @pytest.fixture
-def lists(credentials, monkeypatch) -> Iterator[HttpServer]:
+def service(credentials, monkeypatch) -> Iterator[HttpServer]:
     write(credentials, "k", 1)
+    monkeypatch.setattr("random.random", lambda: 0.0)  # The client does not wait.
     with HttpServer() as server:
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", server.url)
         yield server
 
 
-def test_a_list_whose_answer_breaks_off_in_its_headers_is_asked_for_again(lists):
-    lists.script("/b", TORN, LIST)
-    page = list_page(connect().client, Bucket="b")
-    assert [each["Key"] for each in page["Contents"]] == ["a"]
-
-
-def test_a_list_whose_answers_break_off_is_not_empty(lists):
-    lists.script("/b", TORN)
+@pytest.mark.parametrize(
+    ("path", "request_of", "whole"),
+    [
+        ("/b", lambda client: client.list_objects_v2(Bucket="b"), LIST),
+        ("/b/k", lambda client: client.head_object(**OBJECT), Reply()),
+        ("/b/k", lambda client: client.get_object(**OBJECT), Reply(b"{}")),
+        ("/b/k", lambda client: client.create_multipart_upload(**OBJECT), BEGUN),
+        ("/b/k", lambda client: client.complete_multipart_upload(**OBJECT, UploadId="u"), DONE),
+    ],
+)
+def test_a_request_whose_answer_breaks_off_in_its_headers_is_sent_again(
+    service, path, request_of, whole
+):
+    service.script(path, TORN, whole)
     client = connect().client
+    assert request_of(client)["ResponseMetadata"]["HTTPStatusCode"] == 200
+    assert service.count(path) == 2
+
+    service.script(path, TORN)
     with pytest.raises(WriteError), translated_errors("s3://b", client):
-        list_page(client, Bucket="b")
+        request_of(client)
+
+
+def test_an_answer_without_a_body_is_whole_where_none_is_needed(service):
+    service.script("/b/k", TORN)
+    connect().client.put_object(**OBJECT, Body=b"")
+    assert service.count("/b/k") == 1
