@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import http.client
-import io
 import re
 import ssl
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import requests
 import urllib3
-from requests.adapters import HTTPAdapter
 
 from connectors.http.origin import is_same_origin
 from connectors.http.settings import HttpSettings
 from connectors.http.tls import client_context
 from dil import __version__
+from dil.storage.whole_answers import (
+    WholeAnswersAdapter,
+    WholeAnswersPool,
+    WholeAnswersTlsPool,
+)
 
 if TYPE_CHECKING:
     from dil.model.settings import TlsSettings
@@ -32,7 +34,6 @@ _FORMAT = (
     r"|zip|gzip|octet-stream|pdf))(?:\s*;\s*q=[01](?:\.[0-9])?)?"
 )
 _FORMATS = re.compile(rf"{_FORMAT}(?:\s*,\s*{_FORMAT})*")
-_INTERIM = range(102, 200)  # 101 is final, and the library skips 100 itself.
 _MAX_REDIRECTS = 50  # The limit of redirects in LinkedIn's DIL.
 
 
@@ -40,63 +41,9 @@ class PlainRedirectError(requests.RequestException):
     """A redirect from https to http, where anybody on the way could read and change the answer."""
 
 
-class _Head:
-    """The lines of a response before its body; a connection that ends among them is an error."""
-
-    def __init__(self, stream: io.BufferedReader) -> None:
-        self._stream = stream
-
-    def readline(self, limit: int = -1) -> bytes:
-        """Return the next line.
-
-        Raises:
-            RemoteDisconnected: the connection ended before the end of the line.
-        """
-        line = self._stream.readline(limit)
-        if not line.endswith(b"\n") and (limit < 0 or len(line) < limit):
-            raise http.client.RemoteDisconnected("the connection ended before the body")
-        return line
-
-    def close(self) -> None:
-        """Close the connection's stream."""
-        self._stream.close()
-
-
-class _FinalResponse(http.client.HTTPResponse):
-    """The final response to a request, with all of its headers.
-
-    The library takes the end of the connection for the end of the headers (RFC 9112 section 8):
-    without the length of its body, such a response would be a whole one without rows. The library
-    also takes an interim response, such as 103 Early Hints, for the final one (RFC 9110 section
-    15.2).
-    """
-
-    def begin(self) -> None:
-        """Read the status and the headers."""
-        stream = self.fp
-        self.fp = cast("io.BufferedReader", _Head(stream))
-        try:
-            super().begin()
-            while self.status in _INTERIM:
-                self.headers = None  # type: ignore[assignment] # as before a response begins
-                super().begin()
-        finally:
-            if self.fp is not None:  # The library closes it after a line that is no status.
-                self.fp = stream
-
-
-class _Connection(urllib3.connection.HTTPConnection):
-    response_class = _FinalResponse
-
-
-class _TlsConnection(urllib3.connection.HTTPSConnection):
-    response_class = _FinalResponse
-
-
-class _ExactHttpPool(urllib3.HTTPConnectionPool):
+class _ExactHttpPool(WholeAnswersPool):
     """Sends the target exactly as written: urllib3 would change ``%2c`` to ``%2C``, for example."""
 
-    ConnectionCls: type[urllib3.connection.HTTPConnection] = _Connection
     _target = ""
 
     def urlopen(self, method: str, url: str, *args: Any, **options: Any) -> Any:
@@ -109,17 +56,19 @@ class _ExactHttpPool(urllib3.HTTPConnectionPool):
         return super()._make_request(conn, method, self._target, *args, **options)
 
 
-class _ExactHttpsPool(_ExactHttpPool, urllib3.HTTPSConnectionPool):
+class _ExactHttpsPool(_ExactHttpPool, WholeAnswersTlsPool):
     """Sends the target exactly as written, over TLS."""
 
-    ConnectionCls = _TlsConnection
+    ConnectionCls = WholeAnswersTlsPool.ConnectionCls
 
 
-_EXACT_POOLS = {"http": _ExactHttpPool, "https": _ExactHttpsPool}
-
-
-class _Adapter(HTTPAdapter):
+class _Adapter(WholeAnswersAdapter):
     """Sends over our pools; trusts certifi's authorities unless ``trusts_only_context`` is true."""
+
+    pool_classes: ClassVar[dict[str, type[urllib3.HTTPConnectionPool]]] = {
+        "http": _ExactHttpPool,
+        "https": _ExactHttpsPool,
+    }
 
     def __init__(
         self, pool_size: int, context: ssl.SSLContext | None, *, trusts_only_context: bool
@@ -132,14 +81,11 @@ class _Adapter(HTTPAdapter):
         if self._context is not None:
             options["ssl_context"] = self._context
         super().init_poolmanager(*args, **options)
-        self.poolmanager.pool_classes_by_scheme = _EXACT_POOLS
 
     def proxy_manager_for(self, *args: Any, **options: Any) -> Any:
         if self._context is not None:
             options["ssl_context"] = self._context
-        manager = super().proxy_manager_for(*args, **options)
-        manager.pool_classes_by_scheme = _EXACT_POOLS
-        return manager
+        return super().proxy_manager_for(*args, **options)
 
     def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
         """Verify certificates always; drop certifi's authorities if only the context is trusted."""
