@@ -101,9 +101,8 @@ def _wrong_request(answer: requests.Response, what: str, text: str) -> SourceErr
     fix = "Correct the request; ms.http.statuses defines the statuses that are failures."
     if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
         fix = PROXY_FIX
-    elif status in _REDIRECTS and "Location" in answer.headers:
-        with suppress(ValueError):  # The address may be none.
-            what += f"; it leads to {shown_uri(urljoin(answer.url, answer.headers['Location']))}"
+    elif target := _target_words(answer):
+        what += target
         fix = "Only GET follows redirects: if that address is right, write it into ms.source.uri."
     elif status < HTTPStatus.MULTIPLE_CHOICES:
         fix = "`error` of ms.http.statuses lists this status; the next run asks again."
@@ -148,7 +147,7 @@ def long_wait_error(what: str, asked_s: float, now_s: float) -> QuotaError:
 def in_doubt(answer: requests.Response, shown: str) -> UnknownOutcomeError:
     """Return the error for an answer that does not show whether the source did the request."""
     text = _beginning(answer, shown)
-    what = answer_words(answer, shown)
+    what = answer_words(answer, shown) + _target_words(answer)
     if text:
         log.warning("%s: the answer with status %d says: %s", shown, answer.status_code, text)
         what = _with_beginning(what, text)
@@ -161,6 +160,14 @@ def in_doubt(answer: requests.Response, shown: str) -> UnknownOutcomeError:
 def answer_words(answer: requests.Response, shown: str) -> str:
     """Return the request and the status of its answer as words of a message."""
     return f"{shown}: HTTP status {answer.status_code} {answer.reason}".rstrip()
+
+
+def _target_words(answer: requests.Response) -> str:
+    """Return words about the address to which a redirect leads, without the query's values."""
+    if answer.status_code in _REDIRECTS and "Location" in answer.headers:
+        with suppress(ValueError):  # The address may be none.
+            return f"; it leads to {shown_uri(urljoin(answer.url, answer.headers['Location']))}"
+    return ""
 
 
 def _with_beginning(what: str, text: str) -> str:
