@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import math
 import threading
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -250,6 +251,18 @@ def test_rows_deleted_softly_stay_with_the_time(loads: Loads) -> None:
     loads.load("run-3", versions((1, 3, "back", "u"), (3, 2, "new", "i")))
     assert loads.rows("id, text, _dil_deleted_at") == [
         (1, "back", None), (2, "two", None), (3, "new", None),
+    ]  # fmt: skip
+
+
+def test_a_row_that_a_hard_merge_writes_again_is_no_longer_marked_as_deleted(loads: Loads) -> None:
+    loads.mode = PublishMode.MERGE
+    loads.merge = MergeSpec(("id",), (), "op", ("d",), is_soft=True)
+    loads.load("run-1", versions((1, 1, "one", "i"), (2, 1, "two", "i"), (3, 1, "three", "i")))
+    loads.load("run-2", versions((1, 2, None, "d"), (2, 2, None, "d"), (3, 2, None, "d")))
+    loads.merge = replace(loads.merge, is_soft=False)
+    loads.load("run-3", versions((1, 3, "back", "u"), (2, 3, None, "d"), (4, 1, "four", "i")))
+    assert loads.rows("id, text, _dil_deleted_at IS NULL") == [
+        (1, "back", True), (3, "three", False), (4, "four", True),
     ]  # fmt: skip
 
 

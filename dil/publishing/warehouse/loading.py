@@ -187,12 +187,12 @@ class Loading:
                 )
             # Raises if unique indexes disagree, before anything is decided.
             self.dialect.merge_keys(connection, self.table, keys)
-        table_changes = TargetTable(self.dialect, self.table, keys).table_changes(table, rows)
+        has_marks = table is not None and any(each.name == DELETED_AT for each in table.columns)
+        fitting = replace(rows, clears_marks=has_marks and merge is not None)
+        table_changes = TargetTable(self.dialect, self.table, keys).table_changes(table, fitting)
         is_marking = merge is not None and merge.is_soft and takes_missing(rows.commit)
-        if not is_marking or rows.commit.moves or table is None:
-            return table_changes
         # Without new rows, no schema of rows would add the column in which removed rows are marked.
-        if any(each.name == DELETED_AT for each in table.columns):
+        if not is_marking or rows.commit.moves or table is None or has_marks:
             return table_changes
         words = self.dialect.type_words(INSTANT, is_key=False)
         column = f"{self.dialect.quote(DELETED_AT)} {words}"

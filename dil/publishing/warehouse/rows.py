@@ -72,7 +72,8 @@ class WarehouseRows:
 
     ``adds_signature`` adds each row's work unit as ``_dil_signature``, ``adds_label`` its label as
     ``_timelabel``. If a ``merge`` marks rows instead of deleting them, deleted rows get the
-    commit's time in ``_dil_deleted_at``.
+    commit's time in ``_dil_deleted_at``. ``clears_marks`` adds this column under any merge: an
+    earlier merge may have marked a row that is written again.
     """
 
     commit: Commit
@@ -80,6 +81,7 @@ class WarehouseRows:
     adds_signature: bool = False
     merge: MergeSpec | None = None
     adds_label: bool = False
+    clears_marks: bool = False
 
     def schema(self) -> pa.Schema:
         """Return one field per column, with a type that holds the values of all files."""
@@ -94,6 +96,8 @@ class WarehouseRows:
             types.setdefault(LABEL, pa.string())
         if self.merge is not None and self.merge.is_soft and self.commit.moves:
             types[DELETED_AT] = INSTANT
+        if self.clears_marks and self.commit.moves:
+            types.setdefault(DELETED_AT, INSTANT)
         return pa.schema(types.items())
 
     def batches(
