@@ -17,7 +17,7 @@ import pytest
 from dil.errors import CommitUnknownError, ConfigError, ConversionError, WriteError
 from dil.model.destination import MergeSpec
 from dil.model.job import PublishMode
-from tests.warehouses import ENGINES, Loads, Warehouse, new_warehouse
+from tests.warehouses import ENGINES, Loads, Warehouse, made, new_warehouse
 
 UTC = pa.timestamp("us", "UTC")
 BY_ID = MergeSpec(("id",), ("version",), op_field="op", delete_words=("d",))
@@ -252,6 +252,21 @@ def test_rows_deleted_softly_stay_with_the_time(loads: Loads) -> None:
     assert loads.rows("id, text, _dil_deleted_at") == [
         (1, "back", None), (2, "two", None), (3, "new", None),
     ]  # fmt: skip
+
+
+def test_a_deleted_row_may_lack_values_that_a_column_needs(
+    warehouse: Warehouse, loads: Loads
+) -> None:
+    loads.mode, loads.merge = PublishMode.MERGE, replace(BY_ID, delta_fields=())
+    if warehouse.engine == "postgresql":
+        warehouse.execute("CREATE SCHEMA shop")
+    needed = "version BIGINT NOT NULL, text VARCHAR(9) NOT NULL"
+    made(warehouse, f"id BIGINT PRIMARY KEY, {needed}, op VARCHAR(9)")
+    loads.load("run-1", versions((1, 1, "one", "i"), (2, 1, "two", "i")))
+    loads.load("run-2", versions((1, None, None, "d"), (3, None, None, "d"), (4, 1, "four", "i")))
+    assert loads.rows("id, text") == [(2, "two"), (4, "four")]
+    with pytest.raises(ConversionError):
+        loads.intent("run-3", versions((2, None, None, "d"), (5, 1, None, "i")))
 
 
 def test_a_row_that_a_hard_merge_writes_again_is_no_longer_marked_as_deleted(loads: Loads) -> None:

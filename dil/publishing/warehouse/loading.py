@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dil.errors import ConversionError, WriteError
 from dil.model.dataset import Commit, Intent, PublishedFile
@@ -20,6 +21,8 @@ from dil.publishing.warehouse.missing import MissingRows, takes_missing
 from dil.publishing.warehouse.records import Records, delete_by
 from dil.publishing.warehouse.rows import (
     DELETED_AT,
+    GONE,
+    IS_GONE,
     LABEL,
     SIGNATURE,
     WarehouseFiles,
@@ -93,7 +96,7 @@ class Loading:
         self.records.make(connection)
         self._require_label_column(connection, commit)
         table_changes = self._table_changes(connection, rows)
-        for batch in rows.batches(table_changes.columns, to_check=True):
+        for batch in rows.batches((*table_changes.columns, IS_GONE), to_check=True):
             self._check_values(batch, table_changes.columns)
         if table_changes.statements and self.dialect.ddl_in_transaction:
             connection.begin()
@@ -303,14 +306,20 @@ class Loading:
     def _check_values(self, batch: pa.RecordBatch, columns: Sequence[TableColumn]) -> None:
         merge = self.spec.merge
         keys, deltas = ((), ()) if merge is None else (merge.keys, merge.delta_fields)
-        for column, values in zip(columns, batch.columns, strict=True):
+        is_written = None
+        if merge is not None and not merge.is_soft:
+            is_written = pc.equal(batch[GONE], 0)
+        for column in columns:
+            values = batch[column.name]
             refusal = self.dialect.refusal(column, values)
             if not refusal and column.name in deltas:
                 refusal = self.dialect.unordered(values)
             if not refusal and column.name in keys and values.null_count:
                 refusal = "holds nulls, but rows are merged by it"
             if not refusal and not column.takes_null and values.null_count:
-                refusal = "holds nulls, but the table's column does not accept nulls"
+                written = values if is_written is None else values.filter(is_written)
+                if written.null_count:
+                    refusal = "holds nulls, but the table's column does not accept nulls"
             if refusal:
                 raise ConversionError(
                     f"column {column.name} {refusal}",

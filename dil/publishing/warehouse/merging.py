@@ -25,7 +25,7 @@ from dil.publishing.warehouse.dialect import (
     TableColumn,
     TableName,
 )
-from dil.publishing.warehouse.rows import DELETED_AT, GONE, ORDER, WarehouseRows
+from dil.publishing.warehouse.rows import DELETED_AT, GONE, IS_GONE, ORDER, WarehouseRows
 from dil.types.warehouse import TEXT, column_type
 
 _STAGE = TableName("", STAGE, is_temporary=True)
@@ -47,16 +47,17 @@ class Merge:
         quote, dialect = self.dialect.quote, self.dialect
         names = ", ".join(quote(each.name) for each in columns)
         zero = f"CAST(0 AS {dialect.big_integer})"
+        # A deleted row may lack values. MySQL copies NOT NULL, except of the right of a LEFT JOIN.
         connection.change(
             dialect.temporary(
                 STAGE,
                 "",
                 f"SELECT {names}, {zero} AS {quote(ORDER)}, {zero} AS {quote(GONE)} "
-                f"FROM {dialect.full(self.table)} WHERE 1 = 0",
+                f"FROM (SELECT 1 AS dil_one) o LEFT JOIN {dialect.full(self.table)} t ON 1 = 0 "
+                "WHERE 1 = 0",
             )
         )
-        added = (TableColumn(name, pa.int64(), "bigint") for name in (ORDER, GONE))
-        loaded = (*columns, *added)
+        loaded = (*columns, TableColumn(ORDER, pa.int64(), "bigint"), IS_GONE)
         connection.load(_STAGE, loaded, rows.batches(loaded))
         keys = dialect.collated(dialect.merge_keys(connection, self.table, self.spec.keys))
         ages = {each: self._age(quote(each), each, columns) for each in self.spec.delta_fields}

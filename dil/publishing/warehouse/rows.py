@@ -26,6 +26,7 @@ from dil.types.warehouse import JSON
 
 SIGNATURE, DELETED_AT, LABEL = "_dil_signature", "_dil_deleted_at", "_timelabel"
 ORDER, GONE = "_dil_order", "_dil_gone"
+IS_GONE = TableColumn(GONE, pa.int64(), "bigint")
 # The most rows of each batch that is read; with rows of a kilobyte that is 16 MB.
 _BATCH_ROWS = 16_384
 
