@@ -16,6 +16,7 @@ import pyarrow.types as pt
 from dil.errors import ConversionError, WriteError
 from dil.model.dataset import Commit, Move
 from dil.model.destination import MergeSpec
+from dil.publishing.deleted_rows import are_deleted
 from dil.publishing.warehouse.dialect import TableColumn
 from dil.publishing.warehouse.json_texts import are_plain, json_texts
 from dil.storage import Filesystem
@@ -164,11 +165,9 @@ class WarehouseRows:
 
     def _gone(self, batch: pa.RecordBatch) -> pa.Array:
         """Return for each row whether the source deleted it, as a column."""
-        merge = self.merge
-        if merge is None or merge.op_field not in batch.schema.names:
+        if self.merge is None:
             return pa.repeat(pa.scalar(value=False), batch.num_rows)
-        words = pc.utf8_lower(batch[merge.op_field].cast(pa.string()))
-        return pc.is_in(words, pa.array(merge.delete_words, pa.string()))
+        return are_deleted(batch, self.merge)
 
 
 def _unmade(batch: pa.RecordBatch) -> pa.RecordBatch:

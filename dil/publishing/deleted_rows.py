@@ -1,0 +1,19 @@
+"""Recognises the rows that say that the source deleted their key."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dil.model.destination import MergeSpec
+
+
+def are_deleted(batch: pa.RecordBatch, spec: MergeSpec) -> pa.Array:
+    """Return for each row whether its operation is a word for deletes, in any letter case."""
+    if spec.op_field not in batch.schema.names:
+        return pa.repeat(pa.scalar(value=False), batch.num_rows)
+    operations = batch.column(spec.op_field).cast(pa.string())
+    # Python lowered the job's words, and Arrow lowers some letters otherwise, such as "İ".
+    distinct = pc.unique(operations).drop_null().to_pylist()
+    words = [each for each in distinct if each.lower() in spec.delete_words]
+    return pc.is_in(operations, value_set=pa.array(words, pa.string()))
