@@ -13,7 +13,12 @@ def are_deleted(batch: pa.RecordBatch, spec: MergeSpec) -> pa.Array:
     if spec.op_field not in batch.schema.names:
         return pa.repeat(pa.scalar(value=False), batch.num_rows)
     operations = batch.column(spec.op_field).cast(pa.string())
-    # Python lowered the job's words, and Arrow lowers some letters otherwise, such as "İ".
+    words = set(map(_folded, spec.delete_words))
     distinct = pc.unique(operations).drop_null().to_pylist()
-    words = [each for each in distinct if each.lower() in spec.delete_words]
-    return pc.is_in(operations, value_set=pa.array(words, pa.string()))
+    found = [each for each in distinct if _folded(each) in words]
+    return pc.is_in(operations, value_set=pa.array(found, pa.string()))
+
+
+def _folded(word: str) -> str:
+    # Folding keeps the dot of "İ" as a second character, but the small letter of "İ" is "i".
+    return word.casefold().replace("i\u0307", "i")

@@ -17,6 +17,7 @@ from tests.jobs import write_job
     [
         ("delete", ["DELETE", "Delete", "upsert", None]),
         ("SİL", ["SİL", "si̇l", "EKLE", None]),
+        ("sil", ["SİL", "Sil", "sila", None]),
         ("ΔΙΑΓΡΑΦΉΣ", ["ΔΙΑΓΡΑΦΉΣ", "διαγραφής", "", None]),
         ("2", [2, 2, 1, None]),
         ("true", [True, True, False, None]),
