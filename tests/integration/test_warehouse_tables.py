@@ -269,6 +269,25 @@ def test_a_deleted_row_may_lack_values_that_a_column_needs(
         loads.intent("run-3", versions((2, None, None, "d"), (5, 1, None, "i")))
 
 
+@pytest.mark.parametrize("words", ["DATE", "{} DEFAULT '2020-01-01 00:00:00' NOT NULL"])
+def test_a_hard_merge_leaves_a_column_of_others_that_is_named_like_the_mark(
+    warehouse: Warehouse, loads: Loads, words: str
+) -> None:
+    loads.mode, loads.merge = PublishMode.MERGE, BY_ID
+    if warehouse.engine == "postgresql":
+        warehouse.execute("CREATE SCHEMA shop")
+    instant = "DATETIME(6)" if warehouse.engine == "mysql" else "TIMESTAMPTZ"
+    column = f"_dil_deleted_at {words.format(instant)}"
+    made(
+        warehouse,
+        f"id BIGINT PRIMARY KEY, version BIGINT, text VARCHAR(9), op VARCHAR(9), {column}",
+    )
+    loads.load("run-1", versions((1, 1, "one", "i"), (2, 1, "two", "i")))
+    had = loads.rows("_dil_deleted_at")[0][0]
+    loads.load("run-2", versions((1, 2, "new", "u"), (2, 2, None, "d")))
+    assert loads.rows("id, text, _dil_deleted_at") == [(1, "new", had)]
+
+
 def test_a_row_that_a_hard_merge_writes_again_is_no_longer_marked_as_deleted(loads: Loads) -> None:
     loads.mode = PublishMode.MERGE
     loads.merge = MergeSpec(("id",), (), "op", ("d",), is_soft=True)

@@ -190,12 +190,16 @@ class Loading:
                 )
             # Raises if unique indexes disagree, before anything is decided.
             self.dialect.merge_keys(connection, self.table, keys)
-        has_marks = table is not None and any(each.name == DELETED_AT for each in table.columns)
+        marks = [] if table is None else [each for each in table.columns if each.name == DELETED_AT]
+        # A soft merge would refuse a column of another form, so the column holds no marks of ours.
+        has_marks = any(
+            each.type == INSTANT and each.takes_null and not each.is_computed for each in marks
+        )
         fitting = replace(rows, clears_marks=has_marks and merge is not None)
         table_changes = TargetTable(self.dialect, self.table, keys).table_changes(table, fitting)
         is_marking = merge is not None and merge.is_soft and takes_missing(rows.commit)
         # Without new rows, no schema of rows would add the column in which removed rows are marked.
-        if not is_marking or rows.commit.moves or table is None or has_marks:
+        if not is_marking or rows.commit.moves or table is None or marks:
             return table_changes
         words = self.dialect.type_words(INSTANT, is_key=False)
         column = f"{self.dialect.quote(DELETED_AT)} {words}"
