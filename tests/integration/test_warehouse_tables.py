@@ -288,6 +288,18 @@ def test_a_hard_merge_leaves_a_column_of_others_that_is_named_like_the_mark(
     assert loads.rows("id, text, _dil_deleted_at") == [(1, "new", had)]
 
 
+@pytest.mark.parametrize("name", ["_dil_order", "_dil_gone"])
+def test_a_column_that_a_merge_uses_itself_can_be_inserted_but_not_merged(
+    loads: Loads, name: str
+) -> None:
+    rows = pa.table({"id": [1, 2], name: [7, 8]})
+    loads.load("run-1", rows)
+    assert loads.rows() == [(1, 7), (2, 8)]
+    loads.mode, loads.merge, loads.table = PublishMode.MERGE, BY_ID, "merged"
+    with pytest.raises(ConversionError):
+        loads.intent("run-2", rows.append_column("version", pa.array([1, 1])))
+
+
 def test_a_row_that_a_hard_merge_writes_again_is_no_longer_marked_as_deleted(loads: Loads) -> None:
     loads.mode = PublishMode.MERGE
     loads.merge = MergeSpec(("id",), (), "op", ("d",), is_soft=True)

@@ -96,8 +96,10 @@ class Loading:
         self.records.make(connection)
         self._require_label_column(connection, commit)
         table_changes = self._table_changes(connection, rows)
-        for batch in rows.batches((*table_changes.columns, IS_GONE), to_check=True):
-            self._check_values(batch, table_changes.columns)
+        columns = table_changes.columns
+        checked = columns if self.spec.merge is None else (*columns, IS_GONE)
+        for batch in rows.batches(checked, to_check=True):
+            self._check_values(batch, columns)
         if table_changes.statements and self.dialect.ddl_in_transaction:
             connection.begin()
             # The table is inspected again, because another job may have changed it meanwhile.

@@ -46,13 +46,14 @@ class Merge:
         """Load the rows into a temporary table and choose the winners; the target is only read."""
         quote, dialect = self.dialect.quote, self.dialect
         names = ", ".join(quote(each.name) for each in columns)
+        empty = ", ".join(f"t.{quote(each.name)}" for each in columns)
         zero = f"CAST(0 AS {dialect.big_integer})"
         # A deleted row may lack values. MySQL copies NOT NULL, except of the right of a LEFT JOIN.
         connection.change(
             dialect.temporary(
                 STAGE,
                 "",
-                f"SELECT {names}, {zero} AS {quote(ORDER)}, {zero} AS {quote(GONE)} "
+                f"SELECT {empty}, {zero} AS {quote(ORDER)}, {zero} AS {quote(GONE)} "
                 f"FROM (SELECT 1 AS dil_one) o LEFT JOIN {dialect.full(self.table)} t ON 1 = 0 "
                 "WHERE 1 = 0",
             )
@@ -131,10 +132,17 @@ def check_fields(dialect: Dialect, spec: MergeSpec, schema: pa.Schema) -> None:
     """Raise if rows cannot be merged by the configured columns.
 
     Raises:
-        ConversionError: a field is missing, or the database could not compare its values.
+        ConversionError: a field is missing, or the database could not compare its values, or a
+            column has a name that the merge needs for itself.
     """
     for name in (*spec.keys, *spec.delta_fields):
         if name not in schema.names:
+    for name in (ORDER, GONE):
+        if name in schema.names:
+            raise ConversionError(
+                f"the rows have a column {name}, a name that merges use for a column of their own",
+                "Rename the column with ms.derived.fields.",
+            )
             raise ConversionError(
                 f"the rows have no column {name}, by which they are merged",
                 "Correct extract.primary.key.fields and extract.delta.fields.",

@@ -107,9 +107,9 @@ class WarehouseRows:
     ) -> Iterator[pa.RecordBatch]:
         """Yield batches with these columns in their types; columns that a file lacks are null.
 
-        ``_dil_order`` and ``_dil_gone`` may be among the columns: the position of a row in the
-        commit, and 1 for a row that the source deleted. If ``to_check`` is true, JSON that the
-        database certainly accepts is replaced by ``{}``.
+        For a merge, ``_dil_order`` and ``_dil_gone`` may be among the columns: the position of a
+        row in the commit, and 1 for a row that the source deleted. If ``to_check`` is true, JSON
+        that the database certainly accepts is replaced by ``{}``.
 
         Raises:
             ConversionError: a value does not fit its column.
@@ -139,16 +139,16 @@ class WarehouseRows:
     def _fitted(
         self, batch: pa.RecordBatch, move: Move, columns: Sequence[TableColumn], read: int
     ) -> pa.RecordBatch:
-        rows = batch.num_rows
+        rows, merge = batch.num_rows, self.merge
         arrays = []
         for column in columns:
-            if column.name == ORDER:
+            if merge is not None and column.name == ORDER:
                 values = pa.array(range(read, read + rows), pa.int64())
-            elif column.name == GONE:
-                values = self._gone(batch).cast(pa.int64())
-            elif column.name == DELETED_AT and self.merge is not None and self.merge.is_soft:
+            elif merge is not None and column.name == GONE:
+                values = are_deleted(batch, merge).cast(pa.int64())
+            elif merge is not None and merge.is_soft and column.name == DELETED_AT:
                 time = pa.scalar(self.commit.system_time * 1000, pa.timestamp("us")).cast(INSTANT)
-                values = pc.if_else(self._gone(batch), time, pa.scalar(None, INSTANT))
+                values = pc.if_else(are_deleted(batch, merge), time, pa.scalar(None, INSTANT))
             elif column.name in batch.schema.names:
                 values = batch[column.name]
             elif column.name == SIGNATURE and self.adds_signature:
@@ -162,12 +162,6 @@ class WarehouseRows:
             (column.name, values.type) for column, values in zip(columns, arrays, strict=True)
         )
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-    def _gone(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return for each row whether the source deleted it, as a column."""
-        if self.merge is None:
-            return pa.repeat(pa.scalar(value=False), batch.num_rows)
-        return are_deleted(batch, self.merge)
 
 
 def _unmade(batch: pa.RecordBatch) -> pa.RecordBatch:
