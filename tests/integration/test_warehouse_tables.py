@@ -267,6 +267,13 @@ def test_a_deleted_row_may_lack_values_that_a_column_needs(
     assert loads.rows("id, text") == [(2, "two"), (4, "four")]
     with pytest.raises(ConversionError):
         loads.intent("run-3", versions((2, None, None, "d"), (5, 1, None, "i")))
+    # A source without a schema gives no columns of values if all its rows are deletes.
+    with pytest.raises(ConversionError):
+        loads.intent("run-4", pa.table({"id": [2, 5], "op": ["d", "i"]}))
+    with pytest.raises(ConversionError):
+        loads.intent("run-5", pa.table({"id": [2]}))
+    loads.load("run-6", pa.table({"id": [2, 3], "op": ["d", "d"]}))
+    assert loads.rows("id, text") == [(4, "four")]
 
 
 @pytest.mark.parametrize("words", ["DATE", "{} DEFAULT '2020-01-01 00:00:00' NOT NULL"])

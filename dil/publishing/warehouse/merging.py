@@ -85,7 +85,9 @@ class Merge:
         gone = dialect.quote(GONE)
         names = [each.name for each in columns]
         upsert = partial(dialect.upsert, self.table, names, self.spec.keys)
-        connection.change(upsert(f"{gone} = 0", names))
+        if merged.inserted or merged.updated:
+            # MySQL refuses the statement, even for no rows, if it lacks a required column.
+            connection.change(upsert(f"{gone} = 0", names))
         if self.spec.is_soft:
             # A delete may come with its key alone, so the table's row keeps its other values.
             connection.change(upsert(f"{gone} = 1", (*self.spec.delta_fields, DELETED_AT)))
@@ -135,14 +137,14 @@ def check_fields(dialect: Dialect, spec: MergeSpec, schema: pa.Schema) -> None:
         ConversionError: a field is missing, or the database could not compare its values, or a
             column has a name that the merge needs for itself.
     """
-    for name in (*spec.keys, *spec.delta_fields):
-        if name not in schema.names:
     for name in (ORDER, GONE):
         if name in schema.names:
             raise ConversionError(
                 f"the rows have a column {name}, a name that merges use for a column of their own",
                 "Rename the column with ms.derived.fields.",
             )
+    for name in (*spec.keys, *spec.delta_fields):
+        if name not in schema.names:
             raise ConversionError(
                 f"the rows have no column {name}, by which they are merged",
                 "Correct extract.primary.key.fields and extract.delta.fields.",

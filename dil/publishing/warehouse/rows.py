@@ -126,6 +126,14 @@ class WarehouseRows:
                     yield self._fitted(shown, move, columns, read)
                     read += batch.num_rows
 
+    def are_all_removed(self) -> bool:
+        """Return whether a merge only deletes rows, and writes none."""
+        if self.merge is None or self.merge.is_soft:
+            return False
+        return all(
+            pc.all(batch[GONE].cast(pa.bool_())).as_py() for batch in self.batches((IS_GONE,))
+        )
+
     def longest(self, names: Sequence[str]) -> Mapping[str, int]:
         """Return the number of characters in the longest text of each given column."""
         found = dict.fromkeys(names, 0)
