@@ -90,7 +90,10 @@ def refusal_error(
     if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
         fix = PROXY_FIX
     elif status < HTTPStatus.MULTIPLE_CHOICES:
-        fix = "`error` of ms.http.statuses lists this status; the next run asks again."
+        fix = (
+            "`error` of ms.http.statuses lists this status, or `error` of ms.http.status.reasons "
+            "its reason; the next run asks again."
+        )
     error = SourceError(what, fix)
     if status not in _REDIRECTS:  # A redirect shows that the address is wrong.
         error.refused = RefusedAnswer(status, answer.reason or "", text)
