@@ -105,7 +105,10 @@ def _wrong_request(answer: requests.Response, what: str, text: str) -> SourceErr
         what += target
         fix = "Only GET follows redirects: if that address is right, write it into ms.source.uri."
     elif status < HTTPStatus.MULTIPLE_CHOICES:
-        fix = "`error` of ms.http.statuses lists this status; the next run asks again."
+        fix = (
+            "`error` of ms.http.statuses lists this status, or `error` of ms.http.status.reasons "
+            "its reason; the next run asks again."
+        )
     error = SourceError(what, fix)
     if status not in _REDIRECTS:  # A redirect shows that the address is wrong.
         error.refused = RefusedAnswer(status, answer.reason or "", text)
