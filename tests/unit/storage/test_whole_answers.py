@@ -1,4 +1,4 @@
-"""Answers of Google Cloud Storage and Azure that break off among their headers.
+"""Answers of Google Cloud Storage, Azure and HDFS that break off among their headers.
 
 Such an answer is no empty list, no object without a size, and no object that was written.
 """
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from dil.errors import WriteError
+from dil.storage.hdfs.filesystem import HdfsFilesystem
 from dil.storage.objects.azure import AzureContainer
 from dil.storage.objects.bucket import Bucket, ObjectState
 from dil.storage.objects.gcs import GcsBucket
@@ -61,3 +62,12 @@ def test_a_service_that_never_gives_a_whole_answer_fails_the_attempt(server, pla
         list(opened(place).entries("a/"))
     with pytest.raises(WriteError):
         opened(place).state("a/k")
+
+
+def test_a_list_of_hdfs_is_asked_for_again(server):
+    empty = b'{"partialListing": {"FileStatuses": {"FileStatus": []}}, "remainingEntries": 0}'
+    whole = Reply(b'{"DirectoryListing": %b}' % empty)
+    server.script("/webhdfs/v1/a", TORN, whole)
+    folder = f"{server.url.replace('http', 'webhdfs')}/a"
+    assert list(HdfsFilesystem().files(folder)) == []
+    assert server.count("/webhdfs/v1/a") == 2
