@@ -24,6 +24,8 @@ _FIX = (
     f"the only user who may write it. In a project, whose root holds {MARKS[0]} or {MARKS[1]}, the "
     "file's group may write it too."
 )
+# Gradle and Log4j read these files, and find them by these names.
+_OF_OTHER_PROGRAMS = frozenset({"gradle.properties", "log4j.properties", "log4j2.properties"})
 _ROOT = 0
 
 
@@ -100,7 +102,7 @@ def _trusted(
         # No path for each item: a folder above may hold thousands.
         with os.scandir(folder) as items:
             found = [each for each in items if each.name.endswith(".properties")]
-            names = sorted(each.name for each in found if each.is_file())
+            names = sorted({each.name for each in found if each.is_file()} - _OF_OTHER_PROGRAMS)
     except (FileNotFoundError, PermissionError):
         return  # A folder that the user may not list holds no file for this job.
     for item in (folder / name for name in names if not name.startswith(".")):

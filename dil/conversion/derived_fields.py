@@ -74,7 +74,9 @@ class DerivedFields(Converter):
                 result = plan.results.convert(base)
                 self.warnings += _made_zero(plan, base, result)
                 return result
-            single = pa.array([base], pa.int64() if isinstance(base, int) else pa.string())
+            if isinstance(base, int):  # a point in time, whatever the format says
+                return pa.repeat(pa.scalar(base, plan.results.data_type), batch.num_rows)
+            single = pa.array([base], pa.string())
             result = plan.results.convert(single)
         except BadValueError as error:
             raise refused(plan.name, self._rows + error.position + 1, error) from None
@@ -107,7 +109,7 @@ def _plan(derived: DerivedField, context: ConverterContext) -> _Plan:
     formula = derived.formula
     zone = formula.timezone or context.job.planning.zone
     try:
-        results = results_of(formula, zone)
+        results = results_of(formula, zone, context.run_now)
         base = _base(derived, context, zone)
     except ValueError as error:
         raise ConfigError.single(_KEY, f'field "{derived.name}": {error}') from error

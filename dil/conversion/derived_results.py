@@ -16,7 +16,7 @@ from dil.conversion.texts import parse_iso, parse_pattern, per_unique, text_of
 from dil.errors import ConversionError
 from dil.model.settings import Formula
 from dil.text.java_regex import compile_java
-from dil.text.joda import compile_pattern
+from dil.text.joda import JodaPattern, compile_pattern
 
 NO_MATCH = "no match"
 
@@ -52,8 +52,10 @@ class BadValueError(Exception):
         self.reason = reason
 
 
-def results_of(formula: Formula, zone: str) -> DerivedValues:
+def results_of(formula: Formula, zone: str, run_now: int) -> DerivedValues:
     """Return the conversion of a formula; ``zone`` is the zone of texts that name no zone.
+
+    ``run_now``, epoch ms UTC, gives two-digit years their century.
 
     The conversion keeps nulls, and raises BadValueError for a value that does not fit.
 
@@ -63,7 +65,7 @@ def results_of(formula: Formula, zone: str) -> DerivedValues:
     data_type, word = _RESULTS[formula.type]
     match formula.type:
         case "epoc":
-            convert = _epoc(formula.format, zone)
+            convert = _epoc(formula.format, zone, run_now)
         case "string":
             convert = _text
         case "regexp":
@@ -123,10 +125,13 @@ def _to_number(values: pa.Array) -> pa.Array:
     return pc.utf8_ltrim(texts, "+").cast(pa.float64())
 
 
-def _epoc(pattern: str, zone: str) -> Callable[[pa.Array], pa.Array]:
+def _epoc(pattern: str, zone: str, run_now: int) -> Callable[[pa.Array], pa.Array]:
     if not pattern.strip():
         return _milliseconds
     joda = None if pattern.strip().lower() == "iso" else compile_pattern(pattern)
+    reason = "not a date or time"
+    if joda is not None and joda.unreadable:
+        reason = f'"{pattern}" reads no text ({joda.unreadable}), and this one is not ISO 8601'
 
     def convert(values: pa.Array) -> pa.Array:
         if pa.types.is_temporal(values.type):
@@ -135,15 +140,28 @@ def _epoc(pattern: str, zone: str) -> Callable[[pa.Array], pa.Array]:
         if joda is None:
             parsed = parse_iso(texts, zone)
         else:
-            # Text beyond the pattern's length (quotes included) is cut off, as in LinkedIn's DIL.
-            head = pc.utf8_slice_codeunits(texts, 0, len(joda.pattern))
-            parsed = parse_pattern(head, joda, zone)
+            parsed = parse_pattern(_cut(texts, joda), joda, zone, run_now=run_now)
             if parsed.null_count != texts.null_count:
                 parsed = pc.coalesce(parsed, parse_iso(texts, zone))
-        _refuse(texts, pc.and_(parsed.is_null(), texts.is_valid()), "not a date or time")
+        _refuse(texts, pc.and_(parsed.is_null(), texts.is_valid()), reason)
         return parsed
 
     return convert
+
+
+def _cut(texts: pa.Array, pattern: JodaPattern) -> pa.Array:
+    """Cut off text beyond the pattern's length (quotes included), as LinkedIn's DIL does.
+
+    Digits and letters that belong to the pattern's fields stay: if 31/12/2024 were cut to the
+    length of d/M/yyyy, it would be in the year 20.
+    """
+    width = len(pattern.pattern)
+    head = pc.utf8_slice_codeunits(texts, 0, width)
+    if pattern.strptime is not None or head.equals(texts):
+        return head  # Fields of a pattern with a strptime format are never longer.
+    return per_unique(
+        texts, lambda text: text[: max(width, pattern.form_length(text))], pa.string()
+    )
 
 
 def _milliseconds(values: pa.Array) -> pa.Array:

@@ -63,12 +63,12 @@ def per_unique(texts: pa.Array, convert: Callable[[str], Any], data_type: pa.Dat
     return converted.take(encoded.indices)
 
 
-def parse_pattern(texts: pa.Array, pattern: JodaPattern, zone: str) -> pa.Array:
+def parse_pattern(texts: pa.Array, pattern: JodaPattern, zone: str, *, run_now: int) -> pa.Array:
     """Return epoch milliseconds as int64; null if the whole text does not fit the pattern."""
 
     def parse(text: str) -> int | None:
         try:
-            return pattern.parse(text, zone)
+            return pattern.parse(text, zone, run_now=run_now)
         except ValueError:
             return None
 

@@ -67,7 +67,7 @@ class TypedRows(Converter):
         spec = context.job.conversion
         declared = context.job.extraction.output_schema or ()
         self._declared: dict[str, Column] = {column.name: column for column in declared}
-        self._values = Values(spec, context.job.writing.format)
+        self._values = Values(spec, context.job.writing.format, context.run_now)
         self._mode = spec.contract
         is_open = self._mode in {ContractMode.DISCARD_ROW, ContractMode.DISCARD_VALUE}
         self._budget = FailureBudget(None if is_open else spec.max_failures)

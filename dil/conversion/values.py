@@ -46,15 +46,16 @@ _Parse: TypeAlias = Callable[[pa.Array, JodaPattern, str], pa.Array]
 
 
 class Values:
-    """Converts flat values by one job's formats, zone and charset.
+    """Converts flat values by one job's formats, zone and charset; ``run_now`` is epoch ms UTC.
 
     In Avro a date or time of the source is a point in time: the milliseconds of the whole text in
     the job's zone. So such text becomes an instant for Avro; for other formats it becomes the date
     or the time of day that it names.
     """
 
-    def __init__(self, spec: ConversionSpec, output_format: OutputFormat) -> None:
+    def __init__(self, spec: ConversionSpec, output_format: OutputFormat, run_now: int) -> None:
         self._spec = spec
+        self._parse_pattern = partial(parse_pattern, run_now=run_now)
         self._keeps_instants = output_format is OutputFormat.AVRO
         self._digits = _MILLI_DIGITS if self._keeps_instants else _MICRO_DIGITS
         self._patterns: dict[str, tuple[JodaPattern | None, ...]] = {
@@ -90,10 +91,11 @@ class Values:
         is_text = pa.types.is_string(array.type)
         if is_text and word in self._patterns and pa.types.is_temporal(target):
             tried = tuple(pattern.pattern if pattern else ISO for pattern in self._patterns[word])
-            formats = " or ".join(f'"{pattern}"' for pattern in tried)
+            formats = " or ".join(map(_described, self._patterns[word]))
             exact = exact_shapes(word, self._digits) if _ISO_FORMS.issuperset(tried) else None
-            what = f"the text does not fit {formats}"
-            reason = FailureReason(what, _PATTERN_PROPERTIES[word], tried, exact)
+            reason = FailureReason(
+                f"the text does not fit {formats}", _PATTERN_PROPERTIES[word], tried, exact
+            )
             return self._parse(array, word, target), reason
         if is_text and pa.types.is_binary(target):
             charset = self._spec.binary_charset
@@ -138,7 +140,7 @@ class Values:
                 yield exact
                 yield partial(self._parse_iso, target=target)
             else:
-                yield partial(self._parse_by, pattern, target, parse_pattern)
+                yield partial(self._parse_by, pattern, target, self._parse_pattern)
         if all(pattern.agrees_with_iso(self._spec.zone) for pattern in named):
             yield lambda texts: exact(_without_forms(texts, named))
 
@@ -189,6 +191,14 @@ def _without_forms(texts: pa.Array, patterns: Sequence[JodaPattern]) -> pa.Array
 def _compiled(pattern: str) -> JodaPattern | None:
     """Return a compiled pattern, None if the text means ISO 8601."""
     return None if pattern == ISO else compile_pattern(pattern)
+
+
+def _described(pattern: JodaPattern | None) -> str:
+    """Return a pattern in quotes, and the reason if it cannot read texts."""
+    if pattern is None:
+        return f'"{ISO}"'
+    reason = f" ({pattern.unreadable})" if pattern.unreadable else ""
+    return f'"{pattern.pattern}"{reason}'
 
 
 def plain_storage(data_type: pa.DataType) -> pa.DataType:

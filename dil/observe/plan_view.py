@@ -17,7 +17,7 @@ from dil.observe.progress import counted
 from dil.text.zones import find_zone, iso, moment
 
 if TYPE_CHECKING:
-    from dil.model.job import Job
+    from dil.model.job import Job, PlanningSpec
 
 _SHOWN = 50
 _LABELS_SHOWN = 8
@@ -214,13 +214,23 @@ def labels_of(work_units: Sequence[WorkUnit]) -> list[str]:
     return sorted({unit.timelabel for unit in work_units if unit.timelabel})
 
 
+def why_no_partition(spec: PlanningSpec) -> str:
+    """Return why a plan has no partitions."""
+    if spec.composite:
+        return f"no partition lies in the range, from {spec.start} to {spec.end}"
+    word = spec.partition.lower()
+    if word != "none" and not spec.partial:
+        return f"no whole {word} partition lies in the range, from {spec.start} to {spec.end}"
+    return f"the range is empty, from {spec.start} is not before to {spec.end}"
+
+
 def _sentence(plan: Plan, job: Job) -> str:
     if not plan.work_units and not plan.skipped and not plan.left:
         spec = job.planning
         if plan.partitions:
             where = "the source" if spec.of_source else "the activation input"
             return f"Nothing is due: {where} has no units."
-        return f"Nothing is due: the range is empty, from {spec.start} is not before to {spec.end}."
+        return f"Nothing is due: {why_no_partition(spec)}."
     reasons = Counter(work_unit.reason.value for work_unit in plan.work_units)
     why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()))
     due = f"{len(plan.work_units):,} due ({why})" if plan.work_units else "Nothing is due"

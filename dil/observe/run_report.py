@@ -15,7 +15,7 @@ from dil.model.job import Job, PublishMode
 from dil.model.report import ReplacedRows, ReportedFailure, RunStatus, UnitCounts, UnitRun
 from dil.model.task import Failure, TaskReport
 from dil.model.work_unit import Plan, Reason, WorkUnit, unit_key_of
-from dil.observe.plan_view import left_out_of
+from dil.observe.plan_view import left_out_of, why_no_partition
 from dil.observe.progress import counted
 
 EQUAL_ROWS = (
@@ -97,7 +97,7 @@ def nothing_due(plan: Plan, job: Job) -> str:
     if plan.skipped:
         return f"nothing is due, up to date: {counted(plan.skipped, 'work unit')}"
     if not plan.partitions:
-        return "nothing is due: the range is empty, its from is not before its to"
+        return f"nothing is due: {why_no_partition(job.planning)}"
     if job.planning.of_source:
         return "nothing is due: the source has nothing to read"
     return "nothing is due: the activation input has no rows"

@@ -108,6 +108,20 @@ def check_date_pattern(pattern: str, where: str) -> None:
         raise ShapeError((f"{where}: {why}", fix))
 
 
+def check_written_pattern(pattern: str, zone: str, where: str) -> None:
+    """Refuse a text that is no Joda pattern, or one that cannot write times of a zone.
+
+    Raises:
+        ShapeError: the text is not valid; the message begins with ``where``.
+    """
+    from dil.text.joda import compile_pattern  # few jobs have patterns
+    from dil.text.joda_writing import UNWRITABLE_FIX
+
+    check_date_pattern(pattern, where)
+    if reason := compile_pattern(pattern).unwritable(zone):
+        raise ShapeError((f"{where}: {reason}", UNWRITABLE_FIX))
+
+
 def date_pattern_error(pattern: str) -> tuple[str, str] | None:
     """Return why a text is no Joda pattern, and the advice; None if it is one."""
     from dil.text.joda_mistakes import unreadable  # few jobs have patterns

@@ -10,7 +10,7 @@ from dil.model.json import JsonValue
 from dil.model.section import Section, ValueType, Written, prop
 from dil.model.settings import Parameter, ParameterType
 from dil.model.suggestions import known_words
-from dil.sections.grammars import check_date_pattern
+from dil.sections.grammars import check_written_pattern
 from dil.sections.reading import (
     ReadContext,
     ShapeError,
@@ -103,7 +103,7 @@ def _watermark(
     if not isinstance(pattern, str) or not pattern:
         what = f"{place} has format datetime and no pattern"
         raise ShapeError((what, 'For example "pattern":"yyyy-MM-dd".'))
-    check_date_pattern(pattern, place)
+    check_written_pattern(pattern, zone, place)
     return {"timezone": zone}
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from dil.text.joda_reading import ParsedFields, readable, why_unreadable
 from dil.text.joda_tokens import tokenize
-from dil.text.joda_writing import write_field
+from dil.text.joda_writing import why_unwritable, write_field
 from dil.text.zones import find_zone, to_local
 
 # Stands in place of a pattern for texts of ISO 8601.
@@ -54,12 +54,17 @@ class JodaPattern:
     def __repr__(self) -> str:
         return f"JodaPattern({self.pattern!r})"
 
+    def unwritable(self, zone: str) -> str:
+        """Return the reason why ``format`` cannot write in a zone, empty if it can."""
+        reasons = (why_unwritable(token, zone) for token in self._tokens)
+        return next(filter(None, reasons), "")
+
     def format(self, ms: int, zone: str) -> str:
         """Return an instant in epoch milliseconds as text, in a zone that ``find_zone`` knows.
 
         Raises:
-            ValueError: the zone is unknown, the instant is outside the years 1 to 9999, or ``z``
-                is asked for in a zone whose short names are not certain.
+            ValueError: the zone is unknown, the instant is outside the years 1 to 9999, or
+                ``unwritable`` gives a reason.
         """
         local = to_local(ms, find_zone(zone))
         return "".join(
@@ -70,6 +75,11 @@ class JodaPattern:
     def has_form(self, text: str) -> bool:
         """Return whether the whole text has the pattern's form, even if its date does not exist."""
         return self._reader is not None and self._reader.fullmatch(text) is not None
+
+    def form_length(self, text: str) -> int:
+        """Return how many characters at the text's beginning have the pattern's form, else 0."""
+        match = self._reader and self._reader.match(text)
+        return match.end() if match else 0
 
     def agrees_with_iso(self, zone: str) -> bool:
         """Return whether texts of ISO 8601 keep their meaning if this pattern is read, too.
@@ -86,16 +96,18 @@ class JodaPattern:
         is_usual = order.lower() != "ydm" and "HmsS".startswith(time)
         return is_usual and (zone == "UTC" or not names_zone)
 
-    def parse(self, text: str, zone: str) -> int:
+    def parse(self, text: str, zone: str, *, run_now: int) -> int:
         """Return the epoch milliseconds of the whole text, as Joda reads it.
 
         Numbers may have fewer digits than the pattern has letters; literals may differ in case. A
         text with month or day but without a year is in the year 2000, a text with a time only on
-        1970-01-01. A time that occurs twice means the earlier one.
+        1970-01-01. A time that occurs twice means the earlier one. A year of two digits under yy is
+        from 80 years before to 19 years after the year of the run.
 
         Args:
             text: The text, which must fit the pattern from end to end.
             zone: The zone of texts that name no zone.
+            run_now: The time of the run (now), epoch ms UTC.
 
         Raises:
             ValueError: the text does not fit, names no real time, or lies in a DST gap. The
@@ -106,7 +118,7 @@ class JodaPattern:
         match = self._reader.fullmatch(text)
         if match is None:
             raise ValueError(f'the text does not fit the pattern "{self.pattern}"')
-        parsed = ParsedFields()
+        parsed = ParsedFields(run_now)
         fields = (token for token in self._tokens if token.letter)
         try:
             for token, value in zip(fields, match.groups(), strict=True):

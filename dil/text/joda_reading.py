@@ -8,14 +8,24 @@ from __future__ import annotations
 import re
 from calendar import monthrange
 from collections.abc import Iterable, Sequence
-from datetime import date, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 
 from dil.text.joda_tokens import MONTHS, WEEKDAYS, Token
-from dil.text.zones import ABBREVIATIONS, LOCAL_EPOCH, MILLISECOND, find_zone, gap_at, to_ms
+from dil.text.zones import (
+    ABBREVIATIONS,
+    LOCAL_EPOCH,
+    MILLISECOND,
+    find_zone,
+    gap_at,
+    to_local,
+    to_ms,
+)
 
 # The year of texts that give a month or day but no year: a leap year, so that 02-29 can be read.
 BASE_YEAR = 2000
 _YEAR_DIGITS = 9
+# A two-digit year is one of 100 years; the first of them is so many years before the present one.
+_YEARS_BACK = 80
 _MAX_DIGITS = {"D": 3}
 
 
@@ -52,12 +62,7 @@ _BOUNDS = {
 
 
 def why_unreadable(token: Token) -> str:
-    """Return the reason why texts with this field cannot be read, empty if they can.
-
-    Joda takes the century of a two-digit year from the clock; our result must not depend on it.
-    """
-    if token.is_two_digit_year:
-        return "a two-digit year does not say its century"
+    """Return the reason why texts with this field cannot be read, empty if they can."""
     if token.letter and token.letter in "GCxwe":
         return f'letter "{token.letter}" is supported for writing only'
     return ""
@@ -78,9 +83,11 @@ def readable(tokens: Sequence[Token]) -> re.Pattern[str]:
 
 
 def _field(token: Token, after: Token) -> str:
+    if token.is_two_digit_year and after.is_number:
+        return "[0-9]{2}"
     if token.is_number:
         digits = _digits(token, after)
-        sign = "[+-]?+" if token.letter == "y" else ""
+        sign = "[+-]?+" if token.letter == "y" or token.is_two_digit_year else ""
         return f"{sign}[0-9]{{1,{digits}}}+"
     if token.letter in _NAMES:
         longest_first = sorted(_NAMES[token.letter], key=len, reverse=True)
@@ -101,11 +108,15 @@ def _digits(token: Token, after: Token) -> int:
 
 
 class ParsedFields:
-    """The fields of one text, combined in Joda's order: fields of larger ranges first."""
+    """The fields of one text, combined in Joda's order: fields of larger ranges first.
 
-    __slots__ = ("_numbers", "_offset", "_zone")
+    ``run_now``, the time of the run in epoch milliseconds, gives a two-digit year its century.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_numbers", "_offset", "_run_now", "_zone")
+
+    def __init__(self, run_now: int) -> None:
+        self._run_now = run_now
         self._numbers: dict[str, int] = {}
         self._offset: timedelta | None = None
         self._zone: tzinfo | None = None
@@ -133,6 +144,8 @@ class ParsedFields:
                 self._numbers["M"] = _MONTHS[text] + 1
             case letter:
                 value = int(text)
+                if token.is_two_digit_year and text.isdigit() and len(text) == token.width:
+                    value = _with_century(value, self._run_now)
                 low, high = _BOUNDS[letter]
                 if not low <= value <= high:
                     raise ValueError(
@@ -192,6 +205,12 @@ class ParsedFields:
             seconds=numbers.get("s", 0),
             milliseconds=numbers.get("S", 0),
         )
+
+
+def _with_century(year: int, run_now: int) -> int:
+    """Return the year of Joda's window that ends with two digits."""
+    first = to_local(run_now, UTC).year - _YEARS_BACK
+    return first + (year - first) % 100
 
 
 def _moved(day: date, year: int, month: int) -> date:

@@ -13,17 +13,27 @@ from dil.text.joda_tokens import HALFDAYS, MONTHS, WEEKDAYS, Token
 from dil.text.zones import ABBREVIATIONS, offset_ms
 
 # Short names of these zones are the same in all releases of Java and of the zone data.
-_NAMED_ZONES = frozenset(ABBREVIATIONS.values())
+_NAMED_ZONES = frozenset((*ABBREVIATIONS.values(), "GMT", "Etc/GMT", "Etc/UTC"))
+UNWRITABLE_FIX = f"Write Z, ZZ or ZZZ, or name one of the zones {', '.join(sorted(_NAMED_ZONES))}."
 
 _Writer: TypeAlias = Callable[[datetime, Token, str], str]
+
+
+def why_unwritable(token: Token, zone: str) -> str:
+    """Return the reason why a field cannot be written in a zone, empty if it can."""
+    if token.letter == "z" and zone not in _NAMED_ZONES:
+        return f'pattern letter "z" has no certain name for zone {zone}'
+    return ""
 
 
 def write_field(token: Token, local: datetime, zone: str) -> str:
     """Return the text of one field of an aware local time; ``zone`` is the name of its zone.
 
     Raises:
-        ValueError: ``z`` is asked for in a zone whose short names are not certain.
+        ValueError: the field cannot be written in this zone.
     """
+    if reason := why_unwritable(token, zone):
+        raise ValueError(reason)
     return _WRITERS[token.letter](local, token, zone)
 
 
@@ -56,11 +66,6 @@ def _write_fraction(local: datetime, token: Token, _zone: str) -> str:
 
 
 def _write_short_zone(local: datetime, _token: Token, zone: str) -> str:
-    if zone not in _NAMED_ZONES:
-        raise ValueError(
-            f'pattern letter "z" has no certain name for zone {zone}; use Z, ZZ or ZZZ, or one of '
-            f"the zones {', '.join(sorted(_NAMED_ZONES))}"
-        )
     return local.tzname() or zone
 
 

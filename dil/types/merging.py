@@ -75,7 +75,7 @@ def merged_records(old: SeenType, new: SeenType, clash: Clash, path: str = "") -
 
 def union_of_seen(a: pa.DataType, b: pa.DataType) -> pa.DataType:
     """Return the merged type of two types of values that occurred in a column."""
-    if pa.types.is_null(a):
+    if pa.types.is_null(a) or a.equals(b):
         return b
     if pa.types.is_struct(a) and pa.types.is_struct(b):
         seen = {field.name: field.type for field in a}

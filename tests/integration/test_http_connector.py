@@ -266,6 +266,17 @@ def test_statuses_in_their_order(server, status, reason, members, outcome):
     assert len(server.requests) == 1
 
 
+def test_a_status_that_its_reason_makes_an_error_names_the_property(server):
+    server.script("/x", Reply(b"{}", 200, "Oops"))
+    reasons = HttpStatusReasons(error=("Oops",))
+    with (
+        Session(server.url + "/x", reasons=reasons) as session,
+        pytest.raises(SourceError) as caught,
+    ):
+        session.get()
+    assert "ms.http.status.reasons" in caught.value.fix
+
+
 def test_response_facts_are_kept(server):
     headers = (("X-Next", "a"), ("X-Next", "b"))
     reply = Reply(b"{}", content_type="Application/JSON; charset=utf-8", headers=headers)

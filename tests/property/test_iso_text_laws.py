@@ -24,7 +24,9 @@ INSTANT, TIME = pa.timestamp("us", "UTC"), pa.time64("us")
 
 def converted(text: str, word: str, target: pa.DataType, output: OutputFormat) -> int | None:
     """Return the value as the integer that its type holds: days, or microseconds."""
-    array, _ = Values(ConversionSpec(), output).convert(pa.array([text]), word, target, ())
+    array, _ = Values(ConversionSpec(), output, run_now=0).convert(
+        pa.array([text]), word, target, ()
+    )
     is_day = pa.types.is_date(target)
     return array.cast(pa.int32() if is_day else pa.int64())[0].as_py()
 

@@ -11,7 +11,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.extraction.json.reader import RUNS, joined, read_rows
+from dil.extraction.json.reader import RUNS, ArrowReader, joined
 from dil.extraction.numbers import EXACT_IN_DOUBLE, exact_number
 from dil.extraction.shapes import FoundNumbers, FoundShape
 
@@ -38,7 +38,7 @@ class ArrowFastPath:
     def __init__(self) -> None:
         self._shape: FoundShape | None = None
         self._schema = pa.schema([])
-        self._trial = pa.schema([])
+        self._reader = ArrowReader(self._schema, others="error")
         self._has_doubles = False
         self._refused = 0
         self._skipping = 0
@@ -48,8 +48,9 @@ class ArrowFastPath:
         members = None if shape.holds_decimals() else _readable_members(shape, schema)
         self._shape = None if members is None else shape
         self._schema = schema
-        self._trial = pa.schema(members or ())
-        self._has_doubles = any(_holds_double(field.type) for field in self._trial)
+        trial = pa.schema(members or ())
+        self._reader = ArrowReader(trial, others="error")
+        self._has_doubles = any(_holds_double(field.type) for field in trial)
 
     def forget(self) -> None:
         """Read nothing until columns are learned again."""
@@ -77,7 +78,7 @@ class ArrowFastPath:
 
     def _read(self, shape: FoundShape, rows: Sequence[msgspec.Raw]) -> pa.RecordBatch | None:
         text = joined(rows)
-        batch = read_rows(rows, text, self._trial, others="error")
+        batch = self._reader.read(rows, text)
         if batch is None:
             return None
         values = batch.to_struct_array()

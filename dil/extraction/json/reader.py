@@ -26,45 +26,42 @@ def joined(rows: Sequence[msgspec.Raw]) -> bytes:
     return b"\n".join(rows)
 
 
-def read_rows(
-    rows: Sequence[msgspec.Raw],
-    text: bytes,
-    schema: pa.Schema,
-    *,
-    others: Literal["error", "ignore"],
-) -> pa.RecordBatch | None:
-    """Return rows read by Arrow's own reader, None if a value does not fit the schema.
+class ArrowReader:
+    """Reads rows of one schema with Arrow's own JSON reader.
 
-    ``text`` is all rows, joined. ``others`` says whether members that are not columns raise an
-    error or are ignored.
+    ``others`` says whether members that are not columns raise an error or are ignored.
     """
-    # The reader takes null for an empty object, and crashes if it is the first row. Lengths are
-    # compared first, because they are found ten times as fast.
-    if len(NULL) in map(len, rows) and any(map(is_null, rows)):
-        return None
-    if _may_overflow(text, schema):
-        return None
-    try:
-        table = pj.read_json(
-            pa.BufferReader(text),
-            read_options=pj.ReadOptions(use_threads=False, block_size=len(text) + 1),
-            parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior=others),
-        )
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return None
-    batch: pa.RecordBatch = table.combine_chunks().to_batches()[0]
-    return batch if batch.num_rows == len(rows) else None
+
+    def __init__(self, schema: pa.Schema, *, others: Literal["error", "ignore"]) -> None:
+        self._options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior=others)
+        self._largest_scale = max(_scales(field.type for field in schema), default=None)
+
+    def read(self, rows: Sequence[msgspec.Raw], text: bytes) -> pa.RecordBatch | None:
+        """Return rows as one batch, None if a value does not fit the schema.
+
+        ``text`` is all rows, joined.
+        """
+        # The reader takes null for an empty object, and crashes if it is the first row. Lengths are
+        # compared first, because they are found ten times as fast.
+        if len(NULL) in map(len, rows) and any(map(is_null, rows)):
+            return None
+        if self._largest_scale is not None and _may_overflow(text, self._largest_scale):
+            return None
+        size = pj.ReadOptions(use_threads=False, block_size=len(text) + 1)
+        try:
+            # ``read_json`` would wait for other threads, longer than a small page takes to read.
+            batch = pj.open_json(pa.BufferReader(text), size, self._options).read_next_batch()
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return None
+        return batch if batch.num_rows == len(rows) else None
 
 
-def _may_overflow(text: bytes, schema: pa.Schema) -> bool:
-    """Return whether a number may have too many digits for a decimal column.
+def _may_overflow(text: bytes, scale: int) -> bool:
+    """Return whether a number may have too many digits for a decimal column with this scale.
 
     The reader multiplies a number by ten to the scale in 128 bits. If the result is too large, it
     gives a wrong number without an error.
     """
-    scale = max(_scales(field.type for field in schema), default=None)
-    if scale is None:
-        return False
     runs = text.translate(RUNS)
     if b"0" * (MOST_DIGITS - scale + 1) in runs:
         return True

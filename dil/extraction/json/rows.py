@@ -17,7 +17,7 @@ from dil.extraction.coercion import RowPosition, coerced_batch
 from dil.extraction.excerpt import kind_of
 from dil.extraction.json.document import collector_paused, decode_rows, is_object, member_names
 from dil.extraction.json.fast_path import ArrowFastPath
-from dil.extraction.json.reader import joined, read_rows
+from dil.extraction.json.reader import ArrowReader, joined
 from dil.extraction.names import NameCleansing, suspicious_rows
 from dil.extraction.numbers import NumberText
 from dil.extraction.shapes import FoundShape
@@ -75,6 +75,8 @@ class GivenJsonColumns(RowColumns):
         self, columns: Schema, names: NameCleansing | None, made_up: Collection[str] = ()
     ) -> None:
         self._schema = raw_schema(columns)
+        self._record = pa.struct(list(self._schema))
+        self._reader = ArrowReader(self._schema, others="ignore")
         self._names = names
         self._absent = AbsentColumns(self._schema.names, made_up)
         self._readable = not (
@@ -128,7 +130,7 @@ class GivenJsonColumns(RowColumns):
 
     def _read(self, rows: Sequence[msgspec.Raw]) -> pa.RecordBatch | None:
         """Return the batch as Arrow reads it, None if the rows have to be read value by value."""
-        batch = read_rows(rows, joined(rows), self._schema, others="ignore")
+        batch = self._reader.read(rows, joined(rows))
         if batch is None or (self._has_float32 and _has_infinity(batch)):
             return None
         if self._names and self._has_other_names(batch, rows, self._names):
@@ -142,15 +144,14 @@ class GivenJsonColumns(RowColumns):
         first = range(min(_SAMPLE_ROWS, len(rows)))  # Rows with two names for one column are rare.
         looked_at = dict.fromkeys([*first, *suspicious_rows(batch, names)])
         objects = decode_rows([rows[position] for position in looked_at])
-        return names.register_known(objects, pa.struct(list(self._schema)))
+        return names.register_known(objects, self._record)
 
     def _coerced(self, rows: Sequence[msgspec.Raw], position: RowPosition) -> pa.RecordBatch:
         _refuse_other_than_objects(rows, position)
         with collector_paused():
             objects: list[Any] = decode_rows(rows, texts=True)
-            known = pa.struct(list(self._schema))
-            if self._names and self._names.register_known(objects, known):
-                rename = self._names.renaming(pa.field("", known))
+            if self._names and self._names.register_known(objects, self._record):
+                rename = self._names.renaming(pa.field("", self._record))
                 objects = list(map(rename, objects))
             return coerced_batch(objects, self._schema, position)
 

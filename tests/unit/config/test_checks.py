@@ -258,6 +258,7 @@ def test_time_that_abstinence_leaves_out_is_noticed(job_file, changes, is_notice
 
 
 LOCAL = {"format": "datetime", "pattern": "yyyy-MM-dd HH:mm:ss", "timezone": "Europe/Berlin"}
+NAMED = {"pattern": "yyyy-MM-dd HH:mm z", "timezone": "America/New_York"}
 
 
 @pytest.mark.parametrize(
@@ -279,7 +280,8 @@ LOCAL = {"format": "datetime", "pattern": "yyyy-MM-dd HH:mm:ss", "timezone": "Eu
         ({"ms.parameters": parameter(**{**LOCAL, "timezone": "Asia/Tokyo"})}, False),
         ({"ms.parameters": parameter(**{**LOCAL, "pattern": "yyyy-MM-dd"})}, False),
         ({"ms.parameters": parameter(**{**LOCAL, "pattern": "yyyy-MM-dd HH:mm:ssZZ"})}, False),
-        ({"ms.parameters": parameter(**{**LOCAL, "pattern": "yyyy-MM-dd HH:mm z"})}, False),
+        ({"ms.parameters": parameter(**{**LOCAL, "timezone": "America/New_York"})}, True),
+        ({"ms.parameters": parameter(**{**LOCAL, **NAMED})}, False),
         ({"ms.parameters": parameter(**{**LOCAL, "pattern": "yyyy-MM-dd HH:mm ZZZ"})}, True),
         ({"ms.parameters": parameter(**{**LOCAL, "pattern": "yyyy-MM-dd'T'HH'Z'"})}, True),
         ({"ms.parameters": parameter(format="epoch-second")}, False),

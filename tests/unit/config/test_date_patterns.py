@@ -82,6 +82,22 @@ def test_iso_is_a_word_for_the_pattern_of_a_watermark_parameter(job_file):
     assert job.extraction.parameters[0].pattern == "yyyy-MM-dd'T'HH:mm:ssZZ"
 
 
+@pytest.mark.parametrize("zone", ["Europe/Paris", "+05:30", ""])
+def test_a_parameter_cannot_write_a_zone_name_that_is_not_certain(job_file, zone):
+    since = {"name": "since", "type": "watermark", "format": "datetime", "pattern": "HH:mm z"}
+    job = {"ms.timezone": "Asia/Tokyo", "ms.parameters": json.dumps([{**since, "timezone": zone}])}
+    (found,) = job_file.problems(job)
+    assert found.key == "ms.parameters"
+    assert '"since"' in found.what
+    assert "ZZZ" in found.fix
+
+
+def test_a_parameter_can_write_the_date_of_an_http_header(job_file):
+    http = "EEE, dd MMM yyyy HH:mm:ss z"
+    since = {"name": "since", "type": "watermark", "format": "datetime", "pattern": http}
+    job_file.load({"ms.parameters": json.dumps([{**since, "timezone": "GMT"}])})
+
+
 def test_patterns_of_derived_fields_are_looked_at(job_file):
     formula = {"type": "epoc", "source": "ordered", "format": "%d.%m.%Y"}
     job = {"ms.derived.fields": json.dumps([{"name": "at", "formula": formula}])}

@@ -194,6 +194,14 @@ def test_two_property_files_in_one_folder_are_refused(tmp_path):
     assert "two.properties" in problem(tmp_path / "x.pull").what
 
 
+@pytest.mark.parametrize("name", ["gradle.properties", "log4j.properties", "log4j2.properties"])
+def test_settings_of_another_program_are_not_inherited(tmp_path, job_file, name):
+    (tmp_path / name).write_text("org.gradle.daemon=false\n")
+    (tmp_path / "project.properties").write_text("job.description=x\n")
+    loaded = job_file.load()
+    assert [info.what for info in loaded.notices] == [f"inherits {tmp_path / 'project.properties'}"]
+
+
 def test_a_properties_file_that_is_the_job_does_not_inherit_from_its_neighbours(tmp_path):
     (tmp_path / "one.properties").write_text("a=1")
     (tmp_path / "two.properties").write_text("b=2")

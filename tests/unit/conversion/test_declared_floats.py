@@ -19,7 +19,7 @@ FLOATS = {"float": pa.float32(), "double": pa.float64()}
 
 
 def converted(array: pa.Array, word: str) -> list[float | None]:
-    values = Values(ConversionSpec(), OutputFormat.PARQUET)
+    values = Values(ConversionSpec(), OutputFormat.PARQUET, run_now=0)
     made, reason = values.convert(array, word, FLOATS[word], ())
     assert isinstance(reason, FailureReason)
     assert made.type == FLOATS[word]

@@ -87,6 +87,21 @@ def test_a_pattern_sees_the_text_cut_to_its_own_length_with_quotes_counted() -> 
     assert one(formula, {"t": ["2020-01-01T08:00:00"]}) == [1577865600000]
 
 
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("d/M/yyyy", "31/12/2024"),
+        ("M/d/yyyy", "12/31/2024 1:00"),
+        ("yyyy-MM-d", "2024-12-31"),
+        ("MMMM d, yyyy", "December 31, 2024"),
+        ("MMM d y", "Dec 31 2024, a Tuesday"),
+    ],
+)
+def test_a_field_of_a_pattern_is_never_cut(form: str, text: str) -> None:
+    formula = {"type": "epoc", "source": "t", "format": form, "timezone": "UTC"}
+    assert one(formula, {"t": [text, None]}) == [1735603200000, None]
+
+
 def test_a_pattern_that_fails_is_tried_as_iso() -> None:
     formula = {"type": "epoc", "source": "t", "format": "dd.MM.yyyy", "timezone": "UTC"}
     assert one(formula, {"t": ["01.01.2020", "2020-01-01T00:00:00Z"]}) == [1577836800000] * 2
@@ -115,12 +130,41 @@ def test_epoc_takes_numbers_and_instants_of_databases_as_they_are() -> None:
         assert one(formula, pa.record_batch({"t": instant})) == [1577836800123, -1]
 
 
+def test_a_pattern_that_reads_no_text_says_why() -> None:
+    formula = {"type": "epoc", "source": "t", "format": "xxxx-'W'ww"}
+    assert one({**formula, "timezone": "UTC"}, {"t": ["2020-01-01"]}) == [1577836800000]
+    with pytest.raises(ConversionError) as caught:
+        one(formula, {"t": ["2020-W01"]})
+    assert "writing" in caught.value.message
+
+
+def test_a_two_digit_year_has_the_century_that_the_runs_now_gives_it() -> None:
+    formula = {"type": "epoc", "source": "t", "format": "MM/dd/yy", "timezone": "UTC"}
+    texts = ["01/01/39 08:30", "01/01/40", "1/1/2040"]
+    assert one(formula, {"t": texts}) == [2177452800000, -946771200000, 2208988800000]
+
+
 def test_current_date_is_the_runs_now_and_days_ago_is_midnight_of_the_zone() -> None:
     rows = {"a": [1, 2]}
     assert one({"type": "epoc", "source": "CurrentDate"}, rows) == [NOW, NOW]
     # 2020-01-15T10:30:00Z is 02:30 in Los Angeles.
     assert one({"type": "epoc", "source": "P0D"}, rows) == [1579075200000] * 2
     assert one({"type": "epoc", "source": "P1D", "timezone": "UTC"}, rows) == [1578960000000] * 2
+
+
+@pytest.mark.parametrize("source", ["CURRENTDATE", "P1D"])
+@pytest.mark.parametrize("form", ["yyyy-MM-dd", "iso"])
+def test_a_format_does_not_change_a_point_in_time(source: str, form: str) -> None:
+    formula = {"type": "epoc", "source": source}
+    rows = {"t": [1, 2]}
+    assert one({**formula, "format": form}, rows) == one(formula, rows)
+
+
+def test_a_format_reads_the_text_that_a_response_has_under_the_name_of_a_point_in_time() -> None:
+    formula = {"type": "epoc", "source": "currentDate", "format": "d.M.yyyy", "timezone": "UTC"}
+    root = {"currentDate": "1.1.2020"}
+    assert one(formula, {"a": [1, 2]}, root=root, data_field="items") == [1577836800000] * 2
+    assert one(formula, {"a": [1, 2]}, root={}, data_field="items") == [NOW, NOW]
 
 
 @pytest.mark.parametrize("source", ["CURRENTDATE", "P1D"])

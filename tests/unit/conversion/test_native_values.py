@@ -15,7 +15,7 @@ NOON = dt.datetime(2020, 2, 29, 12)  # noqa: DTZ001 - a time without a zone
 
 
 def converted(array: pa.Array, target: pa.DataType, zone: str = "UTC") -> list[object]:
-    values = Values(ConversionSpec(zone=zone), OutputFormat.PARQUET)
+    values = Values(ConversionSpec(zone=zone), OutputFormat.PARQUET, run_now=0)
     return values.convert(array, "", target, ())[0].to_pylist()
 
 
@@ -55,7 +55,7 @@ def test_the_word_iso_takes_whole_texts_of_iso_8601_beside_other_patterns(output
         date_formats=("iso",), time_formats=("iso",), timestamp_formats=("dd.MM.yyyy", "iso"),
         zone="Europe/Berlin",
     )  # fmt: skip
-    values = Values(spec, output)
+    values = Values(spec, output, run_now=0)
     texts = pa.array(
         ["2024-07-01", "2024-07-01T10:00:00", "2024-07-01T10:00:00.123456Z", "01.07.2024",
          "2024-07-01T23:30:00-05:00", "2024-07-01 and more", "2024-13-01", None]

@@ -137,6 +137,25 @@ def test_digits_that_avro_does_not_hold_are_not_cut() -> None:
         )
 
 
+def test_a_pattern_that_reads_no_text_says_why() -> None:
+    with pytest.raises(ConversionError) as caught:
+        values(column("date"), ["2020-W01"], date_formats=["xxxx-'W'ww"])
+    assert "writing" in caught.value.message
+
+
+@pytest.mark.parametrize("output", [OutputFormat.PARQUET, OutputFormat.AVRO])
+def test_a_two_digit_year_has_the_century_that_the_runs_now_gives_it(output: OutputFormat) -> None:
+    texts = ["01-JAN-39", "01-jan-40", "1-Jan-2040", "2040-01-01"]
+    years = [
+        each.year
+        for word, formats in (("date", "date_formats"), ("timestamp", "timestamp_formats"))
+        for each in values(
+            column(word), texts, output_format=output, zone="UTC", **{formats: ["dd-MMM-yy"]}
+        )
+    ]
+    assert years == [2039, 1940, 2040, 2040] * 2
+
+
 def test_a_text_that_has_the_form_of_a_pattern_is_not_read_as_iso_8601() -> None:
     texts = ["2024-05-06", "2024-05-13"]
     assert values(column("date"), texts[:1], date_formats=["yyyy-dd-MM"]) == [dt.date(2024, 6, 5)]

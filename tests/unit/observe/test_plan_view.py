@@ -138,6 +138,19 @@ def test_an_empty_range_is_named_as_the_reason_that_nothing_is_due() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        PlanningSpec(partition="monthly", partial=False),
+        PlanningSpec(composite=(("monthly", "2017-01-01", "2018-01-01"),)),
+    ],
+)
+def test_a_range_without_a_partition_is_not_called_empty(spec: PlanningSpec) -> None:
+    empty = replace(PLAN, work_units=(), skipped=0, left=0, left_low=None, cutoff=None)
+    text = summary_text(empty, replace(JOB, planning=spec))
+    assert "empty" not in text
+
+
 def test_columns_are_aligned_as_a_terminal_shows_them() -> None:
     # Two characters of two columns each; a letter and an accent that share one.
     wide = work_unit(0, '{"id":"\u6771\u4eac"}')

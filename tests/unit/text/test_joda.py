@@ -43,9 +43,17 @@ def test_letters_without_meaning_are_refused(pattern: str) -> None:
         compile_pattern(pattern)
 
 
+@pytest.mark.parametrize(("zone", "name"), [("GMT", "GMT"), ("Etc/UTC", "UTC"), (LA, "PST")])
+def test_a_short_zone_name_is_that_of_java(zone: str, name: str) -> None:
+    pattern = compile_pattern("HH:mm z")
+    assert not pattern.unwritable(zone)
+    assert pattern.format(MOMENT, zone).endswith(f" {name}")
+
+
 def test_a_short_zone_name_that_java_may_spell_otherwise_is_refused() -> None:
     with pytest.raises(ValueError, match="certain name"):
         compile_pattern("z").format(0, "America/Sao_Paulo")
+    assert compile_pattern("z").unwritable("America/Sao_Paulo")
 
 
 @pytest.mark.parametrize(
@@ -76,10 +84,17 @@ def test_a_short_zone_name_that_java_may_spell_otherwise_is_refused() -> None:
         ("yyyy-MM-ddZZ", "2020-01-02-08:00", 1577952000000),
         ("yyyy-MM-dd z", "2020-01-02 PST", 1577952000000),
         ("yyyy-MM-dd ZZZ", "2020-01-02 Asia/Kolkata", 1577903400000),
+        ("MM/dd/yy", "1/2/20", 1577923200000),
+        ("MM/dd/yy", "01/02/1999", 915235200000),
+        ("MM/dd/yy", "01/02/+99", -59042908800000),
+        ("dd-MMM-YY", "02-JAN-20", 1577923200000),
+        ("yy-MM-dd", "2020-01-02", 1577923200000),
+        ("yyDDD", "20002", 1577923200000),
+        ("yyMMddHHmmss", "200102030405", 1577934245000),
     ],
 )
 def test_texts_are_read_as_joda_reads_them(pattern: str, text: str, expected: int) -> None:
-    assert compile_pattern(pattern).parse(text, "UTC") == expected
+    assert compile_pattern(pattern).parse(text, "UTC", run_now=MOMENT) == expected
 
 
 @pytest.mark.parametrize(
@@ -102,28 +117,51 @@ def test_texts_are_read_as_joda_reads_them(pattern: str, text: str, expected: in
         ("yyyy-MM-dd z", "2020-01-01 CET"),
         ("yyyy-MM-dd ZZZ", "2020-01-01 Nowhere/City"),
         ("yyyy-MM-dd", "٢٠٢٠-01-01"),
+        ("yyMMdd", "20200102"),
+        ("yyMMdd", "+20102"),
+        ("yyMMdd", "2"),
+        ("MM/dd/yy", "01/02/0"),
     ],
 )
 def test_texts_that_do_not_fit_are_refused(pattern: str, text: str) -> None:
     with pytest.raises(ValueError, match=r"fit|range|year|month|zone|offset"):
-        compile_pattern(pattern).parse(text, "UTC")
+        compile_pattern(pattern).parse(text, "UTC", run_now=MOMENT)
+
+
+@pytest.mark.parametrize("this_year", [1970, 2020, 2026, 2099])
+@pytest.mark.parametrize("form", ["MM/dd/yy", "yyMMdd", "dd-MMM-YY"])
+def test_two_digits_are_a_year_from_80_before_to_19_after_the_year_of_the_run(
+    form: str, this_year: int
+) -> None:
+    pattern, year = compile_pattern(form), compile_pattern("yyyy")
+    moments = [
+        year.parse(str(each), "UTC", run_now=0) for each in range(this_year - 81, this_year + 21)
+    ]
+    begin, end = moments[81], moments[82] - 1
+    for run_now in (begin, end):
+        read = [
+            pattern.parse(pattern.format(moment, "UTC"), "UTC", run_now=run_now)
+            for moment in moments
+        ]
+        assert read[1:-1] == moments[1:-1]
+        assert (read[0], read[-1]) == (moments[100], moments[1])
 
 
 def test_gap_is_refused_and_overlap_is_the_earlier_time() -> None:
     pattern = compile_pattern("yyyy-MM-dd HH:mm")
 
-    assert pattern.parse("2021-11-07 01:30", LA) == 1636273800000
+    assert pattern.parse("2021-11-07 01:30", LA, run_now=MOMENT) == 1636273800000
     with pytest.raises(ValueError, match="clocks go"):
-        pattern.parse("2021-03-14 02:30", LA)
+        pattern.parse("2021-03-14 02:30", LA, run_now=MOMENT)
 
 
-@pytest.mark.parametrize("pattern", ["yy-MM-dd", "xxxx-'W'ww-e", "G yyyy", "CC"])
+@pytest.mark.parametrize("pattern", ["xx-'W'ww", "xxxx-'W'ww-e", "G yyyy", "CC"])
 def test_what_cannot_be_read_back_says_why(pattern: str) -> None:
     compiled = compile_pattern(pattern)
 
     assert compiled.unreadable
     with pytest.raises(ValueError, match="cannot be read back"):
-        compiled.parse("20", "UTC")
+        compiled.parse("20", "UTC", run_now=MOMENT)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +204,9 @@ def test_vectorised_values_that_format_back_to_their_text_equal_parse() -> None:
     )
 
     assert same.to_pylist() == [True, False, False, False]
-    assert values[0].cast(pa.int64()).as_py() * 1000 == compiled.parse(texts[0], "UTC")
+    assert values[0].cast(pa.int64()).as_py() * 1000 == compiled.parse(
+        texts[0], "UTC", run_now=MOMENT
+    )
 
 
 @pytest.mark.parametrize(
