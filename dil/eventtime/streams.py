@@ -34,7 +34,7 @@ class EventStream:
 
     ``delays`` holds, for each of the last rows, its distance in ms behind the largest time so far,
     as int32, oldest first; only the adaptive strategy keeps delays. ``last_seen`` is the time of
-    the commit that had its last row, never later than the newest commit.
+    the commit that had its last row.
     """
 
     rows: int
@@ -57,16 +57,10 @@ class EventStream:
 def all_after(
     streams: Mapping[str, EventStream], tallies: Tallies, now: int, spec: EventTimeSpec
 ) -> dict[str, EventStream]:
-    """Return the streams after more rows; streams without new rows stay as they are.
-
-    If the clock of an earlier commit was ahead, their idle time begins now.
-    """
+    """Return the streams after more rows; streams without new rows stay as they are."""
     is_measured = spec.strategy is Strategy.ADAPTIVE and tallies
     delays = _delays(streams, tallies, spec) if is_measured else repeat(_NO_ROWS, len(tallies))
-    found = {
-        name: each if each.last_seen <= now else replace(each, last_seen=now)
-        for name, each in streams.items()
-    }
+    found = dict(streams)
     for (name, tally), new in zip(tallies.items(), delays, strict=True):
         found[name] = _after(streams.get(name), name, tally, new, now, spec)
     return found

@@ -81,8 +81,6 @@ class Reference:
     def _take(self, rows: Sequence[tuple[str, int]], now: int) -> None:
         before = {name: each.largest for name, each in self.partitions.items()}
         highest: dict[str, int] = {}
-        for kept in self.partitions.values():
-            kept.last_seen = min(kept.last_seen, now)
         for name, time in rows:
             kept = self.partitions.setdefault(name, ReferencePartition())
             kept.rows += 1

@@ -204,14 +204,6 @@ class TestPartitions:
         assert watermark.commit([70_000], ["b"], now=later(10_002)).watermark == 58_000
         assert watermark.commit([65_000], ["a"], now=later(10_003)).watermark == 63_000
 
-    def test_one_that_was_seen_by_a_clock_ahead_becomes_idle_after_the_clock_was_set(self) -> None:
-        properties = {**bounded(), **PER_DEVICE, "ms.event.idle.timeout": "PT10S"}
-        watermark = event_watermark(properties)
-        watermark.commit([10_000, 10_000], ["a", "b"], now=later(365 * DAY))
-        assert watermark.commit([20_000], ["b"], now=NOW).watermark == 8000
-        assert watermark.commit([30_000], ["b"], now=later(9_999)).watermark == 8000
-        assert watermark.commit([40_000], ["b"], now=later(10_000)).watermark == 38_000
-
     def test_a_watermark_stays_when_all_are_idle(self) -> None:
         watermark = event_watermark({**bounded(), "ms.event.idle.timeout": "PT10S"})
         watermark.commit([10_000], now=NOW)
