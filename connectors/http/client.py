@@ -5,16 +5,20 @@ from __future__ import annotations
 import re
 import ssl
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import requests
 import urllib3
-from requests.adapters import HTTPAdapter
 
 from connectors.http.origin import is_same_origin
 from connectors.http.settings import HttpSettings
 from connectors.http.tls import client_context
 from dil import __version__
+from dil.storage.whole_answers import (
+    WholeAnswersAdapter,
+    WholeAnswersPool,
+    WholeAnswersTlsPool,
+)
 
 if TYPE_CHECKING:
     from dil.model.settings import TlsSettings
@@ -37,7 +41,7 @@ class PlainRedirectError(requests.RequestException):
     """A redirect from https to http, where anybody on the way could read and change the answer."""
 
 
-class _ExactHttpPool(urllib3.HTTPConnectionPool):
+class _ExactHttpPool(WholeAnswersPool):
     """Sends the target exactly as written: urllib3 would change ``%2c`` to ``%2C``, for example."""
 
     _target = ""
@@ -52,15 +56,19 @@ class _ExactHttpPool(urllib3.HTTPConnectionPool):
         return super()._make_request(conn, method, self._target, *args, **options)
 
 
-class _ExactHttpsPool(_ExactHttpPool, urllib3.HTTPSConnectionPool):
+class _ExactHttpsPool(_ExactHttpPool, WholeAnswersTlsPool):
     """Sends the target exactly as written, over TLS."""
 
+    ConnectionCls = WholeAnswersTlsPool.ConnectionCls
 
-_EXACT_POOLS = {"http": _ExactHttpPool, "https": _ExactHttpsPool}
 
-
-class _Adapter(HTTPAdapter):
+class _Adapter(WholeAnswersAdapter):
     """Sends over our pools; trusts certifi's authorities unless ``trusts_only_context`` is true."""
+
+    pool_classes: ClassVar[dict[str, type[urllib3.HTTPConnectionPool]]] = {
+        "http": _ExactHttpPool,
+        "https": _ExactHttpsPool,
+    }
 
     def __init__(
         self, pool_size: int, context: ssl.SSLContext | None, *, trusts_only_context: bool
@@ -73,14 +81,11 @@ class _Adapter(HTTPAdapter):
         if self._context is not None:
             options["ssl_context"] = self._context
         super().init_poolmanager(*args, **options)
-        self.poolmanager.pool_classes_by_scheme = _EXACT_POOLS
 
     def proxy_manager_for(self, *args: Any, **options: Any) -> Any:
         if self._context is not None:
             options["ssl_context"] = self._context
-        manager = super().proxy_manager_for(*args, **options)
-        manager.pool_classes_by_scheme = _EXACT_POOLS
-        return manager
+        return super().proxy_manager_for(*args, **options)
 
     def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
         """Verify certificates always; drop certifi's authorities if only the context is trusted."""

@@ -19,7 +19,7 @@ from connectors.http.refusals import (
 )
 from connectors.http.retries import RetryWaits, after_retries
 from connectors.http.settings import HttpSettings
-from connectors.http.statuses import NOT_DONE, RETRIED, StatusVerdict, judge
+from connectors.http.statuses import DONE_ELSEWHERE, NOT_DONE, RETRIED, StatusVerdict, judge
 from dil.errors import DilError, QuotaError, TransientSourceError
 from dil.spi.connector import Session
 
@@ -148,14 +148,22 @@ class Exchange:
         if verdict is StatusVerdict.QUOTA:
             now_s = self._environment.wall_clock()
             raise self._spent(quota_error(answer, self.outgoing.shown, asked, now_s))
+        if self._is_in_doubt(status, verdict) and not is_limit:
+            raise in_doubt(answer, self.outgoing.shown)
         if verdict is not StatusVerdict.TRANSIENT:
             return False
-        if not is_limit and status not in NOT_DONE and not self.outgoing.is_repeatable:
-            raise in_doubt(answer, self.outgoing.shown)
         if not is_limit and status not in RETRIED:
             return False
         what = answer_words(answer, self.outgoing.shown)
         return self.waits_to_repeat(what, asked, is_limit=is_limit, release=answer.close)
+
+    def _is_in_doubt(self, status: int, verdict: StatusVerdict) -> bool:
+        """Return whether the receiver may have done a request that must not be done twice."""
+        if self.outgoing.is_repeatable:
+            return False
+        if verdict is StatusVerdict.TRANSIENT:
+            return status not in NOT_DONE
+        return status in DONE_ELSEWHERE and status not in self._settings.statuses.error
 
     def waits_to_repeat(
         self,

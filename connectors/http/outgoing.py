@@ -224,10 +224,12 @@ def _body(
     A member of the payload replaces a parameter of the same name. Text is UTF-8.
     """
     members = {**left, **payload}
-    if media_type_of(_header_text(headers, _CONTENT_TYPE)) == FORM:
+    kind = media_type_of(_header_text(headers, _CONTENT_TYPE))
+    if kind == FORM:
         return form_body(members).encode("ascii")
     # Half of a surrogate pair has no UTF-8 form, but JSON can write it.
-    return compact(members).encode("utf-8", "backslashreplace")
+    text = compact(members).encode("utf-8", "backslashreplace")
+    return text + b"\n" if kind.endswith("ndjson") else text
 
 
 def _in_utf_8(

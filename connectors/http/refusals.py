@@ -8,11 +8,13 @@ import re
 from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING
+from urllib.parse import urljoin
 
 from connectors.http.body import BodyStream
 from connectors.http.failures import PROXY_FIX, unknown_outcome
 from connectors.http.retries import after_retries
 from connectors.http.statuses import RETRIED, StatusVerdict
+from connectors.http.target import shown_uri
 from dil.errors import (
     AuthenticationError,
     DilError,
@@ -33,6 +35,10 @@ _BODY_WAIT_S = 30.0
 _ERRORS = range(400, 600)
 _LIMIT = re.compile("limit|quota", re.IGNORECASE)
 _REDIRECTS = range(300, 400)
+_SEE_OTHER_FIX = (
+    " If the receiver answers so after it has taken a row, list the status under `warning` of"
+    " ms.http.statuses; if it takes no row then, list it under `error`."
+)
 _PATIENCE = "To wait longer, raise ms.http.retry.max and ms.http.retry.max.seconds."
 _LIMIT_FIX = (
     'The answer names a limit. If that limit is spent, add "quota": [403] to ms.http.statuses,'
@@ -86,9 +92,18 @@ def refusal_error(
     if verdict is StatusVerdict.AUTHENTICATION:
         names_limit = is_forbidden and _LIMIT.search(text)
         return AuthenticationError(what, f"{_LIMIT_FIX} {login_fix}" if names_limit else login_fix)
+    return _wrong_request(answer, what, text)
+
+
+def _wrong_request(answer: requests.Response, what: str, text: str) -> SourceError:
+    """Return the error for an answer that would be the same to the same request."""
+    status = answer.status_code
     fix = "Correct the request; ms.http.statuses defines the statuses that are failures."
     if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
         fix = PROXY_FIX
+    elif target := _target_words(answer):
+        what += target
+        fix = "Only GET follows redirects: if that address is right, write it into ms.source.uri."
     elif status < HTTPStatus.MULTIPLE_CHOICES:
         fix = (
             "`error` of ms.http.statuses lists this status, or `error` of ms.http.status.reasons "
@@ -135,16 +150,27 @@ def long_wait_error(what: str, asked_s: float, now_s: float) -> QuotaError:
 def in_doubt(answer: requests.Response, shown: str) -> UnknownOutcomeError:
     """Return the error for an answer that does not show whether the source did the request."""
     text = _beginning(answer, shown)
-    what = answer_words(answer, shown)
+    what = answer_words(answer, shown) + _target_words(answer)
     if text:
         log.warning("%s: the answer with status %d says: %s", shown, answer.status_code, text)
         what = _with_beginning(what, text)
-    return unknown_outcome(what)
+    error = unknown_outcome(what)
+    if answer.status_code in _REDIRECTS:
+        error.fix += _SEE_OTHER_FIX
+    return error
 
 
 def answer_words(answer: requests.Response, shown: str) -> str:
     """Return the request and the status of its answer as words of a message."""
     return f"{shown}: HTTP status {answer.status_code} {answer.reason}".rstrip()
+
+
+def _target_words(answer: requests.Response) -> str:
+    """Return words about the address to which a redirect leads, without the query's values."""
+    if answer.status_code in _REDIRECTS and "Location" in answer.headers:
+        with suppress(ValueError):  # The address may be none.
+            return f"; it leads to {shown_uri(urljoin(answer.url, answer.headers['Location']))}"
+    return ""
 
 
 def _with_beginning(what: str, text: str) -> str:

@@ -131,8 +131,8 @@ class HttpSection(Section):
     )
     retries: Annotated[Int, Ge(0)] = prop(
         "ms.http.retry.max",
-        "How often one request is sent again after 429, 502, 503, 504 or a broken connection. 0"
-        " switches this off. The source sets the waits (`Retry-After`, `RateLimit-Reset`), else"
+        "How often one request is sent again after 425, 429, 502, 503, 504 or a broken connection."
+        " 0 switches this off. The source sets the waits (`Retry-After`, `RateLimit-Reset`), else"
         " they are 1, 2, 4 s and so on.",
         default=3,
         identity=False,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -15,6 +17,9 @@ from connectors.http.settings import HttpSettings
 from dil.errors import SourceError
 
 _TIMEOUT_S = 60  # A request without a time-out could block a task for ever.
+# Servers close idle connections, most of them after 2 to 75 s. A request that is sent at that
+# moment gets no answer, which leaves a doubt if the request must not be repeated.
+_IDLE_S = 0.5
 _PASSING = (
     requests.ConnectionError,
     requests.Timeout,
@@ -27,13 +32,18 @@ _PASSING = (
 class Sender:
     """Sends each request once, over one pool of connections; one thread uses it at a time.
 
+    A request that must not be repeated gets a new connection if the old one was idle for a while.
     Errors contain no message of the client library, because it may hold the whole address.
     """
 
-    def __init__(self, settings: HttpSettings) -> None:
+    def __init__(
+        self, settings: HttpSettings, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         tls = settings.tls
         self._timeout = (tls.connect_timeout_s or _TIMEOUT_S, tls.socket_timeout_s or _TIMEOUT_S)
         self._client = Client(settings)
+        self._monotonic = monotonic
+        self._idle_since = 0.0
 
     def forget(self) -> None:
         """Drop the cookies of earlier sessions, because the next session must not send them."""
@@ -55,6 +65,16 @@ class Sender:
             SourceError: the request cannot be sent, redirects do not end, or a redirect leads to an
                 unencrypted address.
         """
+        if outgoing.is_repeatable:
+            return self._sent(outgoing)
+        if self._monotonic() - self._idle_since >= _IDLE_S:
+            self._client.close()  # closes the connections; the next request opens one
+        try:
+            return self._sent(outgoing)
+        finally:
+            self._idle_since = self._monotonic()
+
+    def _sent(self, outgoing: OutgoingRequest) -> requests.Response:
         try:
             request = self._client.prepare_request(
                 requests.Request(outgoing.method, outgoing.uri, data=outgoing.body)

@@ -57,9 +57,9 @@ class HttpSession(ByteSession):
         self._sender_key = (Sender, threading.get_ident())
         shared = self._environment.shared
         if shared is None:
-            self._sender = Sender(settings)
+            self._sender = self._new_sender()
         else:
-            self._sender = shared.get(self._sender_key, lambda: Sender(settings))
+            self._sender = shared.get(self._sender_key, self._new_sender)
             self._sender.forget()
         self._has_failed = False
         self._warned: set[str] = set()
@@ -67,6 +67,9 @@ class HttpSession(ByteSession):
         self._is_repeating = False
         self.retries = 0
         self.seconds_waited = 0.0
+
+    def _new_sender(self) -> Sender:
+        return Sender(self._settings, self._environment.monotonic)
 
     def close(self) -> None:
         """Close all connections, unless the next session of this thread uses them."""

@@ -6,11 +6,14 @@ from enum import Enum
 
 from dil.model.settings import HttpStatuses, HttpStatusReasons
 
-RETRIED = frozenset({429, 502, 503, 504})
+RETRIED = frozenset({425, 429, 502, 503, 504})
 # These statuses say that the source did nothing. After 408 or another 5xx, the source may have done
 # the request before it failed, or a server behind a gateway may have done it.
 NOT_DONE = frozenset({425, 429, 503})
-_PASSING = frozenset({408, 425, *RETRIED})
+# Many receivers redirect after they have done a POST (303: RFC 9110 section 15.4.4; 302 by habit).
+# Other redirects ask for the same request at another address.
+DONE_ELSEWHERE = frozenset({302, 303})
+_PASSING = frozenset({408, *RETRIED})
 _REFUSED = frozenset({401, 403})
 _SUCCESS = HttpStatuses().success
 _REDIRECTS = range(300, 400)

@@ -13,6 +13,7 @@ from botocore.loaders import create_loader
 from connectors.s3.address import S3Service, is_of_aws
 from connectors.s3.settings import JobSettings
 from dil import __version__
+from dil.storage.s3.torn import repeat_torn_answers
 
 _SECONDS = 60  # A request without a time-out could block a task for ever.
 
@@ -38,7 +39,7 @@ def _client(settings: JobSettings, service: S3Service, *, by_path: bool) -> Any:
     connect_s = s3.connect_timeout_s or s3.connect_timeout_old_s or _SECONDS
     session = botocore.session.Session()
     session.register_component("data_loader", _models())
-    return session.create_client(
+    client = session.create_client(
         "s3",
         region_name=service.region,
         endpoint_url=service.endpoint or None,
@@ -57,6 +58,8 @@ def _client(settings: JobSettings, service: S3Service, *, by_path: bool) -> Any:
         ),
         **_credentials(settings),
     )
+    repeat_torn_answers(client)
+    return client
 
 
 @cache

@@ -229,6 +229,13 @@ def _connection_class() -> Any:  # a class of PyMySQL
         def _create_ssl_ctx(self, sslp: Any) -> ssl.SSLContext:
             return super()._create_ssl_ctx(sslp) if sslp else _unverified()
 
+        def _write_bytes(self, data: bytes) -> None:
+            # PyMySQL ends a file also if the connection broke, and its socket is None then.
+            if self._sock is None:
+                gone = driver().constants.CR.CR_SERVER_GONE_ERROR
+                raise driver().err.OperationalError(gone, "the connection broke")
+            super()._write_bytes(data)
+
     return QuickConnection
 
 

@@ -26,6 +26,8 @@ OMITTED_FIX = (
 _UTF8 = {"utf-8", "ascii"}
 _HTML = ("text/html", "application/xhtml+xml")
 _CSV = ("text/csv", "application/csv")
+_HTML_FIX = "A login or error page? Check the address and the credentials."
+_WEB_PAGE = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
 _CHARSET = re.compile(r"""charset=["']?([\w.:-]{1,40})""", re.IGNORECASE | re.ASCII)
 
 
@@ -55,13 +57,23 @@ def refuse_other_types(response: Response, accepted: Collection[str], *, suffix:
 def _fix(kind: str) -> str:
     """Return the advice for a media type that is not accepted."""
     if kind in _HTML:
-        return "A login or error page? Check the address and the credentials."
+        return _HTML_FIX
     accepted = f'If the type is right, write ms.http.response.type={{"Content-Type": "{kind}"}}'
     if kind.endswith(("/xml", "+xml")):
         return f"For XML write ms.extractor.class=xml. {accepted}"
     if kind in _CSV:
         return f"For CSV write ms.extractor.class=csv. {accepted}"
     return accepted
+
+
+def refuse_web_page(response: Response, begin: bytes) -> None:
+    """Refuse a web page without its type, if the format would take it for a header without rows.
+
+    Raises:
+        SourceContractError: the body is a web page.
+    """
+    if response.checks_content_type and _WEB_PAGE.match(begin):
+        raise SourceContractError(f'the body is a web page: "{glimpse(begin)}"', _HTML_FIX)
 
 
 def notes_of_end(response: Response) -> tuple[str, ...]:

@@ -115,13 +115,6 @@ class KeyReader:
         }
         return pa.table(arrays)
 
-    def is_delete(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return for each row whether the row says that its key was deleted."""
-        if self.spec.op_field not in batch.schema.names:
-            return pa.repeat(pa.scalar(value=False), batch.num_rows)
-        words = pc.utf8_lower(batch.column(self.spec.op_field).cast(pa.string()))
-        return pc.is_in(words, value_set=pa.array(self.spec.delete_words, pa.string()))
-
     def sorted_rows(self, table: pa.Table, *more: str) -> pa.Table:
         """Return a key table ordered by key, delta fields and further columns."""
         order = [(name, "ascending") for name in self.keys]

@@ -206,6 +206,7 @@ REFUSALS = (
 CONNECTIONS = (
     Case("reset before the answer", acts.resets, *passing("connection reset")),
     Case("closed before the answer", acts.hangs_up, *passing("closed without an answer")),
+    Case("closed in the headers", acts.closes_in_headers, *passing("closed without an answer")),
     Case("reset in the body", acts.resets_in_body, *passing("broke off")),
     Case("closed in the body", acts.closes_in_body, *passing("broke off")),
     Case("closed in a chunk", acts.closes_in_chunk, *passing("broke off")),
@@ -221,6 +222,7 @@ CONNECTIONS = (
     Case("HTTP/1.0", acts.answers_as_of_old, *always(HEALED)),
     Case("no reason phrase", acts.gives_no_reason, *always(HEALED)),
     Case("100 Continue first", acts.says_continue_first, *always(HEALED)),
+    Case("103 Early Hints first", acts.gives_hints_first, *always(HEALED)),
     Case("headers of 30 KB", acts.has_headers(1, 30_000), *always(HEALED)),
     Case("a header of 70 KB", acts.has_headers(1, 70_000), *passing("not HTTP")),
     Case("300 headers", acts.has_headers(300, 10), *passing("not HTTP")),

@@ -129,8 +129,8 @@ def test_progress_that_another_configuration_does_not_know_is_no_leave_to_send(d
     assert desk.receiver.ids == [1, 2, 3, 4, 5, 6]
 
 
-@pytest.mark.parametrize("status", [408, 500, 502, 504, 520])
-def test_a_server_error_leaves_the_row_in_doubt_and_shows_the_answer(
+@pytest.mark.parametrize("status", [302, 303, 408, 500, 502, 504, 520])
+def test_an_answer_after_which_the_row_may_be_taken_leaves_it_in_doubt_and_is_shown(
     desk: Desk, status: int
 ) -> None:
     desk.receiver.statuses[1] = status
@@ -144,11 +144,22 @@ def test_a_server_error_leaves_the_row_in_doubt_and_shows_the_answer(
     assert arrived(desk, 1) == 1
 
 
-@pytest.mark.parametrize("status", [425, 429, 503])
+@pytest.mark.parametrize("status", [301, 307, 308, 425, 429, 503])
 def test_what_says_that_nothing_was_done_is_sent_again(desk: Desk, status: int) -> None:
     desk.receiver.statuses[1] = status
     desk.run(RETRIED)
     assert arrived(desk, 1) == 3
+
+
+@pytest.mark.parametrize("status", [425, 429, 503])
+def test_such_a_row_is_sent_again_although_others_were_taken(desk: Desk, status: int) -> None:
+    desk.receiver.statuses[3] = status
+    desk.receiver.on_row = lambda body: desk.receiver.statuses.pop(body["id"], None)
+
+    told = desk.run({"ms.http.retry.max": "1"})
+
+    assert told["status"] == "success"
+    assert desk.receiver.ids == [1, 2, 3, 4, 5, 6]
 
 
 def test_a_server_error_that_the_job_lists_is_a_refusal_of_the_row(desk: Desk) -> None:
@@ -158,6 +169,18 @@ def test_a_server_error_that_the_job_lists_is_a_refusal_of_the_row(desk: Desk) -
 
     assert told["status"] == "success"
     assert [line["id"] for line in desk.lines("_failed")] == [3]
+
+
+@pytest.mark.parametrize("group", ["error", "warning"])
+def test_a_redirect_that_the_job_lists_leaves_no_doubt(desk: Desk, group: str) -> None:
+    desk.receiver.statuses[1] = 303
+    listed = {"ms.http.statuses": json.dumps({group: [303]})}
+
+    told = desk.run(listed)
+
+    assert told["codes"] == ([] if group == "warning" else ["DIL-SRC"])
+    desk.receiver.statuses.clear()
+    assert desk.run(listed)["status"] == "success"
 
 
 def test_answers_that_were_swept_unpublished_leave_the_work_unit_in_doubt(

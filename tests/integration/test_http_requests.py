@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from dil.errors import SourceContractError, SourceError
+from dil.errors import SourceContractError, SourceError, UnknownOutcomeError
 from dil.model.authentication import Authentication
 from dil.model.secret import Secret
 from dil.model.settings import HttpStatuses
@@ -97,6 +97,29 @@ def test_another_content_type_of_the_job_is_kept_over_a_json_body(server):
     assert (found.headers["Content-Type"], found.body) == (headers["Content-Type"], b'{"a":1}')
 
 
+def test_a_line_of_json_has_an_end(server):
+    headers = {"Content-Type": "application/x-ndjson; charset=utf-8"}
+    found = sent(server, row({"b": 1}, {"a": 2}), method="POST", headers=headers)
+    assert found.body == b'{"a":2,"b":1}\n'
+
+
+@pytest.mark.parametrize(
+    ("method", "members", "connections"),
+    [("POST", {}, 2), ("PATCH", {}, 2), ("PUT", {}, 1), ("POST", {"repeats_unsafe": True}, 1)],
+)
+def test_a_row_that_must_not_be_repeated_meets_no_connection_that_the_server_may_close(
+    server, method, members, connections
+):
+    server.script("/rows", Reply(b"{}"))
+    clock = [0.0]
+    uri = server.url + "/rows"
+    with Session(uri, method=method, monotonic=lambda: clock[0], **members) as session:
+        for now in (0.0, 0.4, 5.4):
+            clock[0] = now
+            session.get(row({"b": 1}, {}))
+    assert server.connections == connections
+
+
 # Redirects
 
 
@@ -109,6 +132,24 @@ def test_only_get_follows_redirects_others_fail(server, method, status):
         session.get(values({"a": 1}))
     assert f"{method} {server.url}/away (a): HTTP status {status}" in caught.value.message
     assert [each.path for each in server.requests] == ["/away"]
+
+
+@pytest.mark.parametrize(("status", "error"), [(308, SourceError), (303, UnknownOutcomeError)])
+def test_the_target_of_a_redirect_is_named_without_the_values_of_its_query(server, status, error):
+    server.script("/away", Reply(status=status, headers=(("Location", "/there/?key=s3cret"),)))
+    with (
+        Session(server.url + "/away", method="POST") as session,
+        pytest.raises(error) as caught,
+    ):
+        session.get(row({"b": 1}))
+    assert f"{server.url}/there/ (key)" in caught.value.message
+    assert "s3cret" not in caught.value.message
+
+
+def test_a_redirect_to_what_is_no_address_fails_like_others(server):
+    server.script("/away", Reply(status=308, headers=(("Location", "http://[x/"),)))
+    with Session(server.url + "/away", method="POST") as session, pytest.raises(SourceError):
+        session.get(values())
 
 
 def test_a_redirect_that_is_listed_as_a_warning_gives_no_rows(server):

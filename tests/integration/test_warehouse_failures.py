@@ -18,6 +18,7 @@ from dil.model.job import PublishMode
 from dil.publishing.warehouse import attempts, mysql
 from dil.publishing.warehouse.postgresql import PostgresqlDialect
 from tests.servers import mariadb, postgresql
+from tests.servers.meddling_proxy import MeddlingProxy
 from tests.servers.postgresql import PostgresqlServer
 from tests.servers.programs import free_port
 from tests.warehouses import Loads, new_warehouse
@@ -138,6 +139,25 @@ def test_without_local_files_mysql_gets_rows_by_insert(tmp_path, request) -> Non
             assert loads.rows() == [(1, b"\0'\\\xff", "%s 'é'", 1), (2, None, None, None)]
     finally:
         server.execute("SET GLOBAL local_infile = 1")
+
+
+def test_a_connection_that_breaks_while_mysql_gets_a_file_is_opened_again(
+    tmp_path: Path, request
+) -> None:
+    """The file is larger than the buffers of sockets, so the client is still sending it."""
+    server = request.getfixturevalue("mysql_server")
+    with (
+        new_warehouse("mysql", tmp_path, request) as warehouse,
+        MeddlingProxy(server.port) as proxy,
+    ):
+        url = warehouse.url.replace(f":{server.port}/", f":{proxy.port}/")
+        loads = Loads(replace(warehouse, url=url), tmp_path)
+        intent = loads.intent("run-1", pa.table({"text": [letter * 2**20 for letter in "ab" * 8]}))
+        proxy.cut_before(b"aaa")
+        loads.destination.carry_out(intent)
+        assert proxy.cuts == 1
+        assert warehouse.rows("SELECT COUNT(*), SUM(LENGTH(text)) FROM orders") == [(16, 2**24)]
+        assert [run for _, run in Loads(warehouse, tmp_path).runs()] == ["run-1"]
 
 
 def test_what_mysql_would_only_warn_of_is_an_error(tmp_path, request) -> None:

@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import math
 import threading
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 from dil.errors import CommitUnknownError, ConfigError, ConversionError, WriteError
 from dil.model.destination import MergeSpec
 from dil.model.job import PublishMode
-from tests.warehouses import ENGINES, Loads, Warehouse, new_warehouse
+from tests.warehouses import ENGINES, Loads, Warehouse, made, new_warehouse
 
 UTC = pa.timestamp("us", "UTC")
 BY_ID = MergeSpec(("id",), ("version",), op_field="op", delete_words=("d",))
@@ -250,6 +251,71 @@ def test_rows_deleted_softly_stay_with_the_time(loads: Loads) -> None:
     loads.load("run-3", versions((1, 3, "back", "u"), (3, 2, "new", "i")))
     assert loads.rows("id, text, _dil_deleted_at") == [
         (1, "back", None), (2, "two", None), (3, "new", None),
+    ]  # fmt: skip
+
+
+def test_a_deleted_row_may_lack_values_that_a_column_needs(
+    warehouse: Warehouse, loads: Loads
+) -> None:
+    loads.mode, loads.merge = PublishMode.MERGE, replace(BY_ID, delta_fields=())
+    if warehouse.engine == "postgresql":
+        warehouse.execute("CREATE SCHEMA shop")
+    needed = "version BIGINT NOT NULL, text VARCHAR(9) NOT NULL"
+    made(warehouse, f"id BIGINT PRIMARY KEY, {needed}, op VARCHAR(9)")
+    loads.load("run-1", versions((1, 1, "one", "i"), (2, 1, "two", "i")))
+    loads.load("run-2", versions((1, None, None, "d"), (3, None, None, "d"), (4, 1, "four", "i")))
+    assert loads.rows("id, text") == [(2, "two"), (4, "four")]
+    with pytest.raises(ConversionError):
+        loads.intent("run-3", versions((2, None, None, "d"), (5, 1, None, "i")))
+    # A source without a schema gives no columns of values if all its rows are deletes.
+    with pytest.raises(ConversionError):
+        loads.intent("run-4", pa.table({"id": [2, 5], "op": ["d", "i"]}))
+    with pytest.raises(ConversionError):
+        loads.intent("run-5", pa.table({"id": [2]}))
+    loads.load("run-6", pa.table({"id": [2, 3], "op": ["d", "d"]}))
+    assert loads.rows("id, text") == [(4, "four")]
+
+
+@pytest.mark.parametrize("words", ["DATE", "{} DEFAULT '2020-01-01 00:00:00' NOT NULL"])
+def test_a_hard_merge_leaves_a_column_of_others_that_is_named_like_the_mark(
+    warehouse: Warehouse, loads: Loads, words: str
+) -> None:
+    loads.mode, loads.merge = PublishMode.MERGE, BY_ID
+    if warehouse.engine == "postgresql":
+        warehouse.execute("CREATE SCHEMA shop")
+    instant = "DATETIME(6)" if warehouse.engine == "mysql" else "TIMESTAMPTZ"
+    column = f"_dil_deleted_at {words.format(instant)}"
+    made(
+        warehouse,
+        f"id BIGINT PRIMARY KEY, version BIGINT, text VARCHAR(9), op VARCHAR(9), {column}",
+    )
+    loads.load("run-1", versions((1, 1, "one", "i"), (2, 1, "two", "i")))
+    had = loads.rows("_dil_deleted_at")[0][0]
+    loads.load("run-2", versions((1, 2, "new", "u"), (2, 2, None, "d")))
+    assert loads.rows("id, text, _dil_deleted_at") == [(1, "new", had)]
+
+
+@pytest.mark.parametrize("name", ["_dil_order", "_dil_gone"])
+def test_a_column_that_a_merge_uses_itself_can_be_inserted_but_not_merged(
+    loads: Loads, name: str
+) -> None:
+    rows = pa.table({"id": [1, 2], name: [7, 8]})
+    loads.load("run-1", rows)
+    assert loads.rows() == [(1, 7), (2, 8)]
+    loads.mode, loads.merge, loads.table = PublishMode.MERGE, BY_ID, "merged"
+    with pytest.raises(ConversionError):
+        loads.intent("run-2", rows.append_column("version", pa.array([1, 1])))
+
+
+def test_a_row_that_a_hard_merge_writes_again_is_no_longer_marked_as_deleted(loads: Loads) -> None:
+    loads.mode = PublishMode.MERGE
+    loads.merge = MergeSpec(("id",), (), "op", ("d",), is_soft=True)
+    loads.load("run-1", versions((1, 1, "one", "i"), (2, 1, "two", "i"), (3, 1, "three", "i")))
+    loads.load("run-2", versions((1, 2, None, "d"), (2, 2, None, "d"), (3, 2, None, "d")))
+    loads.merge = replace(loads.merge, is_soft=False)
+    loads.load("run-3", versions((1, 3, "back", "u"), (2, 3, None, "d"), (4, 1, "four", "i")))
+    assert loads.rows("id, text, _dil_deleted_at IS NULL") == [
+        (1, "back", True), (3, "three", False), (4, "four", True),
     ]  # fmt: skip
 
 

@@ -68,6 +68,12 @@ def hangs_up(wire: Wire, asked: Asked, answer: Answer) -> None:
     wire.close()
 
 
+def closes_in_headers(wire: Wire, asked: Asked, answer: Answer) -> None:
+    """Close the connection after the status and before the header that says the body's length."""
+    wire.send(answer.head.partition(b"\r\n")[0] + b"\r\nServer: faulty\r\n")
+    wire.close()
+
+
 def resets_in_body(wire: Wire, asked: Asked, answer: Answer) -> None:
     """Reset the connection in the middle of the body."""
     wire.send(answer.head + answer.body[: len(answer.body) // 2])
@@ -155,6 +161,12 @@ def gives_no_reason(wire: Wire, asked: Asked, answer: Answer) -> None:
 def says_continue_first(wire: Wire, asked: Asked, answer: Answer) -> None:
     """Send an interim answer before the final answer."""
     wire.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+    wire.answer(answer)
+
+
+def gives_hints_first(wire: Wire, asked: Asked, answer: Answer) -> None:
+    """Send two interim answers with headers before the final answer."""
+    wire.send(b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")
     wire.answer(answer)
 
 

@@ -175,6 +175,10 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer rows, a scripted reply, or a fault."""
         self._serve(b"")
 
+    def do_HEAD(self) -> None:
+        """Answer as GET does; scripted replies to HEAD have no body."""
+        self._serve(b"")
+
     def do_PUT(self) -> None:
         """Answer as GET does, and keep the body in the log."""
         self._serve(self._given())

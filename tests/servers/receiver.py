@@ -67,7 +67,7 @@ class Receiver(InThread):
             status = self.statuses.get(body.get("id"), 200)
             if status in {200, 201, 202, 204}:
                 self.taken.append(body)
-            text = {"ok": body.get("id")} if status < 400 else {"error": f"no {body.get('id')}"}
+            text = {"ok": body.get("id")} if status < 300 else {"error": f"no {body.get('id')}"}
             answer = (status, b"" if status == 204 else json.dumps({"data": [text]}).encode())
             if self.honours_keys and key:
                 self.answers[key] = answer

@@ -14,6 +14,7 @@ from dil.extraction.content import (
     charset_advice,
     notes_of_end,
     refuse_other_types,
+    refuse_web_page,
     refuse_wide,
 )
 from dil.extraction.csv.cells import CellReader
@@ -33,6 +34,7 @@ from dil.spi.extractor import Extractor, Page, nothing_found
 from dil.spi.preprocessor import PreprocessorContext
 
 _BATCH_ROWS = 65_536
+_BEGIN_BYTES = 256
 _GZIP = "application/gzip"
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -91,8 +93,9 @@ class CsvExtractor(Extractor):
     def _batches(self, body: BinaryIO, response: Response, page: Page) -> Iterator[pa.RecordBatch]:
         errors = self._translated_errors(response)
         with closing(body), errors, self._unpacked(body, response) as stream:
-            begin = read_up_to(stream, 4)
-            refuse_wide(response, begin, self.spec.charset)
+            begin = read_up_to(stream, _BEGIN_BYTES)
+            refuse_web_page(response, begin)
+            refuse_wide(response, begin[:4], self.spec.charset)
             records = RecordBlocks(
                 stream_of(begin, stream),
                 self.spec.charset,

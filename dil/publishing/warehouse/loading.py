@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dil.errors import ConversionError, WriteError
 from dil.model.dataset import Commit, Intent, PublishedFile
@@ -20,6 +21,8 @@ from dil.publishing.warehouse.missing import MissingRows, takes_missing
 from dil.publishing.warehouse.records import Records, delete_by
 from dil.publishing.warehouse.rows import (
     DELETED_AT,
+    GONE,
+    IS_GONE,
     LABEL,
     SIGNATURE,
     WarehouseFiles,
@@ -93,8 +96,10 @@ class Loading:
         self.records.make(connection)
         self._require_label_column(connection, commit)
         table_changes = self._table_changes(connection, rows)
-        for batch in rows.batches(table_changes.columns, to_check=True):
-            self._check_values(batch, table_changes.columns)
+        columns = table_changes.columns
+        checked = columns if self.spec.merge is None else (*columns, IS_GONE)
+        for batch in rows.batches(checked, to_check=True):
+            self._check_values(batch, columns)
         if table_changes.statements and self.dialect.ddl_in_transaction:
             connection.begin()
             # The table is inspected again, because another job may have changed it meanwhile.
@@ -187,12 +192,16 @@ class Loading:
                 )
             # Raises if unique indexes disagree, before anything is decided.
             self.dialect.merge_keys(connection, self.table, keys)
-        table_changes = TargetTable(self.dialect, self.table, keys).table_changes(table, rows)
+        marks = [] if table is None else [each for each in table.columns if each.name == DELETED_AT]
+        # A soft merge would refuse a column of another form, so the column holds no marks of ours.
+        has_marks = any(
+            each.type == INSTANT and each.takes_null and not each.is_computed for each in marks
+        )
+        fitting = replace(rows, clears_marks=has_marks and merge is not None)
+        table_changes = TargetTable(self.dialect, self.table, keys).table_changes(table, fitting)
         is_marking = merge is not None and merge.is_soft and takes_missing(rows.commit)
-        if not is_marking or rows.commit.moves or table is None:
-            return table_changes
         # Without new rows, no schema of rows would add the column in which removed rows are marked.
-        if any(each.name == DELETED_AT for each in table.columns):
+        if not is_marking or rows.commit.moves or table is None or marks:
             return table_changes
         words = self.dialect.type_words(INSTANT, is_key=False)
         column = f"{self.dialect.quote(DELETED_AT)} {words}"
@@ -303,14 +312,20 @@ class Loading:
     def _check_values(self, batch: pa.RecordBatch, columns: Sequence[TableColumn]) -> None:
         merge = self.spec.merge
         keys, deltas = ((), ()) if merge is None else (merge.keys, merge.delta_fields)
-        for column, values in zip(columns, batch.columns, strict=True):
+        is_written = None
+        if merge is not None and not merge.is_soft:
+            is_written = pc.equal(batch[GONE], 0)
+        for column in columns:
+            values = batch[column.name]
             refusal = self.dialect.refusal(column, values)
             if not refusal and column.name in deltas:
                 refusal = self.dialect.unordered(values)
             if not refusal and column.name in keys and values.null_count:
                 refusal = "holds nulls, but rows are merged by it"
             if not refusal and not column.takes_null and values.null_count:
-                refusal = "holds nulls, but the table's column does not accept nulls"
+                written = values if is_written is None else values.filter(is_written)
+                if written.null_count:
+                    refusal = "holds nulls, but the table's column does not accept nulls"
             if refusal:
                 raise ConversionError(
                     f"column {column.name} {refusal}",

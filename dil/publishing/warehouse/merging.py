@@ -25,7 +25,7 @@ from dil.publishing.warehouse.dialect import (
     TableColumn,
     TableName,
 )
-from dil.publishing.warehouse.rows import DELETED_AT, GONE, ORDER, WarehouseRows
+from dil.publishing.warehouse.rows import DELETED_AT, GONE, IS_GONE, ORDER, WarehouseRows
 from dil.types.warehouse import TEXT, column_type
 
 _STAGE = TableName("", STAGE, is_temporary=True)
@@ -46,17 +46,19 @@ class Merge:
         """Load the rows into a temporary table and choose the winners; the target is only read."""
         quote, dialect = self.dialect.quote, self.dialect
         names = ", ".join(quote(each.name) for each in columns)
+        empty = ", ".join(f"t.{quote(each.name)}" for each in columns)
         zero = f"CAST(0 AS {dialect.big_integer})"
+        # A deleted row may lack values. MySQL copies NOT NULL, except of the right of a LEFT JOIN.
         connection.change(
             dialect.temporary(
                 STAGE,
                 "",
-                f"SELECT {names}, {zero} AS {quote(ORDER)}, {zero} AS {quote(GONE)} "
-                f"FROM {dialect.full(self.table)} WHERE 1 = 0",
+                f"SELECT {empty}, {zero} AS {quote(ORDER)}, {zero} AS {quote(GONE)} "
+                f"FROM (SELECT 1 AS dil_one) o LEFT JOIN {dialect.full(self.table)} t ON 1 = 0 "
+                "WHERE 1 = 0",
             )
         )
-        added = (TableColumn(name, pa.int64(), "bigint") for name in (ORDER, GONE))
-        loaded = (*columns, *added)
+        loaded = (*columns, TableColumn(ORDER, pa.int64(), "bigint"), IS_GONE)
         connection.load(_STAGE, loaded, rows.batches(loaded))
         keys = dialect.collated(dialect.merge_keys(connection, self.table, self.spec.keys))
         ages = {each: self._age(quote(each), each, columns) for each in self.spec.delta_fields}
@@ -83,7 +85,9 @@ class Merge:
         gone = dialect.quote(GONE)
         names = [each.name for each in columns]
         upsert = partial(dialect.upsert, self.table, names, self.spec.keys)
-        connection.change(upsert(f"{gone} = 0", names))
+        if merged.inserted or merged.updated:
+            # MySQL refuses the statement, even for no rows, if it lacks a required column.
+            connection.change(upsert(f"{gone} = 0", names))
         if self.spec.is_soft:
             # A delete may come with its key alone, so the table's row keeps its other values.
             connection.change(upsert(f"{gone} = 1", (*self.spec.delta_fields, DELETED_AT)))
@@ -130,8 +134,15 @@ def check_fields(dialect: Dialect, spec: MergeSpec, schema: pa.Schema) -> None:
     """Raise if rows cannot be merged by the configured columns.
 
     Raises:
-        ConversionError: a field is missing, or the database could not compare its values.
+        ConversionError: a field is missing, or the database could not compare its values, or a
+            column has a name that the merge needs for itself.
     """
+    for name in (ORDER, GONE):
+        if name in schema.names:
+            raise ConversionError(
+                f"the rows have a column {name}, a name that merges use for a column of their own",
+                "Rename the column with ms.derived.fields.",
+            )
     for name in (*spec.keys, *spec.delta_fields):
         if name not in schema.names:
             raise ConversionError(

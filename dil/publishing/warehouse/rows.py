@@ -16,6 +16,7 @@ import pyarrow.types as pt
 from dil.errors import ConversionError, WriteError
 from dil.model.dataset import Commit, Move
 from dil.model.destination import MergeSpec
+from dil.publishing.deleted_rows import are_deleted
 from dil.publishing.warehouse.dialect import TableColumn
 from dil.publishing.warehouse.json_texts import are_plain, json_texts
 from dil.storage import Filesystem
@@ -26,6 +27,7 @@ from dil.types.warehouse import JSON
 
 SIGNATURE, DELETED_AT, LABEL = "_dil_signature", "_dil_deleted_at", "_timelabel"
 ORDER, GONE = "_dil_order", "_dil_gone"
+IS_GONE = TableColumn(GONE, pa.int64(), "bigint")
 # The most rows of each batch that is read; with rows of a kilobyte that is 16 MB.
 _BATCH_ROWS = 16_384
 
@@ -72,7 +74,8 @@ class WarehouseRows:
 
     ``adds_signature`` adds each row's work unit as ``_dil_signature``, ``adds_label`` its label as
     ``_timelabel``. If a ``merge`` marks rows instead of deleting them, deleted rows get the
-    commit's time in ``_dil_deleted_at``.
+    commit's time in ``_dil_deleted_at``. ``clears_marks`` adds this column under any merge: an
+    earlier merge may have marked a row that is written again.
     """
 
     commit: Commit
@@ -80,6 +83,7 @@ class WarehouseRows:
     adds_signature: bool = False
     merge: MergeSpec | None = None
     adds_label: bool = False
+    clears_marks: bool = False
 
     def schema(self) -> pa.Schema:
         """Return one field per column, with a type that holds the values of all files."""
@@ -94,6 +98,8 @@ class WarehouseRows:
             types.setdefault(LABEL, pa.string())
         if self.merge is not None and self.merge.is_soft and self.commit.moves:
             types[DELETED_AT] = INSTANT
+        if self.clears_marks and self.commit.moves:
+            types.setdefault(DELETED_AT, INSTANT)
         return pa.schema(types.items())
 
     def batches(
@@ -101,9 +107,9 @@ class WarehouseRows:
     ) -> Iterator[pa.RecordBatch]:
         """Yield batches with these columns in their types; columns that a file lacks are null.
 
-        ``_dil_order`` and ``_dil_gone`` may be among the columns: the position of a row in the
-        commit, and 1 for a row that the source deleted. If ``to_check`` is true, JSON that the
-        database certainly accepts is replaced by ``{}``.
+        For a merge, ``_dil_order`` and ``_dil_gone`` may be among the columns: the position of a
+        row in the commit, and 1 for a row that the source deleted. If ``to_check`` is true, JSON
+        that the database certainly accepts is replaced by ``{}``.
 
         Raises:
             ConversionError: a value does not fit its column.
@@ -120,6 +126,14 @@ class WarehouseRows:
                     yield self._fitted(shown, move, columns, read)
                     read += batch.num_rows
 
+    def are_all_removed(self) -> bool:
+        """Return whether a merge only deletes rows, and writes none."""
+        if self.merge is None or self.merge.is_soft:
+            return False
+        return all(
+            pc.all(batch[GONE].cast(pa.bool_())).as_py() for batch in self.batches((IS_GONE,))
+        )
+
     def longest(self, names: Sequence[str]) -> Mapping[str, int]:
         """Return the number of characters in the longest text of each given column."""
         found = dict.fromkeys(names, 0)
@@ -133,16 +147,16 @@ class WarehouseRows:
     def _fitted(
         self, batch: pa.RecordBatch, move: Move, columns: Sequence[TableColumn], read: int
     ) -> pa.RecordBatch:
-        rows = batch.num_rows
+        rows, merge = batch.num_rows, self.merge
         arrays = []
         for column in columns:
-            if column.name == ORDER:
+            if merge is not None and column.name == ORDER:
                 values = pa.array(range(read, read + rows), pa.int64())
-            elif column.name == GONE:
-                values = self._gone(batch).cast(pa.int64())
-            elif column.name == DELETED_AT and self.merge is not None and self.merge.is_soft:
+            elif merge is not None and column.name == GONE:
+                values = are_deleted(batch, merge).cast(pa.int64())
+            elif merge is not None and merge.is_soft and column.name == DELETED_AT:
                 time = pa.scalar(self.commit.system_time * 1000, pa.timestamp("us")).cast(INSTANT)
-                values = pc.if_else(self._gone(batch), time, pa.scalar(None, INSTANT))
+                values = pc.if_else(are_deleted(batch, merge), time, pa.scalar(None, INSTANT))
             elif column.name in batch.schema.names:
                 values = batch[column.name]
             elif column.name == SIGNATURE and self.adds_signature:
@@ -156,14 +170,6 @@ class WarehouseRows:
             (column.name, values.type) for column, values in zip(columns, arrays, strict=True)
         )
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-    def _gone(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return for each row whether the source deleted it, as a column."""
-        merge = self.merge
-        if merge is None or merge.op_field not in batch.schema.names:
-            return pa.repeat(pa.scalar(value=False), batch.num_rows)
-        words = pc.utf8_lower(batch[merge.op_field].cast(pa.string()))
-        return pc.is_in(words, pa.array(merge.delete_words, pa.string()))
 
 
 def _unmade(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -67,7 +67,7 @@ class TargetTable:
             fitting = self._fitting(column, data_type, lengths.get(name, 0))
             statements += self._widened(column, fitting)
             columns.append(replace(fitting, name=name))
-        self._check_required(table, types)
+        self._check_required(table, types, rows)
         return TableChanges(tuple(statements), tuple(columns))
 
     def _type(self, field: pa.Field) -> pa.DataType:
@@ -189,11 +189,13 @@ class TargetTable:
             how,
         )
 
-    def _check_required(self, table: Table, types: Mapping[str, pa.DataType]) -> None:
+    def _check_required(
+        self, table: Table, types: Mapping[str, pa.DataType], rows: WarehouseRows
+    ) -> None:
         given = {self._folded(name) for name in types}
         lacking = [each.name for each in table.columns
                    if each.is_required and self._folded(each.name) not in given]  # fmt: skip
-        if lacking:
+        if lacking and not rows.are_all_removed():
             raise ConversionError(
                 f"column {lacking[0]} of the table {self.name.name} must not be null and has no "
                 "default, but the rows have no such column",

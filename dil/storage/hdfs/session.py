@@ -12,6 +12,7 @@ import requests
 from requests.utils import DEFAULT_CA_BUNDLE_PATH
 
 from dil.storage.hdfs.nameservices import HadoopSetupError
+from dil.storage.whole_answers import refuse_torn_answers
 
 _BUNDLE = "REQUESTS_CA_BUNDLE"
 
@@ -22,6 +23,7 @@ def new_session() -> requests.Session:
     It trusts the certificates in REQUESTS_CA_BUNDLE, and ignores the rest of the environment.
     """
     session = requests.Session()
+    refuse_torn_answers(session)
     session.trust_env = False
     session.verify = _authorities()
     session.headers["Accept-Encoding"] = "identity"

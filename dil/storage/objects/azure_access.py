@@ -9,9 +9,12 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import requests
+
 from dil import __version__
 from dil.errors import WriteError
 from dil.storage.objects.bucket import ObjectExistsError, reason
+from dil.storage.whole_answers import refuse_torn_answers
 
 if TYPE_CHECKING:
     from azure.storage.blob import ContainerClient
@@ -56,6 +59,7 @@ def container_client(place: ObjectPath) -> ContainerClient:
         WriteError: the client library is not installed, or its configuration cannot be used.
     """
     try:
+        from azure.core.pipeline.transport import RequestsTransport
         from azure.storage.blob import ContainerClient, ExponentialRetry
     except ImportError as error:
         raise WriteError(
@@ -63,12 +67,15 @@ def container_client(place: ObjectPath) -> ContainerClient:
             "Install it on every machine that runs tasks: pip install 'dil-spark[azure]'.",
         ) from error
     environ = os.environ  # noqa: TID251 - variables of Azure's tools, which its library ignores
+    session = requests.Session()
+    refuse_torn_answers(session)
     options: dict[str, Any] = {
         "retry_policy": ExponentialRetry(
             initial_backoff=0, increment_base=2, retry_total=3, random_jitter_range=1
         ),
-        "connection_timeout": _CONNECT,
-        "read_timeout": _READ,
+        "transport": RequestsTransport(
+            session=session, connection_timeout=_CONNECT, read_timeout=_READ
+        ),
         "user_agent": f"dil-spark/{__version__}",
     }
     account = place.host.partition(".")[0].lower()

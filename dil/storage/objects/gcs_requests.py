@@ -19,6 +19,7 @@ import requests
 from dil import __version__
 from dil.errors import WriteError
 from dil.storage.objects.bucket import ObjectExistsError, reason
+from dil.storage.whole_answers import refuse_torn_answers
 
 _HOST = "https://storage.googleapis.com"
 # The variable with an emulator's address, as Google's own clients name it.
@@ -58,6 +59,7 @@ class Requests:
         self.at = (emulator if has_scheme or not emulator else f"http://{emulator}") or _HOST
         self.at = self.at.rstrip("/")
         self._session = _session(path, is_emulator=bool(emulator))
+        refuse_torn_answers(self._session)
         self._session.headers["User-Agent"] = f"dil-spark/{__version__}"
 
     def ask(

@@ -11,6 +11,7 @@ from typing import Any
 
 from dil import __version__
 from dil.errors import WriteError
+from dil.storage.s3.torn import repeat_torn_answers
 
 # Seconds. A request without a time-out could block a task for ever.
 _CONNECT, _READ = 20, 120
@@ -94,7 +95,7 @@ def is_of_aws(client: Any) -> bool:  # botocore has no types
 def _client(session: Any, s3: dict[str, str], region: str | None = None) -> Any:
     from botocore.config import Config
 
-    return session.create_client(
+    client = session.create_client(
         "s3",
         region_name=region,
         config=Config(
@@ -108,6 +109,8 @@ def _client(session: Any, s3: dict[str, str], region: str | None = None) -> Any:
             response_checksum_validation="when_required",
         ),
     )
+    repeat_torn_answers(client)
+    return client
 
 
 @cache

@@ -137,6 +137,15 @@ def test_text_in_another_character_set_fails(body):
         cells(body)
 
 
+@pytest.mark.parametrize("kind", ["text/csv", ""])
+@pytest.mark.parametrize("body", ["<html><body>Log in</body>", "\ufeff \n<!DOCTYPE HTML>\n<p>"])
+def test_a_web_page_is_no_header_without_rows(kind, body):
+    reader = extractor(column_header_index=0)
+    with pytest.raises(SourceContractError):
+        rows_of(reader.extract(response(body, kind)))
+    assert rows_of(extractor().extract(response(body, kind, checks=False)))  # a file
+
+
 # Lines at the top
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from dil.errors import WriteError
 from dil.storage.s3.client import connect
+from dil.storage.s3.failures import translated_errors
+from tests.servers.http_server import HttpServer, Reply
 
 
 @pytest.fixture
@@ -43,3 +47,55 @@ def test_credentials_that_another_program_renews_are_used(credentials):
     assert key_of(connect()) == "first"
     write(credentials, "second", 2)
     assert key_of(connect()) == "second"
+
+
+TORN = Reply(raw=b"HTTP/1.1 200 OK\r\nServer: faulty\r\n")
+XML = (("Content-Type", "application/xml"),)
+# Not every service says whether the list continues.
+LIST = Reply(b"<ListBucketResult><Name>b</Name></ListBucketResult>", headers=XML)
+BEGUN = Reply(
+    b"<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>",
+    headers=XML,
+)
+DONE = Reply(
+    b"<CompleteMultipartUploadResult><ETag>e</ETag></CompleteMultipartUploadResult>", headers=XML
+)
+OBJECT = {"Bucket": "b", "Key": "k"}
+
+
+@pytest.fixture
+def service(credentials, monkeypatch) -> Iterator[HttpServer]:
+    write(credentials, "k", 1)
+    monkeypatch.setattr("random.random", lambda: 0.0)  # The client does not wait.
+    with HttpServer() as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", server.url)
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("path", "request_of", "whole"),
+    [
+        ("/b", lambda client: client.list_objects_v2(Bucket="b"), LIST),
+        ("/b/k", lambda client: client.head_object(**OBJECT), Reply()),
+        ("/b/k", lambda client: client.get_object(**OBJECT), Reply(b"{}")),
+        ("/b/k", lambda client: client.create_multipart_upload(**OBJECT), BEGUN),
+        ("/b/k", lambda client: client.complete_multipart_upload(**OBJECT, UploadId="u"), DONE),
+    ],
+)
+def test_a_request_whose_answer_breaks_off_in_its_headers_is_sent_again(
+    service, path, request_of, whole
+):
+    service.script(path, TORN, whole)
+    client = connect().client
+    assert request_of(client)["ResponseMetadata"]["HTTPStatusCode"] == 200
+    assert service.count(path) == 2
+
+    service.script(path, TORN)
+    with pytest.raises(WriteError), translated_errors("s3://b", client):
+        request_of(client)
+
+
+def test_an_answer_without_a_body_is_whole_where_none_is_needed(service):
+    service.script("/b/k", TORN)
+    connect().client.put_object(**OBJECT, Body=b"")
+    assert service.count("/b/k") == 1
