@@ -28,6 +28,7 @@ WEB_SCHEMES = ("webhdfs", "swebhdfs")
 ARROW_SCHEMES = ("gs", "gcs", "abfs", "abfss")
 _SCHEMES = ("file", "hdfs", "viewfs", *WEB_SCHEMES, *ARROW_SCHEMES)
 _LIST = "?RE="
+_AFTER_SCHEME = re.compile(r"[\w*+)\]]\\?:\\?/")
 _WRITTEN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)(?://([^/]*))?(.*)", re.DOTALL)
 
 
@@ -47,9 +48,14 @@ class HdfsSourcePath:
     pattern: re.Pattern[str] | None = None
 
     def matches(self, path: str) -> bool:
-        """Return whether a list has the path: the pattern matches it, or its URI as in Hadoop."""
+        """Return whether a list has the path: the pattern matches it, or its URI as in Hadoop.
+
+        A pattern without a scheme is for paths alone: it may exclude a path, but not its URI.
+        """
         if self.pattern is None:
             return True
+        if not _AFTER_SCHEME.search(self.pattern.pattern):
+            return bool(self.pattern.fullmatch(path))
         root = "file:" if self.scheme == "file" else f"{self.scheme}://{self.authority}"
         return any(map(self.pattern.fullmatch, (path, f"{root}{path}")))
 

@@ -102,12 +102,19 @@ def test_what_follows_re_is_a_java_pattern_whose_percent_escapes_are_decoded():
         ("/in?RE=file:/in/.*", ""),
         ("hdfs://nn:8020/in?RE=/in/.*", ""),
         ("hdfs://nn:8020/in?RE=hdfs://nn:8020/in/.*", ""),
+        ("hdfs://nn:8020/in?RE=hdfs:\\/\\/nn:8020\\/in/.*", ""),
         ("/in?RE=hdfs://nn:8020/in/.*", "hdfs://nn:8020"),
     ],
 )
 def test_an_expression_matches_a_path_with_and_without_scheme_and_host(uri, base):
     assert place(uri, base=base).matches("/in/a.csv")
     assert not place(uri, base=base).matches("/out/in/a.csv")
+
+
+def test_an_expression_for_paths_excludes_what_it_excludes_though_a_uri_would_match():
+    found = place("hdfs://nn:8020/in?RE=(?!/in/old/).*")
+    assert found.matches("/in/a.csv")
+    assert not found.matches("/in/old/a.csv")
 
 
 @given(st.text(min_size=1))
