@@ -21,16 +21,26 @@ _NAME = re.compile(r"[A-Za-z0-9_$.]+")
 _NAME_CHARACTER = re.compile(r"[A-Za-z0-9_$.\x80-\U0010FFFF]")
 _AS_NAME = re.compile(r"(?i)(?<![\w$.])(?:from|join|into|update|table)\s*\Z")
 _DISTINCT_FROM = re.compile(r"(?i)\bdistinct\s+from\s*\Z")
+_WORD_OR_NUMBER = re.compile(r"\w*|[-+]?\d+(?:\.\d*)?")
 _LITERAL = r"\s*(?:[-+]?\d+(?:\.\d+)?|'(?:[^']|'')*')\s*"
 _LITERALS = re.compile(rf"{_LITERAL}(?:,{_LITERAL})+|\s*'.*'\s*", re.DOTALL)
-_IN_LIST = re.compile(r"(?i)(?<![\w$.@])in\s*\((?:[^()]*,)?\s*\Z")
+_IN_LIST = re.compile(r"(?i)(?<![\w$.@])in\s*\((?!\s*(?:select|with)\b)(?:[^()]*,)?\s*\Z")
 _SORTED_BY = re.compile(r"(?i)(?<![\w$.@])(?:order|group)\s+by\s*\Z")
+# What follows a sort key; anything else makes it a part of an expression.
+_SORT_KEY_END = re.compile(
+    r"(?i)\s*(?:\Z|[,)]|(?:asc|desc|nulls|having|order|window|limit|offset|fetch|with|rows|range"
+    r"|groups|union)\b)"
+)
 _CONDITION = re.compile(r"(?i)(?<![\w$.@])(?:where|having|on|and|or|not)[\s(]*\Z")
 _CONDITION_END = re.compile(
-    r"(?i)[\s)]*(?:\Z|(?<![\w$.@])(?:and|or|group|order|having|limit|offset|fetch|union)\b)"
+    r"(?i)[\s)]*(?:\Z|(?<![\w$.@])(?:and|or|where|join|inner|left|right|full|cross|group|order"
+    r"|having|window|limit|offset|fetch|union)\b)"
 )
 _BETWEEN = re.compile(
     r"(?is)(?<![\w$.@])between\b(?:(?!(?<![\w$.@])(?:and|or|where)\b).)*\band[\s(]*\Z"
+)
+_INNERMOST = re.compile(
+    r"(?is)\([^()]*\)|(?<![\w$.@])case\b(?:(?!(?<![\w$.@])(?:case|end)\b).)*\bend\b"
 )
 _LAST_ORDER = re.compile(r"(?is).*(?<![\w$.@])(?P<end>order\s+by)\b")
 _LAST_LIMIT = re.compile(r"(?is).*(?<![\w$.@])(?P<end>limit)\b")
@@ -192,21 +202,24 @@ class Statement:
         in no order, without an error.
         """
         name, before = self._pieces[number].text, _code(self._pieces[:number])
-        if _SORTED_BY.search(before):
+        after = _code(self._pieces[number + 1 :])
+        if _SORTED_BY.search(before) and _SORT_KEY_END.match(after):
             raise _wrong(
                 f"{name} is bound as a text, which sorts and groups nothing",
-                f'Write "{name}", in the quotes that the database has for names.',
+                f'Write "{name}", in the quotes that the database has for names. Leave out a'
+                " constant.",
             )
         if _IN_LIST.search(before) and _LITERALS.fullmatch(value):
             raise _wrong(
                 f"the value of {name} is one text that holds the values of a list",
-                'Make it an array, as in "type": "jsonarray", "value": [1, 2, 3] of ms.parameters.',
+                'Make it an array, as in "type": "jsonarray", "value": [1, 2, 3] of ms.parameters.'
+                f" If it is one value, write '{name}', in quotes.",
             )
         if (
-            not re.fullmatch(r"\w*", value)
+            not _WORD_OR_NUMBER.fullmatch(value)
             and _CONDITION.search(before)
-            and not _BETWEEN.search(before)
-            and _CONDITION_END.match(_code(self._pieces[number + 1 :]))
+            and not _BETWEEN.search(_flat(before))
+            and _CONDITION_END.match(after)
         ):
             raise _wrong(
                 f"{name} is a condition, and its value would be bound as a text",
@@ -262,6 +275,14 @@ def _code(cut: Sequence[SqlPiece]) -> str:
         for piece in cut
         if piece.part is not SqlPart.COMMENT
     )
+
+
+def _flat(code: str) -> str:
+    """Return code with an x for each complete pair of parentheses and each complete CASE."""
+    count = 1
+    while count:
+        code, count = _INNERMOST.subn(" x ", code)
+    return code
 
 
 def _outer_code(cut: Sequence[SqlPiece]) -> str:
