@@ -1,34 +1,20 @@
-"""Limits how long a driver in C waits for a server, because such a call cannot be ended."""
+"""Runs calls of a driver in C beside the caller, because such a call cannot be ended."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, wait
-from typing import Any, TypeVar
+from concurrent.futures import Future
+from typing import TypeVar
 
 Result = TypeVar("Result")
 
 
-class SilentServerError(Exception):
-    """The server did not answer in time; ``call`` is done when its driver's call has ended."""
+def started(call: Callable[[], Result]) -> Future[Result]:
+    """Start a driver's call in a thread of its own, and return its coming result.
 
-    def __init__(self, call: Future[Any]) -> None:
-        super().__init__()
-        self.call = call
-
-
-def within(seconds: float, call: Callable[[], Result]) -> Result:
-    """Return the result of a driver's call; wait at most ``seconds`` for it, or without limit if 0.
-
-    The call runs in a thread of its own, which stays behind if the time is over. Until the call has
-    ended, the caller must neither use nor close the connection.
-
-    Raises:
-        SilentServerError: the time is over.
+    Until the call has ended, the caller must neither use nor close the connection.
     """
-    if not seconds:
-        return call()
     answer: Future[Result] = Future()
 
     def ask() -> None:
@@ -39,6 +25,4 @@ def within(seconds: float, call: Callable[[], Result]) -> Result:
 
     # A daemon: a process that ends does not wait for the server.
     threading.Thread(target=ask, daemon=True, name="dil-silence").start()
-    if not wait([answer], timeout=seconds).done:
-        raise SilentServerError(answer)
-    return answer.result()
+    return answer

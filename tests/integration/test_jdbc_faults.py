@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 
+from connectors.jdbc.engines.postgresql import PostgresqlConnection
 from connectors.jdbc.session import JdbcSession
 from connectors.jdbc.settings import JdbcSettings
 from dil.errors import AuthenticationError, SourceError, TransientSourceError
@@ -175,6 +177,46 @@ def test_a_server_that_falls_silent_is_given_up_after_the_socket_timeout(
             with pytest.raises(TransientSourceError) as caught:
                 list(batches)
     assert "socketTimeout" in caught.value.fix
+
+
+def test_a_silent_server_is_given_up_after_the_socket_timeout_also_behind_the_login(
+    postgresql_server: PostgresqlServer,
+) -> None:
+    with MeddlingProxy(postgresql_server.port) as proxy:
+        proxy.act_before(b"pg_catalog", proxy.hang)
+        url = f"jdbc:postgresql://127.0.0.1:{proxy.port}/postgres?socketTimeout=1&connectTimeout=1"
+        with pytest.raises(TransientSourceError) as caught:
+            read(url, "select 1 as a")
+    assert "socketTimeout" in caught.value.fix
+
+
+def test_an_interrupted_call_of_the_driver_ends_before_its_connection_is_closed(
+    postgresql_server: PostgresqlServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running, closed = threading.Event(), threading.Event()
+    seen: list[bool] = []
+
+    def close(connection: PostgresqlConnection) -> None:
+        seen.append(running.is_set())
+        real_close(connection)
+        closed.set()
+
+    real_close = PostgresqlConnection._close
+    monkeypatch.setattr(PostgresqlConnection, "_close", close)
+    with MeddlingProxy(postgresql_server.port) as proxy:
+
+        def interrupt() -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            running.wait(60)
+
+        proxy.act_before(b"asked", interrupt)
+        url = f"jdbc:postgresql://127.0.0.1:{proxy.port}/postgres?socketTimeout=60"
+        with pytest.raises(KeyboardInterrupt):
+            read(url, "select 1 as asked")
+        assert not closed.is_set()
+        running.set()
+        assert closed.wait(60)
+    assert seen == [True]
 
 
 def test_a_statement_that_changes_rows_is_committed(server: Server, url: str) -> None:

@@ -8,7 +8,7 @@ the type that its place in the statement needs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from decimal import Decimal
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from connectors.jdbc import failures
 from connectors.jdbc.engine import BATCH_BYTES, Login, SourceConnection, distinct
 from connectors.jdbc.engines.postgresql_columns import ResultPlan
-from connectors.jdbc.silence import Result, SilentServerError, within
+from connectors.jdbc.silence import Result, started
 from connectors.jdbc.statement import Statement
 from connectors.jdbc.syntax import Kind, SqlSyntax, syntax_of
 from dil.databases import postgresql
@@ -64,13 +64,22 @@ class PostgresqlConnection(SourceConnection):
         except ModuleNotFoundError:
             raise failures.missing_driver("adbc-driver-postgresql", "postgresql") from None
         try:
-            self._connection: Any = driver.connect(_conninfo(login))
+            self._connection: Any = self._connected(lambda: driver.connect(_conninfo(login)))
         except driver.Error as error:
             # A refused connection has no code; only its text shows the fault.
             fault = postgresql.fault_of_connecting(str(error))
             reason = str(error).partition("failed: ")[2] or str(error)
             raise failures.failure_for(fault, login.address, reason, _FIXES) from None
         self._cursor: Any = self._connection.cursor()
+
+    def _connected(self, connect: Callable[[], Any]) -> Any:
+        """Return a new connection; after the login, the driver queries the server's types."""
+        try:
+            return self._answer(connect, login_s=_login_s(self._login))
+        except BaseException:
+            if self._unanswered is not None:
+                self._unanswered.add_done_callback(_close_late)
+            raise
 
     @property
     def syntax(self) -> SqlSyntax:
@@ -132,14 +141,21 @@ class PostgresqlConnection(SourceConnection):
     def _execute(self, sql: str) -> None:
         self._answer(lambda: self._cursor.execute(sql))
 
-    def _answer(self, call: Callable[[], Result]) -> Result:
-        """Return the result of a call that waits for the server."""
+    def _answer(self, call: Callable[[], Result], login_s: float | None = 0) -> Result:
+        """Return the result of a call that waits for the server.
+
+        The call goes on if the time is over, or if a signal ends the wait. ``login_s`` is added to
+        the time, None if there is no limit.
+        """
         seconds = self._login.address.timeout_s
-        try:
-            return within(seconds, call)
-        except SilentServerError as error:
-            self._unanswered = error.call
-            raise failures.silent(self._login.address, seconds) from None
+        if not seconds or login_s is None:
+            return call()
+        answer = started(call)
+        self._unanswered = answer
+        if not wait([answer], timeout=login_s + seconds).done:
+            raise failures.silent(self._login.address, seconds)
+        self._unanswered = None
+        return answer.result()
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -151,6 +167,12 @@ class PostgresqlConnection(SourceConnection):
             reason = _reason(error)
             fault = postgresql.fault_of_statement(getattr(error, "sqlstate", None), reason)
             raise failures.failure_for(fault, self._login.address, reason, _FIXES) from None
+
+
+def _close_late(connecting: Future[Any]) -> None:
+    """Close a connection that came too late, if it came."""
+    with suppress(Exception):
+        connecting.result().close()
 
 
 def literal(value: JsonValue) -> str:
@@ -180,6 +202,18 @@ def _conninfo(login: Login) -> str:
     if address.timeout_s:
         given["tcp_user_timeout"] = str(int(address.timeout_s * 1000))
     return postgresql.conninfo(given)
+
+
+def _login_s(login: Login) -> float | None:
+    """Return how long libpq may try all hosts, None if the URL sets no limit."""
+    server = login.address.server
+    if server is None:
+        return 0
+    given = dict(server.options).get("connect_timeout", str(_CONNECT_S))
+    if not given.isdecimal() or int(given) == 0:
+        return None
+    # libpq tries each host twice if TLS is optional: with and without it.
+    return int(given) * 2 * max(1, len(server.hosts))
 
 
 def _reason(error: Exception) -> str:
