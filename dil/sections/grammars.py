@@ -17,6 +17,7 @@ _INDEX = re.compile(r"\[(-?[0-9]+)\]")
 # Annotations of OData, such as @odata.nextLink, are single names. Other names with an @ may have
 # members: @graph of JSON-LD.
 _ANNOTATION = re.compile(r"(?:(.+)\.)?(@(?:odata|microsoft)\..+)", re.IGNORECASE)
+_NUMBER = re.compile(r"\.(-?[0-9]+)(?![^.])")
 _SELECT = "Name one place, such as $.data.rows."
 
 
@@ -74,7 +75,7 @@ def note_dot_path(where: str, text: str, around: ReadContext) -> None:
         )
     elif found := _ANNOTATION.fullmatch(text):
         above, name = found.groups()
-        place = f"$.{above}" if above else "$"
+        place = _NUMBER.sub(r"[\1]", f"$.{above}") if above else "$"
         around.notice(
             f"{subject}, and in a dot path each dot begins another name",
             f"Write {place}['{name}'].",

@@ -87,6 +87,7 @@ def test_an_annotation_of_odata_is_warned_of_in_a_dot_path_and_no_other_name_is(
 
     assert noticed("@odata.nextLink") == ["Write $['@odata.nextLink']."]
     assert noticed("d.@odata.count") == ["Write $.d['@odata.count']."]
+    assert noticed("d.0.@odata.count") == ["Write $.d[0]['@odata.count']."]
     healthy = ("$['@odata.nextLink']", "@graph.0.id", "feed.link.@href", "@odata")
     assert [noticed(path) for path in healthy] == [[]] * 4
 
