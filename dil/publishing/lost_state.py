@@ -212,7 +212,7 @@ def _is_earlier_place(store: StateStore, last: str, now: str, destination: Desti
     published = tuple(store.live_uris())
     names = {_name(uri) for uri in published if _is_in(last, uri)}
     live = {_name(file.uri) for file in destination.live()}
-    return bool(live) and live.isdisjoint(names) and any(_is_in(now, uri) for uri in published)
+    return bool(names) and live.isdisjoint(names) and any(_is_in(now, uri) for uri in published)
 
 
 def _is_in(place: str, uri: str) -> bool:

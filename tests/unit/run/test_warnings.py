@@ -57,16 +57,18 @@ def test_a_lost_state_store_appends_rows_once_more_only_where_that_is_accepted(
     assert story.rows() == once + ids_of("a", "b", days=range(2))
 
 
+@pytest.mark.parametrize("mode", ["append", "merge"])
 @pytest.mark.parametrize("kind", ["files", "delta", "warehouse"])
 def test_a_job_does_not_go_back_to_a_dataset_that_lacks_what_it_published_elsewhere(
-    story: Story, kind: str
+    story: Story, kind: str, mode: str
 ) -> None:
     place = {
         "files": {},
         "delta": {"ms__table__format": "delta"},
         "warehouse": {"ms__warehouse__url": f"sqlite:///{story.folder}/rows.db"},
     }[kind]
-    here = {**place, "ms__publish__mode": "append"}
+    place = {**place, "extract__primary__key__fields": "unit,id"}
+    here = {**place, "ms__publish__mode": mode}
     story.run(day(1), story.job(**here))
     elsewhere = {**place, "extract__table__name": "trial", "ms__publish__mode": "replace"}
     story.run(day(2), story.job(**elsewhere))
@@ -74,8 +76,7 @@ def test_a_job_does_not_go_back_to_a_dataset_that_lacks_what_it_published_elsewh
     with pytest.raises(ConfigError, match="would be missing here"):
         story.run(day(3), story.job(**here))
 
-    there = {**elsewhere, "ms__publish__mode": "append"}
-    assert story.run(day(3), story.job(**there)).rows == 2 * ROWS_PER_DAY
+    assert story.run(day(3), story.job(**elsewhere)).rows == 3 * 2 * ROWS_PER_DAY
 
 
 def test_a_dataset_may_be_moved_away_and_back(story: Story) -> None:
