@@ -15,7 +15,7 @@ import pyarrow.types as pt
 
 from dil.errors import ConversionError, WriteError
 from dil.model.dataset import Commit, Move
-from dil.model.destination import MergeSpec
+from dil.model.destination import DELETED_AT, MergeSpec
 from dil.publishing.deleted_rows import are_deleted
 from dil.publishing.warehouse.dialect import TableColumn
 from dil.publishing.warehouse.json_texts import are_plain, json_texts
@@ -25,9 +25,9 @@ from dil.types.merging import wider
 from dil.types.typed_form import INSTANT
 from dil.types.warehouse import JSON
 
-SIGNATURE, DELETED_AT, LABEL = "_dil_signature", "_dil_deleted_at", "_timelabel"
+SIGNATURE, LABEL = "_dil_signature", "_timelabel"
 ORDER, GONE = "_dil_order", "_dil_gone"
-IS_GONE = TableColumn(GONE, pa.int64(), "bigint")
+GONE_COLUMN = TableColumn(GONE, pa.int64(), "bigint")
 # The most rows of each batch that is read; with rows of a kilobyte that is 16 MB.
 _BATCH_ROWS = 16_384
 
@@ -126,12 +126,12 @@ class WarehouseRows:
                     yield self._fitted(shown, move, columns, read)
                     read += batch.num_rows
 
-    def are_all_removed(self) -> bool:
-        """Return whether a merge only deletes rows, and writes none."""
+    def are_hard_deletes(self) -> bool:
+        """Return whether each row deletes a row of the table, so that none is written."""
         if self.merge is None or self.merge.is_soft:
             return False
         return all(
-            pc.all(batch[GONE].cast(pa.bool_())).as_py() for batch in self.batches((IS_GONE,))
+            pc.all(pc.equal(batch[GONE], 1)).as_py() for batch in self.batches((GONE_COLUMN,))
         )
 
     def longest(self, names: Sequence[str]) -> Mapping[str, int]:
