@@ -41,10 +41,11 @@ class BookKeeping:
     """The changes of a commit to the books.
 
     ``reopens`` are labels whose rows the commit changes; the commit reopens the closed labels among
-    them. ``closes`` are labels that may be closed after the commit, if they are complete then. If
-    ``forced`` is true, they are closed even if rows are missing. If ``again`` is true, only
-    reopened labels are closed. ``sweeps`` is the schedule whose windows are closed as they become
-    complete, None if no run closes windows by itself.
+    them. ``closes`` are labels that may be closed after the commit, if they are complete then;
+    reopened labels among them that are not are closed by a later run. If ``forced`` is true, labels
+    are closed even if rows are missing. If ``again`` is true, only reopened labels are closed.
+    ``sweeps`` is the schedule whose windows are closed as they become complete, None if no run
+    closes windows by itself.
 
     A label is complete when the frontier is ``wait_ms`` past the label's end; ``wait_ms`` is the
     grace period in which runs read the label again by themselves. If ``by_event_time`` is true, the
@@ -68,13 +69,16 @@ class Books:
     """The closed stretches of time, epoch ms UTC.
 
     ``closed`` are stretches of closed windows, ascending, with gaps between them. ``reopened`` has,
-    by label, the window ends of labels that were reopened and not closed again. Automatic closing
-    continues with the window that starts at ``next_low``, None before the first window. Automatic
-    closing began with the window at ``first_low``, None if its start was not kept.
+    by label, the window ends of labels that were reopened and not closed again. Runs have read the
+    labels in ``read_again`` since they were reopened: they are closed when they are complete.
+    Automatic closing continues with the window that starts at ``next_low``, None before the first
+    window. Automatic closing began with the window at ``first_low``, None if its start was not
+    kept.
     """
 
     closed: Sequence[Interval] = ()
     reopened: Mapping[str, int] = field(default_factory=dict)
+    read_again: frozenset[str] = frozenset()
     next_low: int | None = None
     first_low: int | None = None
 
@@ -108,7 +112,8 @@ class Books:
                 low, high = min(low, each.low), max(high, each.high)
         reopened = {label: end for label, end in self.reopened.items() if label != window.label}
         closed = sorted([*kept, Interval(low, high)])
-        return replace(self, closed=closed, reopened=reopened)
+        left = self.read_again - {window.label}
+        return replace(self, closed=closed, reopened=reopened, read_again=left)
 
     def with_reopened(self, window: LabelWindow) -> Books:
         """Return the books with a window open again."""

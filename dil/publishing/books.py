@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dil.model.books import BookKeeping, Books, LabelWindow
@@ -11,6 +11,7 @@ from dil.model.destination import TableKind
 from dil.model.event_time import Strategy
 from dil.model.job import Job
 from dil.model.timelabels import AfterClose, LabelClosing
+from dil.model.work_unit import WorkUnit
 from dil.text.windows import Windows, label_start, windows_of
 
 
@@ -39,7 +40,13 @@ class LabelMark:
 
 
 def keep_books(
-    job: Job, books: Books | None, commit: Commit, own: Collection[str], *, grace_ms: int
+    job: Job,
+    books: Books | None,
+    commit: Commit,
+    own: Collection[str],
+    units: Sequence[WorkUnit],
+    *,
+    grace_ms: int,
 ) -> CommitWithBooks:
     """Return a commit with its changes to the books, and without the rejected rows.
 
@@ -54,6 +61,7 @@ def keep_books(
         commit: The commit to publish.
         own: The paths of the staged files of the work units that were read; other files of the
             commit hold rows that are already published.
+        units: The work units that were read.
         grace_ms: The next run begins to read this many milliseconds before its watermark.
     """
     spec = job.planning.timelabel
@@ -71,6 +79,8 @@ def keep_books(
         - {""}
     )
     named = [window_of(label, windows) for label in touched]
+    read_units = [each for each in units if each.signature in read]
+    named += [each for each in _read_again(books, read_units) if each.label not in touched]
     closed = [each for each in named if books.is_closed(each)]
     rejected: dict[str, int] = {}
     if closed and spec.after_close is not AfterClose.REOPEN:
@@ -112,6 +122,21 @@ def window_of(label: str, windows: Windows) -> LabelWindow:
     """
     low = label_start(label)
     return LabelWindow(low, windows.at(low).high, label)
+
+
+def _read_again(books: Books, units: Sequence[WorkUnit]) -> Iterator[LabelWindow]:
+    """Yield the reopened labels whose time work units have read, also if it has no rows.
+
+    A work unit that goes on where an earlier reading ended has not read the labels before, and the
+    label in which it begins only in part.
+    """
+    for label, end in books.reopened.items():
+        low = label_start(label)
+        if any(
+            each.low < end and each.high > low and each.low <= max(low, each.partition.low)
+            for each in units
+        ):
+            yield LabelWindow(low, end, label)
 
 
 def _is_read(move: Move, own: Collection[str], read: Collection[str]) -> bool:

@@ -37,10 +37,11 @@ def with_books(
     books = kept_books(job, store)
     if books is None:
         return commit, {}
-    good = (each.report for each in shaped.finished if each.report.failure is None)
-    own = {file.path for report in good for file in report.files}
+    good = [each for each in shaped.finished if each.report.failure is None]
+    own = {file.path for each in good for file in each.report.files}
     own.update(shared.file.path for shared in shaped.shared)
-    kept = publishing.keep_books(job, books, commit, own, grace_ms=grace_ms)
+    units = [each.work_unit for each in good]
+    kept = publishing.keep_books(job, books, commit, own, units, grace_ms=grace_ms)
     return kept.commit, kept.rejected
 
 

@@ -205,7 +205,7 @@ def _planned(
         for item, taken in zip(spec.inputs, slices, strict=True)
     ]
     # Blocks that only remove rows have no new offsets, but are new blocks, too.
-    readings = [_reading(each, chains[each.input.dataset], spec.mode) for each in places]
+    readings = [_reading(each, chains[each.input.dataset], spec) for each in places]
     changes = [each.has_changes() for each in readings]
     runs = again or any(changes)
     closed = None
@@ -223,8 +223,13 @@ def _planned(
             return _planned(own, name, spec, chains, until, frozenset(gone))
         if gone:
             raise gone_file(next(iter(gone.values())))
-        # A compaction gives new offsets to rows that were read before.
-        runs = is_full or any(each.read.parts for each in places)
+        # A compaction gives new offsets to rows that were read before. Without a schema no rows
+        # ever came: labels were closed that have none, and the query would find no column.
+        empty = [each for each in spec.inputs if chains[each.dataset].schema_sequence is None]
+        has_schema = len(empty) < len(spec.inputs)
+        runs = (is_full and has_schema) or any(each.read.parts for each in places)
+        if runs and empty and spec.function is None:  # SQL would find no column of these inputs
+            return PlannedQuery(waits=tuple(map(_unpublished, empty)))
     watermark = plan.event.new_watermark
     if spec.holds_watermark:
         watermark = _last_watermark(own, name, plan)
@@ -302,7 +307,7 @@ def _place(item: DatasetInput, taken: InputSlice, chain: StoredInput) -> Planned
     return PlannedInput(item, taken, first, first if last is None else last)
 
 
-def _reading(place: PlannedInput, chain: StoredInput, mode: QueryMode) -> InputReading:
+def _reading(place: PlannedInput, chain: StoredInput, spec: QuerySpec) -> InputReading:
     reached = place_of(chain, place.slice.prev_block_hash, place.slice.prev_offset)
     assert reached is not None  # noqa: S101 - plan_query has found it
     item = place.input
@@ -310,10 +315,12 @@ def _reading(place: PlannedInput, chain: StoredInput, mode: QueryMode) -> InputR
         chain,
         reached,
         place.last,
-        reads_whole=mode.reads_whole,
+        reads_whole=spec.mode.reads_whole,
         reads_late=item.reads_late,
         needs_changelog=item.keeps_changelog,
         reads_closed=item.reads_closed,
+        # The view of a function depends on its blocks alone, so that a replay gives the same rows.
+        needs_columns=spec.function is None,
     )
 
 

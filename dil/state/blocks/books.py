@@ -16,9 +16,12 @@ from dil.model.json import JsonObject
 
 def books_of(members: Mapping[str, Any]) -> Books:
     """Return the books in a checkpoint's members; empty books if it has none."""
+    reopened = dict(members.get("reopened", {}))
     return Books(
         closed=tuple(Interval(low, high) for low, high in members.get("closed", ())),
-        reopened=dict(members.get("reopened", {})),
+        reopened=reopened,
+        # An earlier release closes labels without changing this member.
+        read_again=frozenset(members.get("readAgain", ())) & reopened.keys(),
         next_low=members.get("nextLow"),
         first_low=members.get("firstLow"),
     )
@@ -29,6 +32,7 @@ def members_of(books: Books) -> JsonObject:
     return {
         "closed": [[each.low, each.high] for each in books.closed],
         "reopened": dict(sorted(books.reopened.items())),
+        "readAgain": sorted(books.read_again),
         "nextLow": books.next_low,
         "firstLow": books.first_low,
     }

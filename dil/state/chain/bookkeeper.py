@@ -17,7 +17,7 @@ from dil.state.chain.writer import ChainWriter
 from dil.state.databases import sql
 from dil.state.databases.database import Transaction
 from dil.state.runs import details
-from dil.text.windows import Windows, label_text, windows_of
+from dil.text.windows import Windows, label_start, label_text, windows_of
 
 _FIRST = -(2**63)
 # The most labels closed by one commit: a job with a long history closes the rest later.
@@ -47,9 +47,13 @@ class Bookkeeper:
     def close(self, writer: ChainWriter, summary: UnitSummary) -> bool:
         """Draft blocks that close complete labels, save the books; return whether any closed."""
         keeping, before = self._keeping, self._books
-        if keeping.closes or keeping.sweeps is not None:
+        read = {each.label for each in keeping.closes} & before.reopened.keys()
+        self._books = replace(before, read_again=before.read_again | read)
+        # An act does not see work units that are due again, so it closes only its own labels.
+        again = self._read_again() if self._commit.act is None else ()
+        if keeping.closes or again or keeping.sweeps is not None:
             reached, watermark = self._reached(summary), self._watermark()
-            for window in filter(self._is_meant, keeping.closes):
+            for window in filter(self._is_meant, (*keeping.closes, *again)):
                 is_whole = self._is_complete(window, reached, watermark) and self._is_read(window)
                 if keeping.forced or is_whole:
                     self._close(writer, window)
@@ -57,6 +61,14 @@ class Bookkeeper:
                 self._sweep(writer, windows_of(keeping.sweeps), reached, watermark)
         self._keep()
         return self._books.closed != before.closed
+
+    def _read_again(self) -> tuple[LabelWindow, ...]:
+        """Return the labels that were read after they were reopened, the oldest ones, in order."""
+        books = self._books
+        return tuple(
+            LabelWindow(label_start(label), books.reopened[label], label)
+            for label in sorted(books.read_again)[:_MOST_LABELS]
+        )
 
     def _sweep(
         self, writer: ChainWriter, windows: Windows, reached: int | None, watermark: int | None

@@ -53,7 +53,8 @@ class InputReading:
     ``reads_whole`` asks for all rows that exist at the end, ``reads_late`` also for late rows.
     ``needs_changelog`` says that new rows come from the changelog, whatever the blocks have.
     ``reads_closed`` asks only for the rows of timelabels that were closed in this part, whenever
-    these rows came.
+    these rows came. ``needs_columns`` asks for the columns also before the first row, once the
+    input has rows in a later part.
     """
 
     chain: StoredInput
@@ -63,6 +64,7 @@ class InputReading:
     reads_late: bool = False
     needs_changelog: bool = False
     reads_closed: bool = False
+    needs_columns: bool = False
 
     @property
     def first(self) -> int:
@@ -105,6 +107,9 @@ class InputReading:
             return InputRows()
         dataset = DatasetChain(self.chain)
         end, schema = dataset.at(self.last), dataset.schema_at(self.last)
+        if not schema and self.needs_columns:
+            begins = self.chain.first_after(self.last, ("SetDataSchema",))
+            schema = "" if begins is None else dataset.schema_at(begins)
         has_op = False
         if self.reads_closed:
             parts = self._of_closed(dataset.parts_at(end))
@@ -142,19 +147,30 @@ class InputReading:
         """Return the timelabels that these blocks closed; if all rows are read, all closed labels.
 
         Raises:
-            StateError: a label was reopened whose rows were read before.
+            StateError: a label was reopened whose rows were read before, unless it was closed again
+                and none of its files changed.
         """
         first = NONE_YET if self.reads_whole else self.first
         found: set[str] = set()
+        reopened: dict[str, int] = {}
+        again: dict[str, int] = {}
         for number, event in self.chain.books(first, self.last):
             label = str(event.body["timelabel"])
-            if event.kind == CLOSE_BOOKS:
+            if event.kind == CLOSE_BOOKS and label in reopened:
+                again[label] = reopened.pop(label)
+            elif event.kind == CLOSE_BOOKS:
                 found.add(label)
             elif label in found:
                 found.remove(label)
             elif first != NONE_YET:
-                what = f"reopens the timelabel {label}, whose rows were read"
-                raise self._broken(number, what)
+                reopened[label] = number
+        if again:
+            changed = self._changed_labels()
+            reopened |= {label: number for label, number in again.items() if label in changed}
+        if reopened:
+            label, number = min(reopened.items(), key=lambda item: item[1])
+            what = f"reopens the timelabel {label}, whose rows were read"
+            raise self._broken(number, what)
         return frozenset(found)
 
     def _changed_read_labels(self) -> dict[str, tuple[str, int]]:
@@ -317,6 +333,7 @@ def recorded_reading(
         reads_whole=mode_of(transform).reads_whole,
         reads_late=item.dataset_id in late,
         reads_closed=item.dataset_id in closed,
+        needs_columns=not transform.get("code"),
     )
 
 

@@ -127,6 +127,51 @@ def test_a_reopened_label_is_refused_and_full_reads_what_is_closed(days):
     assert anew.sound()[0] == ()
 
 
+def test_a_reopening_that_was_taken_back_changes_nothing(days):
+    final = Derived(days)
+    days.run(2)
+    final.run(2)
+    assert main(["timelabels", "reopen", str(days.path), label(0), "--yes"]) == 0
+    with pytest.raises(StateError, match=f"reopens the timelabel {label(0)}, whose rows were read"):
+        final.run(2)
+
+    assert main(["state", "undo", str(days.path), "--yes"]) == 0
+    assert final.run(2).rows == 0
+    days.run(3)
+    assert final.run(3).rows == 3
+    assert final.ids() == Counter([0, 1, 2, 100, 101, 102])
+    assert final.sound() == ((), {ReplayOutcome.SAME})
+
+
+def test_a_label_that_was_reopened_and_closed_again_with_other_rows_is_refused(days):
+    final = Derived(days)
+    days.run(2)
+    final.run(2)
+    days.fill(0, first=50)
+    assert main(["timelabels", "reopen", str(days.path), label(0), "--yes"]) == 0
+    assert main(["state", "forget", str(days.path), "--all", "--yes"]) == 0
+    days.run(3)
+    assert days.closed(4) == [0, 1]
+
+    with pytest.raises(StateError, match=f"reopens the timelabel {label(0)}, whose rows were read"):
+        final.run(3)
+
+
+@pytest.mark.parametrize("mode", ["append", "full"])
+def test_labels_that_are_closed_before_the_first_row_run_no_query(days, mode):
+    days.source.days.clear()
+    final = Derived(days, ms__query__mode=mode)
+    days.run(2)
+    assert days.closed(4) == [0]
+
+    assert (final.run(2).status, final.run(2).status) == ("success", "nothing_due")
+    days.fill(1, 2)
+    days.run(3)
+    assert final.run(3).rows == 3
+    assert final.ids() == Counter([100, 101, 102])
+    assert final.sound()[0] == ()
+
+
 def fill_unseen(days, final, day=0, forgotten=("--all",)):
     """Let rows of a closed label be read again by a run that does not look at what is closed."""
     assert main(["state", "forget", str(days.path), *forgotten, "--yes"]) == 0

@@ -14,6 +14,7 @@ from dil.model.event_tally import EVENT_TIME
 from dil.model.job import StateSpec
 from dil.model.timelabels import LabelClosing, TimelabelSpec
 from dil.state import open_store
+from dil.state.blocks.source_state import COMMITTED
 from dil.state.blocks.verification import verify_chain
 from dil.state.chain import bookkeeper
 from dil.text.windows import label_text
@@ -132,3 +133,73 @@ def test_a_long_history_is_closed_by_several_runs(
     assert job.run(0, 1, 2, 3, 4) == ["Close 0", "Close 1"]
     assert job.run(5) == ["Close 2", "Close 3"]
     assert job.run(6) == ["Close 4", "Close 5"]
+
+
+def reopen(job: Job, *days: int) -> None:
+    by_hand = BookKeeping(reopens=tuple(map(window, days)), forced=True)
+    found = job.run(work=RunWork(), books=by_hand, act=OperatorAct("reopen", "corrections"))
+    assert found == [f"Reopen {day}" for day in days]
+
+
+def test_a_reopened_label_that_was_read_is_closed_when_an_earlier_one_stops_holding_it_back(
+    job: Job,
+) -> None:
+    job.run(0, 1, 2)
+    reopen(job, 0, 2)
+    failed = RunWork((*outcomes(2), *outcomes(0, ok=False)))
+    assert job.run(work=failed, books=replace(DAILY, closes=(window(2),))) == []
+    assert job.run(0, books=replace(DAILY, closes=(window(0),))) == ["Close 0", "Close 2"]
+
+
+@pytest.mark.parametrize("closing", [LabelClosing.AUTO, LabelClosing.MANUAL])
+def test_a_label_reopened_under_a_longer_grace_period_is_closed_after_a_shorter_one(
+    job: Job, closing: LabelClosing
+) -> None:
+    job.run(0, 1)
+    books = DAILY if closing is LabelClosing.AUTO else BookKeeping(again=True)
+    longer = replace(books, reopens=(window(1),), closes=(window(1),), wait_ms=5 * DAY)
+    assert job.run(1, 2, books=longer) == ["Reopen 1"]
+    assert "Close 1" in job.run(3, books=books)
+
+
+def test_a_backfill_of_another_label_does_not_close_one_with_a_forgotten_work_unit(
+    job: Job,
+) -> None:
+    def halves(*numbers: int, ok: bool = True) -> tuple[WorkUnitOutcome, ...]:
+        return tuple(
+            replace(each, signature=f"{each.signature} {low}", low=low, expected_high=low + half)
+            for each in outcomes(*numbers, ok=ok)
+            for low in (each.low, each.low + half)
+        )
+
+    half = DAY // 2
+    job.run(work=RunWork(halves(0, 1, 2)))
+    reopen(job, 0, 1)
+    failed = RunWork((*halves(1), *halves(0, ok=False)[:1]))
+    assert job.run(work=failed, books=replace(DAILY, closes=(window(1),))) == []
+    forgotten = halves(1)[1]
+    act = OperatorAct("forget", "corrections", removed=(forgotten.signature,))
+    job.run(work=RunWork(), books=None, act=act)
+
+    (failed_one, *_) = job.store.unit_entries()
+    read = replace(failed_one, status=COMMITTED, high=failed_one.expected_high)
+    act = OperatorAct("backfill", "corrections", changed=(read,))
+    closes = BookKeeping(closes=(window(0),))
+    assert job.run(work=RunWork(), books=closes, act=act) == ["Close 0"]
+    assert job.run(work=RunWork((forgotten,))) == ["Close 1"]
+
+
+def test_many_labels_that_were_read_again_are_closed_by_several_runs(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bookkeeper, "_MOST_LABELS", 2)
+    by_hand = BookKeeping(again=True)
+    job.run(0, 1, 2, 3, books=by_hand)
+    forced = BookKeeping(closes=tuple(map(window, range(4))), forced=True)
+    job.run(work=RunWork(), books=forced, act=OperatorAct("close", "month end"))
+    reopen(job, 0, 1, 2, 3)
+    failed = RunWork((*outcomes(1, 2, 3), *outcomes(0, ok=False)))
+    read = tuple(map(window, (1, 2, 3)))
+    assert job.run(work=failed, books=replace(by_hand, closes=read)) == []
+    assert job.run(0, books=by_hand) == ["Close 1", "Close 2"]
+    assert job.run(4, books=by_hand) == ["Close 3"]
