@@ -54,7 +54,8 @@ class _FinalResponse(http.client.HTTPResponse):
                 self.headers = None  # type: ignore[assignment] # as before a response begins
                 super().begin()
         finally:
-            if self.fp is not None:  # The library closed it: the first line was no status.
+            # If the first line is no status, the library has closed the stream and set None.
+            if self.fp is not None:
                 self.fp = stream
 
 

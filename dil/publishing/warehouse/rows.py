@@ -16,7 +16,7 @@ import pyarrow.types as pt
 from dil.errors import ConversionError, WriteError
 from dil.model.dataset import Commit, Move
 from dil.model.destination import DELETED_AT, MergeSpec
-from dil.publishing.deleted_rows import are_deleted
+from dil.publishing.deletes import are_deletes
 from dil.publishing.warehouse.dialect import TableColumn
 from dil.publishing.warehouse.json_texts import are_plain, json_texts
 from dil.storage import Filesystem
@@ -153,10 +153,10 @@ class WarehouseRows:
             if merge is not None and column.name == ORDER:
                 values = pa.array(range(read, read + rows), pa.int64())
             elif merge is not None and column.name == GONE:
-                values = are_deleted(batch, merge).cast(pa.int64())
+                values = are_deletes(batch, merge).cast(pa.int64())
             elif merge is not None and merge.is_soft and column.name == DELETED_AT:
                 time = pa.scalar(self.commit.system_time * 1000, pa.timestamp("us")).cast(INSTANT)
-                values = pc.if_else(are_deleted(batch, merge), time, pa.scalar(None, INSTANT))
+                values = pc.if_else(are_deletes(batch, merge), time, pa.scalar(None, INSTANT))
             elif column.name in batch.schema.names:
                 values = batch[column.name]
             elif column.name == SIGNATURE and self.adds_signature:

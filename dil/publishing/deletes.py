@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from dil.model.destination import MergeSpec
 
 
-def are_deleted(batch: pa.RecordBatch, spec: MergeSpec) -> pa.Array:
+def are_deletes(batch: pa.RecordBatch, spec: MergeSpec) -> pa.Array:
     """Return for each row whether its operation is a word for deletes, in any letter case."""
     if spec.op_field not in batch.schema.names:
         return pa.repeat(pa.scalar(value=False), batch.num_rows)
