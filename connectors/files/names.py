@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -92,6 +93,13 @@ def matching(items: Iterable[_F], properties: Properties) -> Iterator[_F]:
     for item in items:
         if matches(item.path):
             yield item
+
+
+def pattern_of_wildcards(text: str) -> str:
+    """Return the pattern for ``ms.source.files.pattern`` of a name or path with ``*`` and ``?``."""
+    # Brackets quote these characters; a job file would need two backslashes for one.
+    literal = re.sub(r"[][(){}.+$|]", r"[\g<0>]", text)
+    return literal.replace("?", ".").replace("*", ".*")
 
 
 def without_doubles(items: Iterable[Listed], location: str) -> list[Listed]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from connectors.files.names import pattern_of_wildcards
 from dil.errors import AuthenticationError, SourceError, TransientSourceError
 
 _MISSING_FIX = (
@@ -46,9 +46,7 @@ def _missing_fix(shown: str) -> str:
     folder, _, name = shown.rpartition("/")
     if not set("*?") & set(name):
         return _MISSING_FIX
-    # Brackets quote these characters; a job file would need two backslashes for one.
-    literal = re.sub(r"[][(){}.+$|]", r"[\g<0>]", name)
-    pattern = literal.replace("?", ".").replace("*", ".*")
+    pattern = pattern_of_wildcards(name)
     return (
         f"ms.source.uri takes no wildcards. Set it to the folder, {folder or '/'}, and select"
         f" files by ms.source.files.pattern=.*/{pattern}, which the whole path has to match."

@@ -37,7 +37,7 @@ class HdfsSourcePath:
 
     ``scheme`` is ``file`` for this machine. ``prefix`` is the text before the paths in a list:
     scheme and host, or empty if the job's URI has neither. ``pattern`` is the regular expression
-    that whole paths of a list must match, None if files are read.
+    for the whole paths or URIs of a list, None if files are read.
     """
 
     scheme: str
@@ -45,6 +45,13 @@ class HdfsSourcePath:
     path: str
     prefix: str = ""
     pattern: re.Pattern[str] | None = None
+
+    def matches(self, path: str) -> bool:
+        """Return whether a list has the path: the pattern matches it, or its URI as in Hadoop."""
+        if self.pattern is None:
+            return True
+        root = "file:" if self.scheme == "file" else f"{self.scheme}://{self.authority}"
+        return any(map(self.pattern.fullmatch, (path, f"{root}{path}")))
 
 
 def lists(template: str) -> bool:

@@ -169,11 +169,9 @@ class FilesSession(FileSession):
         return self._source_path
 
     def _found(self, source_path: HdfsSourcePath) -> Iterator[FileStatus]:
-        store, pattern = self._known_store, source_path.pattern
-        wanted = matching(files_below(store, source_path.path), self._settings.job.properties)
-        if pattern is not None:
-            wanted = (each for each in wanted if pattern.fullmatch(each.path))
-        return each_once(store, wanted)
+        store = self._known_store
+        found = matching(files_below(store, source_path.path), self._settings.job.properties)
+        return each_once(store, (each for each in found if source_path.matches(each.path)))
 
     def _file(self, status: FileStatus) -> Response:
         store, unpacks = self._known_store, self._settings.unpacks

@@ -35,6 +35,7 @@ _PASSING = frozenset({429, *range(500, 600)})
 _OK = range(200, 300)
 # A task should not wait longer than this for a token; the task's own retries follow.
 _BUDGET = RetryBudget(3, 60.0)
+_ENDPOINT = "tokenUri of ms.authentication"
 _FAILED = (requests.RequestException, urllib3.exceptions.HTTPError)
 
 
@@ -117,7 +118,8 @@ class TokenEndpoint:
             wait = waits.next(asked, self._environment.chance())
             what = found.message if isinstance(found, DilError) else self._status_words(found)
             if wait is None:
-                fix = found.fix if isinstance(found, DilError) else "Try again later."
+                again = _about_endpoint("Try again later.")
+                fix = found.fix if isinstance(found, DilError) else again
                 raise TransientSourceError(
                     f"no token: {what}{after_retries(waits.done)}", fix, asked
                 )
@@ -145,7 +147,8 @@ class TokenEndpoint:
         except ValueError:  # errors of ``requests`` about addresses and headers, too
             raise SourceError(f"{self._shown}: the request for a token cannot be sent") from None
         except _FAILED as error:
-            failure = connection_failure(error, self._shown)
+            found = connection_failure(error, self._shown)
+            failure = type(found)(found.message, _about_endpoint(found.fix))
             if isinstance(failure, TransientSourceError):
                 return failure
             raise failure from None
@@ -173,6 +176,12 @@ class TokenEndpoint:
 
     def _status_words(self, answer: _Answer) -> str:
         return f"{self._shown} answers with HTTP status {answer.status}"
+
+
+def _about_endpoint(fix: str) -> str:
+    """Return advice about a request of the source as advice about the request for a token."""
+    found = fix.replace("ms.source.uri", _ENDPOINT)
+    return found if _ENDPOINT in found else f"{found} The token is asked for at {_ENDPOINT}."
 
 
 def _members(answer: requests.Response, shown: str) -> Mapping[str, JsonValue]:

@@ -42,6 +42,15 @@ def lost(address: JdbcAddress, reason: str) -> TransientSourceError:
     )
 
 
+def silent(address: JdbcAddress, seconds: float) -> TransientSourceError:
+    """Return the error for a server that did not answer within ``socketTimeout``."""
+    return TransientSourceError(
+        f"{address} did not answer for {seconds:g} s, the socketTimeout of ms.source.uri",
+        "Raise socketTimeout if the statement needs longer for its first rows. Otherwise look at"
+        " the server, and at a pooler or proxy before it.",
+    )
+
+
 def busy(address: JdbcAddress, reason: str) -> TransientSourceError:
     """Return the error for a server that gave up for now: time-out, deadlock, too many logins."""
     return TransientSourceError(

@@ -21,6 +21,17 @@ _NAME = re.compile(r"[A-Za-z0-9_$.]+")
 _NAME_CHARACTER = re.compile(r"[A-Za-z0-9_$.\x80-\U0010FFFF]")
 _AS_NAME = re.compile(r"(?i)(?<![\w$.])(?:from|join|into|update|table)\s*\Z")
 _DISTINCT_FROM = re.compile(r"(?i)\bdistinct\s+from\s*\Z")
+_LITERAL = r"\s*(?:[-+]?\d+(?:\.\d+)?|'(?:[^']|'')*')\s*"
+_LITERALS = re.compile(rf"{_LITERAL}(?:,{_LITERAL})+|\s*'.*'\s*", re.DOTALL)
+_IN_LIST = re.compile(r"(?i)(?<![\w$.@])in\s*\((?:[^()]*,)?\s*\Z")
+_SORTED_BY = re.compile(r"(?i)(?<![\w$.@])(?:order|group)\s+by\s*\Z")
+_CONDITION = re.compile(r"(?i)(?<![\w$.@])(?:where|having|on|and|or|not)[\s(]*\Z")
+_CONDITION_END = re.compile(
+    r"(?i)[\s)]*(?:\Z|(?<![\w$.@])(?:and|or|group|order|having|limit|offset|fetch|union)\b)"
+)
+_BETWEEN = re.compile(
+    r"(?is)(?<![\w$.@])between\b(?:(?!(?<![\w$.@])(?:and|or|where)\b).)*\band[\s(]*\Z"
+)
 _LAST_ORDER = re.compile(r"(?is).*(?<![\w$.@])(?P<end>order\s+by)\b")
 _LAST_LIMIT = re.compile(r"(?is).*(?<![\w$.@])(?P<end>limit)\b")
 # SQL Server's limit behind SELECT: TOP 10, TOP (10) PERCENT WITH TIES.
@@ -169,16 +180,42 @@ class Statement:
                     f"{name} is a list with values that are neither text, number nor boolean"
                 )
             return ", ".join(f" {bind(each)} " for each in value)
+        if isinstance(value, str):
+            self._refuse_sql(number, value)
         # Blanks separate a minus or a quote from the neighbouring text.
         return f" {bind(value)} "
 
+    def _refuse_sql(self, number: int, value: str) -> None:
+        """Refuse a text that is SQL where LinkedIn's DIL puts it in, and that would be bound.
+
+        Some databases take the bound text for 0, false or a constant: rows would be missing, or
+        in no order, without an error.
+        """
+        name, before = self._pieces[number].text, _code(self._pieces[:number])
+        if _SORTED_BY.search(before):
+            raise _wrong(
+                f"{name} is bound as a text, which sorts and groups nothing",
+                f'Write "{name}", in the quotes that the database has for names.',
+            )
+        if _IN_LIST.search(before) and _LITERALS.fullmatch(value):
+            raise _wrong(
+                f"the value of {name} is one text that holds the values of a list",
+                'Make it an array, as in "type": "jsonarray", "value": [1, 2, 3] of ms.parameters.',
+            )
+        if (
+            not re.fullmatch(r"\w*", value)
+            and _CONDITION.search(before)
+            and not _BETWEEN.search(before)
+            and _CONDITION_END.match(_code(self._pieces[number + 1 :]))
+        ):
+            raise _wrong(
+                f"{name} is a condition, and its value would be bound as a text",
+                "Write the condition into the statement, with a placeholder for each value.",
+            )
+
     def _is_whole_name(self, number: int) -> bool:
         """Return whether only the name of a table can be in a placeholder's place."""
-        code = "".join(
-            piece.text if piece.part is SqlPart.CODE and not piece.is_placeholder else " x "
-            for piece in self._pieces[:number]
-            if piece.part is not SqlPart.COMMENT
-        )
+        code = _code(self._pieces[:number])
         if not _AS_NAME.search(code) or _DISTINCT_FROM.search(code):
             return False
         return _function_around(code) not in _FROM_FUNCTIONS
@@ -216,6 +253,15 @@ def _without_end(cut: Sequence[SqlPiece]) -> tuple[SqlPiece, ...]:
                 continue
         break
     return tuple(piece for piece in kept if piece.text)
+
+
+def _code(cut: Sequence[SqlPiece]) -> str:
+    """Return the code without comments; an x replaces each text, name and placeholder."""
+    return "".join(
+        piece.text if piece.part is SqlPart.CODE and not piece.is_placeholder else " x "
+        for piece in cut
+        if piece.part is not SqlPart.COMMENT
+    )
 
 
 def _outer_code(cut: Sequence[SqlPiece]) -> str:

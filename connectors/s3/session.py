@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -11,7 +12,15 @@ from connectors.address import AddressError
 from connectors.files.body import FileBody, closing_on_error
 from connectors.files.connector import FileSession, file_view
 from connectors.files.listing import listing_response
-from connectors.files.names import Listed, chosen, filled, matching, media_type, stable_files
+from connectors.files.names import (
+    Listed,
+    chosen,
+    filled,
+    matching,
+    media_type,
+    pattern_of_wildcards,
+    stable_files,
+)
 from connectors.files.once import UnitFile, file_unit
 from connectors.files.payload import payload_file, sent_response
 from connectors.s3.address import S3Address, S3Service, address_of, origin_of
@@ -26,6 +35,8 @@ from dil.sections.source import SourceSection
 from dil.spi.connector import RequestValues, Response
 from dil.spi.request_view import RequestView
 from dil.text.origins import refuse_other_origin
+
+log = logging.getLogger(__name__)
 
 
 class S3Session(FileSession):
@@ -105,6 +116,8 @@ class S3Session(FileSession):
         found = listed_objects(
             client, address, settings.list_keys, leaves_markers=settings.reads_one
         )
+        if "*" in address.prefix:
+            found = _warning_of_wildcards(found, address)
         return matching(found, settings.job.properties)
 
     def _object(self, address: S3Address, key: str) -> Response:
@@ -143,3 +156,21 @@ class S3Session(FileSession):
             self._clients[service].close()
         self._used_at = now
         return self._clients[service]
+
+
+def _warning_of_wildcards(found: Iterator[Listed], address: S3Address) -> Iterator[Listed]:
+    """Yield the objects; log a warning if there are none, because ``*`` is a letter of keys."""
+    first = next(found, None)
+    if first is None:
+        folder = address.prefix.partition("*")[0].rpartition("/")[0]
+        log.warning(
+            "%s: no key begins so. ms.source.uri takes no wildcards: set it to s3://%s/%s, and"
+            " select keys by ms.source.files.pattern=%s, which the whole key has to match",
+            address.shown,
+            address.bucket,
+            f"{folder}/" if folder else "",
+            pattern_of_wildcards(address.prefix),
+        )
+        return
+    yield first
+    yield from found

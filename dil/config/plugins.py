@@ -34,7 +34,6 @@ from dil.spi.extractor import Extractor
 from dil.spi.plugin_failures import plugin_failure
 from dil.spi.registry import (
     PluginKind,
-    current_name,
     is_built_in,
     is_own,
     load,
@@ -76,7 +75,7 @@ def own_classes(values: Properties) -> Iterator[str]:
     if values.section(QuerySection).function:
         yield FUNCTION
     for key, names in named.items():
-        if any(is_own(current_name(name)) for name in names):
+        if any(is_own(name) for name in names):
             yield key
 
 
@@ -85,7 +84,7 @@ def find_plugins(values: Properties, findings: Findings) -> Plugins:
     converters = [
         _find(PluginKind.CONVERTER, CONVERTERS, name, findings)
         for name in values.section(ConversionSection).classes
-        if simple_name(current_name(name)) not in _FORMAT_CONVERTERS
+        if simple_name(name) not in _FORMAT_CONVERTERS
     ]
     if INPUTS in values.explicit:
         given = tuple(ref for ref in converters if ref is not None)
@@ -183,7 +182,7 @@ def _find(kind: PluginKind, key: str, text: str, findings: Findings) -> ClassRef
     if not text:
         return None
     try:
-        return resolve(kind, current_name(text), _BASES[kind])
+        return resolve(kind, text, _BASES[kind])
     except PluginError as error:
         for problem in error.problems:
             findings.problem(key, problem.what, problem.fix)

@@ -32,7 +32,7 @@ from dil.model.validation_attributes import ValidationAttributes
 from dil.sections.grammars import (
     check_date_pattern,
     check_regex,
-    note_brackets,
+    note_dot_path,
     one_place,
     path_problem,
     through_members,
@@ -62,7 +62,7 @@ _DERIVED_EXAMPLE = """\
 def _derived_fields(value: JsonValue, around: ReadContext) -> tuple[DerivedField, ...]:
     found = each(as_array(value), _derived_field)
     for field in found:
-        note_brackets(f'"{field.name}" formula.source', field.formula.source.strip(), around)
+        note_dot_path(f'"{field.name}" formula.source', field.formula.source.strip(), around)
     names = [field.name.lower() for field in found]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

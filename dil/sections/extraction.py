@@ -40,6 +40,8 @@ FILE_NAME = "ms.extractor.target.file.name"
 _CODE = re.compile(r"u([0-9a-f]{4})", re.IGNORECASE)
 _PROJECTION = re.compile(r"[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*")
 _CHARACTERS = ("fieldSeparator", "quoteCharacter", "escapeCharacter")
+# Blank texts of these members leave them out, as in LinkedIn's DIL.
+_MAY_BE_BLANK = {"columnHeaderIndex", "linesToSkip", "maxFailures", "keepNullString"}
 _TYPES = "string int long double boolean float"
 
 
@@ -139,7 +141,12 @@ def needs_extractor(connector: str) -> bool:
 
 
 def _csv(value: JsonValue, around: ReadContext) -> CsvSettings:
-    members = texts(as_object(value))
+    given = texts(as_object(value))
+    members = {
+        name: item
+        for name, item in given.items()
+        if name not in _MAY_BE_BLANK or not isinstance(item, str) or item.strip()
+    }
     settings = build(CsvSettings, members)
     findings: list[tuple[str, str]] = []
     characters = {

@@ -14,6 +14,9 @@ from dil.text.paths import compile_path
 
 _SYNTAX = "Write names with other characters in quotes: $['a b'].c; `dil explain` shows the forms."
 _INDEX = re.compile(r"\[(-?[0-9]+)\]")
+# Annotations of OData, such as @odata.nextLink, are single names. Other names with an @ may have
+# members: @graph of JSON-LD.
+_ANNOTATION = re.compile(r"(?:(.+)\.)?(@(?:odata|microsoft)\..+)", re.IGNORECASE)
 _SELECT = "Name one place, such as $.data.rows."
 
 
@@ -55,21 +58,33 @@ def path_problem(
     return (f"{subject}, which {what}", _SELECT) if what else None
 
 
-def note_brackets(where: str, text: str, around: ReadContext) -> None:
-    """Give a notice about a dot path with an index in brackets, which is a part of the name."""
-    if is_jsonpath(text) or not _INDEX.search(text):
+def note_dot_path(where: str, text: str, around: ReadContext) -> None:
+    """Give a notice about a dot path that names other places than its author means.
+
+    An index in brackets is a part of the name, and a dot in an annotation of OData is not.
+    """
+    if is_jsonpath(text):
         return
-    dotted = _INDEX.sub(r".\1", text).lstrip(".")
-    around.notice(
-        f'{where} is "{text}", and in a dot path brackets are a part of the name'.lstrip(),
-        f"To pick an element, write {dotted}.",
-    )
+    subject = f'{where} is "{text}"'.lstrip()
+    if _INDEX.search(text):
+        dotted = _INDEX.sub(r".\1", text).lstrip(".")
+        around.notice(
+            f"{subject}, and in a dot path brackets are a part of the name",
+            f"To pick an element, write {dotted}.",
+        )
+    elif found := _ANNOTATION.fullmatch(text):
+        above, name = found.groups()
+        place = f"$.{above}" if above else "$"
+        around.notice(
+            f"{subject}, and in a dot path each dot begins another name",
+            f"Write {place}['{name}'].",
+        )
 
 
 def _path(text: str, around: ReadContext) -> str:
     if found := path_problem("", text):
         raise ShapeError(found)
-    note_brackets("", text, around)
+    note_dot_path("", text, around)
     return text
 
 

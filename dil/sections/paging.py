@@ -11,7 +11,7 @@ from annotated_types import Ge, Le
 from dil.model.json import JsonValue
 from dil.model.section import Long, Section, ValueType, Written, prop
 from dil.model.settings import FailCondition, Pagination, SessionKeyField
-from dil.sections.grammars import DocumentPath, check_regex, note_brackets, path_problem
+from dil.sections.grammars import DocumentPath, check_regex, note_dot_path, path_problem
 from dil.sections.reading import ReadContext, ShapeError, as_object, build, texts
 
 PAGES, SESSION, TOTAL = "ms.pagination", "ms.session.key.field", "ms.total.count.field"
@@ -29,7 +29,7 @@ def _pagination(value: JsonValue, around: ReadContext) -> Pagination:
     if found:
         raise ShapeError(*found)
     for where, text in paths:
-        note_brackets(where, text, around)
+        note_dot_path(where, text, around)
     return pagination
 
 
@@ -61,7 +61,7 @@ def _session_key(value: JsonValue, around: ReadContext) -> SessionKeyField:
     for where, text in (("name", session.name), ("failCondition.name", failing.name)):
         if problem := path_problem(where, text):
             raise ShapeError(problem)
-        note_brackets(where, text, around)
+        note_dot_path(where, text, around)
     return session
 
 

@@ -174,6 +174,13 @@ def primitive(word: str, where: str) -> Primitive:
         ShapeError: there is no such type.
     """
     lower = word.lower()
+    if lower in _NESTED:
+        raise ShapeError(
+            (
+                f'{where} has the type "{word}" without its definition',
+                "Only ms.output.schema can define such a type, with all its members.",
+            )
+        )
     if lower not in PRIMITIVES:
         known = (*PRIMITIVES, *_NESTED)
         raise ShapeError(

@@ -152,12 +152,13 @@ def current_name(text: str) -> str:
 
 def simple_name(text: str) -> str:
     """Return a Java class name without its DIL or Gobblin package, any other text unchanged."""
-    return text.rpartition(".")[2] if text.startswith(JAVA_PACKAGES) else text
+    name = current_name(text)
+    return name.rpartition(".")[2] if name.startswith(JAVA_PACKAGES) else text
 
 
 def known_name(kind: PluginKind, text: str) -> str:
     """Return the short name of the built-in class that a text names, any other text unchanged."""
-    name = simple_name(current_name(text))
+    name = simple_name(text)
     return JAVA_NAMES[kind].get(name, name)
 
 
@@ -198,7 +199,7 @@ def is_built_in(ref: ClassRef) -> bool:
 
 def is_own(text: str) -> bool:
     """Return whether a text names a class by its Python path, so that it must be imported."""
-    return not text.startswith(JAVA_PACKAGES) and (":" in text or "." in text)
+    return simple_name(text) == text and (":" in text or "." in text)
 
 
 def resolve(kind: PluginKind, text: str, base: type) -> ClassRef:

@@ -24,6 +24,7 @@ from tests.integration.jdbc_jobs import DatabaseJob, jdbc, read
 from tests.integration.local_jobs import NOW
 from tests.servers.mariadb import PASSWORD as MARIADB_PASSWORD
 from tests.servers.mariadb import MariadbServer
+from tests.servers.meddling_proxy import MeddlingProxy
 from tests.servers.postgresql import PASSWORD as POSTGRESQL_PASSWORD
 from tests.servers.postgresql import PostgresqlServer
 from tests.stories import executor
@@ -156,6 +157,24 @@ def test_a_statement_time_out_may_pass(postgresql_server: PostgresqlServer) -> N
     slow = f"{url}?options=-c%20statement_timeout%3D200"
     with pytest.raises(TransientSourceError, match="statement timeout"):
         read(slow, "select pg_sleep(30)::text as s")
+
+
+@pytest.mark.parametrize("is_begun", [False, True], ids=["statement", "rows"])
+def test_a_server_that_falls_silent_is_given_up_after_the_socket_timeout(
+    postgresql_server: PostgresqlServer, is_begun: bool
+) -> None:
+    with MeddlingProxy(postgresql_server.port) as proxy:
+        url = f"jdbc:postgresql://127.0.0.1:{proxy.port}/postgres?socketTimeout=1"
+        sql = BIG["postgresql"] if is_begun else "select pg_sleep(600)::text as s"
+        settings = JdbcSettings(url, sql, user="admin", password=Secret(POSTGRESQL_PASSWORD))
+        with JdbcSession(settings) as session:
+            batches = session.read(RequestValues({}, {}))
+            if is_begun:
+                next(batches)
+                proxy.hang()
+            with pytest.raises(TransientSourceError) as caught:
+                list(batches)
+    assert "socketTimeout" in caught.value.fix
 
 
 def test_a_statement_that_changes_rows_is_committed(server: Server, url: str) -> None:

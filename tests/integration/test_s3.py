@@ -116,6 +116,18 @@ def test_an_empty_list_is_no_row_and_fails_where_rows_are_asked_for(rclone, tmp_
     assert "ms.work.unit.min.records asks for 1" in error_of(report)
 
 
+@pytest.mark.parametrize(
+    ("prefix", "is_warned"), [("in/*.json", True), ("none/", False), ("in/a*b", True)]
+)
+def test_a_wildcard_in_the_prefix_is_a_letter_and_the_pattern_in_its_place_is_named(
+    rclone, tmp_path, caplog, prefix, is_warned
+):
+    job = listing(tmp_path, rclone.url, prefix, ms__source__files__once="path")
+    job.run()
+    pattern = "ms.source.files.pattern=" + prefix.replace(".", "[.]").replace("*", ".*")
+    assert (pattern in caplog.text) is is_warned
+
+
 def test_the_key_that_equals_the_prefix_is_read_though_others_begin_with_it(rclone, tmp_path):
     job = reading(tmp_path, rclone.url, "in/a.json")
     assert error_free(job.run())

@@ -7,7 +7,8 @@ the type that its place in the statement needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from decimal import Decimal
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from connectors.jdbc import failures
 from connectors.jdbc.engine import BATCH_BYTES, Login, SourceConnection, distinct
 from connectors.jdbc.engines.postgresql_columns import ResultPlan
+from connectors.jdbc.silence import Result, SilentServerError, within
 from connectors.jdbc.statement import Statement
 from connectors.jdbc.syntax import Kind, SqlSyntax, syntax_of
 from dil.databases import postgresql
@@ -56,6 +58,7 @@ class PostgresqlConnection(SourceConnection):
     def __init__(self, login: Login) -> None:
         self._login = login
         self._is_begun = False
+        self._unanswered: Future[Any] | None = None
         try:
             driver = postgresql.driver()
         except ModuleNotFoundError:
@@ -84,12 +87,11 @@ class PostgresqlConnection(SourceConnection):
                 self._is_begun = True
                 if statement.reads:
                     is_read_only = self._login.is_read_only
-                    self._cursor.execute(_READING + (" READ ONLY" if is_read_only else ""))
+                    self._execute(_READING + (" READ ONLY" if is_read_only else ""))
                 for setting in _SESSION:
-                    self._cursor.execute(setting)
-            plan = ResultPlan(
-                self._cursor.adbc_execute_schema(sql), nulls_dates=self._login.nulls_dates
-            )
+                    self._execute(setting)
+            described = self._answer(lambda: self._cursor.adbc_execute_schema(sql))
+            plan = ResultPlan(described, nulls_dates=self._login.nulls_dates)
             distinct(plan.names)
             if statement.is_query:
                 sql = plan.rewritten(sql)
@@ -99,26 +101,45 @@ class PostgresqlConnection(SourceConnection):
                     "adbc.postgresql.batch_size_hint_bytes": str(BATCH_BYTES),
                 }
             )
-            self._cursor.execute(sql)
+            self._execute(sql)
             if plan.names:
-                for batch in self._cursor.fetch_record_batch():
+                batches = iter(self._cursor.fetch_record_batch())
+                while (batch := self._answer(lambda: next(batches, None))) is not None:
                     yield plan.read(batch)
             if not statement.reads:
-                self._connection.commit()
+                self._answer(self._connection.commit)
                 self._is_begun = False
 
     def look_again(self) -> None:
         """End the transaction, so that the next query sees later changes."""
         with self._translated():
-            self._connection.rollback()
+            self._answer(self._connection.rollback)
         self._is_begun = False
 
     def close(self) -> None:
         """Close the connection; this also ends a transaction that only read."""
+        if self._unanswered is None:
+            self._close()
+        else:
+            self._unanswered.add_done_callback(lambda _: self._close())
+
+    def _close(self) -> None:
         with suppress(Exception):
             self._cursor.close()
         with suppress(Exception):
             self._connection.close()
+
+    def _execute(self, sql: str) -> None:
+        self._answer(lambda: self._cursor.execute(sql))
+
+    def _answer(self, call: Callable[[], Result]) -> Result:
+        """Return the result of a call that waits for the server."""
+        seconds = self._login.address.timeout_s
+        try:
+            return within(seconds, call)
+        except SilentServerError as error:
+            self._unanswered = error.call
+            raise failures.silent(self._login.address, seconds) from None
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -172,7 +172,9 @@ def not_of(word: str, begin: bytes) -> SourceContractError:
     """Return the error for a stream whose first bytes show another format."""
     return SourceContractError(
         f'this is no {word} data; it begins: "{glimpse(begin)}"',
-        "Check ms.extract.preprocessors, and whether the source sends the right file.",
+        "Check ms.extract.preprocessors, and whether the source sends the right file. Files of a"
+        " disk or of HDFS are unpacked before, by the ending of their names such as .gz, unless"
+        " ms.source.files.decompress=false.",
     )
 
 

@@ -222,3 +222,9 @@ def test_json_columns_are_refused_where_types_are_found_or_rows_are_made(job_fil
     (found,) = job_file.problems(json_columns("json", **open_rows))
     assert "lets DIL find columns in rows" in found.what
     job_file.problem("ms.data.default.type", '{"ref": "json"}')
+
+
+@pytest.mark.parametrize("word", ["map", "union", "Record"])
+def test_a_type_without_its_definition_is_not_suggested_for_itself(job_file, word):
+    found = job_file.problem("ms.data.default.type", f'{{"a": "{word}"}}')
+    assert f'"{word}"' not in found.fix

@@ -57,6 +57,13 @@ def test_numbers_and_booleans_may_be_written_as_texts_and_words_in_any_case(job_
     assert found.projected == (0, 2, 3, 4)
 
 
+@pytest.mark.parametrize(
+    "name", ["columnHeaderIndex", "linesToSkip", "maxFailures", "keepNullString"]
+)
+def test_a_blank_number_or_boolean_is_as_if_left_out(job_file, name):
+    assert csv(job_file, f'{{"{name}":" "}}') == csv(job_file, "{}")
+
+
 def test_the_header_is_always_skipped(job_file):
     assert csv(job_file, '{"columnHeaderIndex":2}').skipped == 3
 

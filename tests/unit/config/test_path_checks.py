@@ -75,6 +75,22 @@ def test_an_index_in_brackets_is_warned_of_in_a_dot_path_and_no_other_name_is(
     assert [noticed(path) for path in ("data.-1.id", "$.data[0]['id']", "created[gte]")] == [[]] * 3
 
 
+@pytest.mark.parametrize(("key", "form", "where"), PLACES[:7])
+def test_an_annotation_of_odata_is_warned_of_in_a_dot_path_and_no_other_name_is(
+    job_file, key, form, where
+):
+    job = {"ms.parameters": '[{"name":"cursor","type":"session"}]'}
+
+    def noticed(path):
+        notices = job_file.load({**job, key: form.format(path)}).notices
+        return [each.fix for each in notices if each.key == key and "each dot" in each.what]
+
+    assert noticed("@odata.nextLink") == ["Write $['@odata.nextLink']."]
+    assert noticed("d.@odata.count") == ["Write $.d['@odata.count']."]
+    healthy = ("$['@odata.nextLink']", "@graph.0.id", "feed.link.@href", "@odata")
+    assert [noticed(path) for path in healthy] == [[]] * 4
+
+
 def test_encrypted_fields_are_checked_too(job_file):
     found = job_file.problem("ms.encryption.fields", '["a","$.b["]')
     assert '[1] is "$.b[", which is no JSONPath' in found.what

@@ -38,6 +38,24 @@ def test_parameters_may_have_any_name_of_their_preprocessor(job_file, key):
 
 
 @pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("GunzipProcessor", {}),
+        ("GpgDecryptProcessor", {"keystore_password": "env:PIN"}),
+        ("GpgProcessor", {"action": "decrypt", "keystore_password": "env:PIN"}),
+        ("AggregatedJsonProcessor", {"header": "h", "data": "d"}),
+    ],
+)
+def test_names_of_the_old_package_mean_the_same_preprocessors(job_file, name, given):
+    found = [
+        spec_of(job_file, f"{package}.{name}", {f"{package}.{name}": given}, environ={"PIN": "1"})
+        for package in ("com.linkedin.dil.preprocessor", "com.linkedin.cdi.preprocessor")
+    ]
+    assert found[0].filter == found[1].filter
+    assert found[0].parameters == found[1].parameters
+
+
+@pytest.mark.parametrize(
     ("action", "kind"), [("decrypt", "GpgDecryptProcessor"), ("Encrypt", "GpgEncryptProcessor")]
 )
 def test_the_action_says_what_the_one_name_for_both_means(job_file, action, kind):

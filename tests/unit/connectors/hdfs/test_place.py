@@ -95,6 +95,21 @@ def test_what_follows_re_is_a_java_pattern_whose_percent_escapes_are_decoded():
     assert place("/in?RE=.*?RE=x").pattern.fullmatch("aRE=x")
 
 
+@pytest.mark.parametrize(
+    ("uri", "base"),
+    [
+        ("/in?RE=/in/.*", ""),
+        ("/in?RE=file:/in/.*", ""),
+        ("hdfs://nn:8020/in?RE=/in/.*", ""),
+        ("hdfs://nn:8020/in?RE=hdfs://nn:8020/in/.*", ""),
+        ("/in?RE=hdfs://nn:8020/in/.*", "hdfs://nn:8020"),
+    ],
+)
+def test_an_expression_matches_a_path_with_and_without_scheme_and_host(uri, base):
+    assert place(uri, base=base).matches("/in/a.csv")
+    assert not place(uri, base=base).matches("/out/in/a.csv")
+
+
 @given(st.text(min_size=1))
 def test_a_value_in_a_pattern_matches_itself_and_nothing_else(value):
     pattern = place("/in?RE=a{{v}}z", v=value).pattern

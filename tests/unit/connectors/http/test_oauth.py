@@ -186,16 +186,19 @@ def test_what_may_pass_is_asked_for_again(server, status):
 def test_asking_again_has_an_end(server):
     waits: list[float] = []
     server.replies += [(503, {}, b"later")] * 9
-    with pytest.raises(TransientSourceError, match="HTTP status 503 after 3 retries"):
+    with pytest.raises(TransientSourceError, match="HTTP status 503 after 3 retries") as caught:
         source(server, waits=waits).fetch()
 
     assert len(server.forms) == 4
+    assert "tokenUri of ms.authentication" in caught.value.fix
 
 
 def test_a_server_that_is_gone_is_an_outage_and_no_refusal(server):
     gone = source(server, token_uri="http://127.0.0.1:1/token")
-    with pytest.raises(TransientSourceError, match="connection refused after 3 retries"):
+    with pytest.raises(TransientSourceError, match="connection refused after 3 retries") as caught:
         gone.fetch()
+    assert "tokenUri of ms.authentication" in caught.value.fix
+    assert "ms.source.uri" not in caught.value.fix
 
 
 # Refresh tokens

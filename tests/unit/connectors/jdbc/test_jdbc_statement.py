@@ -36,6 +36,43 @@ def test_a_value_that_stands_alone_is_bound() -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("sql", "value"),
+    [
+        ("select * from t where id in ({{v}})", "1, 2,-3"),
+        ("select * from t where id in (0, {{v}})", "1,2"),
+        ("select * from t where name in ({{v}})", "'a','it''s'"),
+        ("select * from t where name in ({{v}})", "'a'"),
+        ("select * from t where {{v}}", "status = 'A'"),
+        ("select * from t where id > 1 and ({{v}}) order by id", "a is null"),
+        ("select * from t where at between 1 and 2 and {{v}}", "a = 1"),
+        ("select * from t order by {{v}}", "id"),
+        ("select a, count(*) from t group by {{v}}", "a"),
+    ],
+)
+def test_a_text_that_would_be_sql_in_its_place_is_refused(sql: str, value: str) -> None:
+    with pytest.raises(ConfigError):
+        bound(sql, v=value)
+
+
+@pytest.mark.parametrize(
+    ("sql", "value"),
+    [
+        ("select * from t where name in ({{v}})", "Smith, John"),
+        ("select * from t where name = {{v}}", "1,2"),
+        ("select * from t where at between 1 and {{v}}", "2024-01-01 00:00:00"),
+        ("select * from t where at between f(1, 'and') and {{v}} and b", "2024-01-01 00:00:00"),
+        ("select * from t where {{v}}", "true"),
+        ("select * from t where {{v}} = name", "a = b"),
+        ("select * from t where a and {{v}} > b", "x y"),
+        ("select * from t order by id limit {{v}}", "10"),
+        ("select * from t order by {{v}}", 1),
+    ],
+)
+def test_a_text_that_would_be_a_value_in_its_place_is_bound(sql: str, value: JsonValue) -> None:
+    assert bound(sql, v=value)[1] == [value]
+
+
 def test_a_value_inside_a_text_is_put_in_with_its_quotes_doubled() -> None:
     sql, values = bound("select '{{a}} and {{b}}'", a="it's", b="' or ''='")
     assert sql == "select 'it''s and '' or ''''='''"
