@@ -59,6 +59,7 @@ class _ExactHttpPool(WholeAnswersPool):
 class _ExactHttpsPool(_ExactHttpPool, WholeAnswersTlsPool):
     """Sends the target exactly as written, over TLS."""
 
+    # The first base class would choose connections without TLS.
     ConnectionCls = WholeAnswersTlsPool.ConnectionCls
 
 

@@ -19,7 +19,7 @@ from connectors.http.refusals import (
 )
 from connectors.http.retries import RetryWaits, after_retries
 from connectors.http.settings import HttpSettings
-from connectors.http.statuses import DONE_ELSEWHERE, NOT_DONE, RETRIED, StatusVerdict, judge
+from connectors.http.statuses import NOT_DONE, REDIRECTS_WHEN_DONE, RETRIED, StatusVerdict, judge
 from dil.errors import DilError, QuotaError, TransientSourceError
 from dil.spi.connector import Session
 
@@ -141,7 +141,7 @@ class Exchange:
 
         Raises:
             QuotaError: the source wants a longer wait than the budget of retries has seconds.
-            UnknownOutcomeError: the receiver or a gateway failed, and may have done the request.
+            UnknownOutcomeError: the receiver may have done a request that must not be done twice.
         """
         status, asked = answer.status_code, self._asked(answer)
         is_limit = is_rate_limited(status, answer.headers)
@@ -163,7 +163,7 @@ class Exchange:
             return False
         if verdict is StatusVerdict.TRANSIENT:
             return status not in NOT_DONE
-        return status in DONE_ELSEWHERE and status not in self._settings.statuses.error
+        return status in REDIRECTS_WHEN_DONE and status not in self._settings.statuses.error
 
     def waits_to_repeat(
         self,

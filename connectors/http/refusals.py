@@ -96,7 +96,7 @@ def refusal_error(
 
 
 def _wrong_request(answer: requests.Response, what: str, text: str) -> SourceError:
-    """Return the error for an answer that would be the same to the same request."""
+    """Return the error for a request that would get the same answer again."""
     status = answer.status_code
     fix = "Correct the request; ms.http.statuses defines the statuses that are failures."
     if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
@@ -166,9 +166,9 @@ def answer_words(answer: requests.Response, shown: str) -> str:
 
 
 def _target_words(answer: requests.Response) -> str:
-    """Return words about the address to which a redirect leads, without the query's values."""
+    """Return where a redirect leads, without the values of the query; empty for other answers."""
     if answer.status_code in _REDIRECTS and "Location" in answer.headers:
-        with suppress(ValueError):  # The address may be none.
+        with suppress(ValueError):  # The header may hold no valid address.
             return f"; it leads to {shown_uri(urljoin(answer.url, answer.headers['Location']))}"
     return ""
 

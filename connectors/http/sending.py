@@ -18,7 +18,7 @@ from dil.errors import SourceError
 
 _TIMEOUT_S = 60  # A request without a time-out could block a task for ever.
 # Servers close idle connections, most of them after 2 to 75 s. A request that is sent at that
-# moment gets no answer, which leaves a doubt if the request must not be repeated.
+# moment gets no answer; if it must not be repeated, its row is in doubt.
 _IDLE_S = 0.5
 _PASSING = (
     requests.ConnectionError,
@@ -32,7 +32,7 @@ _PASSING = (
 class Sender:
     """Sends each request once, over one pool of connections; one thread uses it at a time.
 
-    A request that must not be repeated gets a new connection if the old one was idle for a while.
+    A request that must not be repeated never goes over a connection that was idle for a while.
     Errors contain no message of the client library, because it may hold the whole address.
     """
 
@@ -68,7 +68,7 @@ class Sender:
         if outgoing.is_repeatable:
             return self._sent(outgoing)
         if self._monotonic() - self._idle_since >= _IDLE_S:
-            self._client.close()  # closes the connections; the next request opens one
+            self._client.close()  # The next request opens a new connection.
         try:
             return self._sent(outgoing)
         finally:

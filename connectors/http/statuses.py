@@ -12,7 +12,7 @@ RETRIED = frozenset({425, 429, 502, 503, 504})
 NOT_DONE = frozenset({425, 429, 503})
 # Many receivers redirect after they have done a POST (303: RFC 9110 section 15.4.4; 302 by habit).
 # Other redirects ask for the same request at another address.
-DONE_ELSEWHERE = frozenset({302, 303})
+REDIRECTS_WHEN_DONE = frozenset({302, 303})
 _PASSING = frozenset({408, *RETRIED})
 _REFUSED = frozenset({401, 403})
 _SUCCESS = HttpStatuses().success

@@ -13,7 +13,7 @@ from botocore.loaders import create_loader
 from connectors.s3.address import S3Service, is_of_aws
 from connectors.s3.settings import JobSettings
 from dil import __version__
-from dil.storage.s3.torn import repeat_torn_answers
+from dil.storage.s3.torn_answers import repeat_torn_answers
 
 _SECONDS = 60  # A request without a time-out could block a task for ever.
 

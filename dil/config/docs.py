@@ -36,7 +36,8 @@ only. `dil explain NAME` prints one entry.
   the same keys, nested at their dots or not, with lists and objects in place of JSON text.
 - `include=PATH` inserts another file, relative to the including file, whose own keys win.
 - A job inherits the one `.properties` file of its folder and of each folder above, up to the
-  nearest folder that holds `.git`, else up to the root of the file system; nearer files win. `dil
+  nearest folder that holds `.git` or `.dil-project`, else up to the root of the file system; nearer
+  files win. `gradle.properties`, `log4j.properties` and `log4j2.properties` do not count. `dil
   validate` names each inherited file. A job file that is itself a `.properties` file inherits none
   from its own folder.
 - `-D key=value` wins over everything; a blank value removes a setting.

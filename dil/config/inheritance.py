@@ -24,7 +24,7 @@ _FIX = (
     f"the only user who may write it. In a project, whose root holds {MARKS[0]} or {MARKS[1]}, the "
     "file's group may write it too."
 )
-# Gradle and Log4j read these files, and find them by these names.
+# Gradle and Log4j look for their settings under these names.
 _OF_OTHER_PROGRAMS = frozenset({"gradle.properties", "log4j.properties", "log4j2.properties"})
 _ROOT = 0
 

@@ -74,7 +74,7 @@ class DerivedFields(Converter):
                 result = plan.results.convert(base)
                 self.warnings += _made_zero(plan, base, result)
                 return result
-            if isinstance(base, int):  # a point in time, whatever the format says
+            if isinstance(base, int):  # A point in time needs no format.
                 return pa.repeat(pa.scalar(base, plan.results.data_type), batch.num_rows)
             single = pa.array([base], pa.string())
             result = plan.results.convert(single)

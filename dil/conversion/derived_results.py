@@ -55,9 +55,8 @@ class BadValueError(Exception):
 def results_of(formula: Formula, zone: str, run_now: int) -> DerivedValues:
     """Return the conversion of a formula; ``zone`` is the zone of texts that name no zone.
 
-    ``run_now``, epoch ms UTC, gives two-digit years their century.
-
-    The conversion keeps nulls, and raises BadValueError for a value that does not fit.
+    ``run_now``, epoch ms UTC, gives two-digit years their century. The conversion keeps nulls, and
+    raises BadValueError for a value that does not fit.
 
     Raises:
         ValueError: the format is no Java regular expression or no Joda pattern.
@@ -158,7 +157,7 @@ def _cut(texts: pa.Array, pattern: JodaPattern) -> pa.Array:
     width = len(pattern.pattern)
     head = pc.utf8_slice_codeunits(texts, 0, width)
     if pattern.strptime is not None or head.equals(texts):
-        return head  # Fields of a pattern with a strptime format are never longer.
+        return head  # A pattern with a strptime format has no field longer than its letters.
     return per_unique(
         texts, lambda text: text[: max(width, pattern.form_length(text))], pa.string()
     )

@@ -220,23 +220,22 @@ def _bound(statement: str, values: tuple[Value, ...]) -> tuple[str, tuple[Value,
 
 @lru_cache(maxsize=1)
 def _connection_class() -> Any:  # a class of PyMySQL
-    class QuickConnection(driver().connections.Connection):  # type: ignore[misc]
-        """A connection that does not load the system's certificates where none is verified.
-
-        PyMySQL loads them for each connection of the mode ``preferred``: 20 ms of CPU.
-        """
+    class MysqlConnection(driver().connections.Connection):  # type: ignore[misc]
+        """A connection that corrects PyMySQL in two places."""
 
         def _create_ssl_ctx(self, sslp: Any) -> ssl.SSLContext:
+            # In the mode ``preferred`` no certificate is verified, but PyMySQL loads the system's
+            # authorities for each connection: 20 ms of CPU.
             return super()._create_ssl_ctx(sslp) if sslp else _unverified()
 
         def _write_bytes(self, data: bytes) -> None:
-            # PyMySQL ends a file also if the connection broke, and its socket is None then.
+            # After a broken connection PyMySQL sends the end of the file, but has no socket.
             if self._sock is None:
                 gone = driver().constants.CR.CR_SERVER_GONE_ERROR
                 raise driver().err.OperationalError(gone, "the connection broke")
             super()._write_bytes(data)
 
-    return QuickConnection
+    return MysqlConnection
 
 
 @lru_cache(maxsize=1)

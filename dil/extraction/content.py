@@ -67,7 +67,7 @@ def _fix(kind: str) -> str:
 
 
 def refuse_web_page(response: Response, begin: bytes) -> None:
-    """Refuse a web page without its type, if the format would take it for a header without rows.
+    """Refuse a web page that has no content type of one: as CSV it is a header without rows.
 
     Raises:
         SourceContractError: the body is a web page.

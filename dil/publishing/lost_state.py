@@ -188,8 +188,9 @@ def refuse_other_place(job: Job, store: StateStore, filesystem: Filesystem) -> N
     before, now = _place(known), _place(described(job.publishing, destination))
     if before == now or store.history().is_empty():
         return
-    if _has_last_commit(job.name, last, destination):
-        return  # the dataset was moved together with its records
+    is_moved = _has_last_commit(job.name, last, destination)  # together with its records
+    if is_moved and not _is_earlier_place(store, before, now, destination):
+        return
     key = job.publishing.place_key
     raise ConfigError.single(
         key,
@@ -200,6 +201,26 @@ def refuse_other_place(job: Job, store: StateStore, filesystem: Filesystem) -> N
         " ms.watermark. The rows in the old place stay there.",
         job.properties.origin(key),
     )
+
+
+def _is_earlier_place(store: StateStore, last: str, now: str, destination: Destination) -> bool:
+    """Return whether a job published to ``now`` before it went to ``last``.
+
+    Each place numbers its commits, so the last commits of two places may have the same number.
+    A dataset that was moved away and back has the files that came at ``last``.
+    """
+    published = tuple(store.live_uris())
+    names = {_name(uri) for uri in published if _is_in(last, uri)}
+    live = {_name(file.uri) for file in destination.live()}
+    return bool(names) and live.isdisjoint(names) and any(_is_in(now, uri) for uri in published)
+
+
+def _is_in(place: str, uri: str) -> bool:
+    return uri.startswith((f"{place}/", f"{place}?"))
+
+
+def _name(uri: str) -> str:
+    return uri.replace("#", "/").rpartition("/")[2]
 
 
 def _place(destination: str) -> str:

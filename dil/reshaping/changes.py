@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from dil.errors import ConversionError
 from dil.observe.progress import counted
-from dil.publishing.deleted_rows import are_deleted
+from dil.publishing.deletes import are_deletes
 from dil.reshaping.files import DatasetFiles, RowFile, read_table, write_table
 from dil.reshaping.keys import KeyReader, bucket_of, row_numbers
 from dil.reshaping.reshaping import Stage
@@ -184,7 +184,7 @@ class _Split:
             self.keyed.refuse_nulls(table, start)
             count = batch.num_rows
             yield (
-                table.append_column("is_delete", are_deleted(batch, self.keyed.spec))
+                table.append_column("is_delete", are_deletes(batch, self.keyed.spec))
                 .append_column("file", pa.repeat(pa.scalar(item.number, pa.int32()), count))
                 .append_column("row", row_numbers(start, count))
             )

@@ -1,4 +1,4 @@
-"""Connections of ``requests`` that refuse an HTTP answer which breaks off among its headers."""
+"""Makes sessions of ``requests`` refuse HTTP answers that break off among their headers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _INTERIM = range(102, 200)  # 101 is final, and the library skips 100 itself.
 
 
 class _Head:
-    """The lines of a response before its body; a connection that ends among them is an error."""
+    """The status line and the headers; a connection that ends among them is an error."""
 
     def __init__(self, stream: io.BufferedReader) -> None:
         self._stream = stream
@@ -38,10 +38,10 @@ class _Head:
 class _FinalResponse(http.client.HTTPResponse):
     """The final response to a request, with all of its headers.
 
-    The library takes the end of the connection for the end of the headers (RFC 9112 section 8):
-    without the length of its body, such a response would be a whole one without content. The
-    library also takes an interim response, such as 103 Early Hints, for the final one (RFC 9110
-    section 15.2).
+    The library accepts a connection that ends among the headers. If the length of the body is one
+    of the lost headers, the response looks complete and empty; RFC 9112 section 8 calls it
+    incomplete. The library also takes an interim response, such as 103 Early Hints, for the final
+    one (RFC 9110 section 15.2).
     """
 
     def begin(self) -> None:
@@ -54,7 +54,8 @@ class _FinalResponse(http.client.HTTPResponse):
                 self.headers = None  # type: ignore[assignment] # as before a response begins
                 super().begin()
         finally:
-            if self.fp is not None:  # The library closes it after a line that is no status.
+            # If the first line is no status, the library has closed the stream and set None.
+            if self.fp is not None:
                 self.fp = stream
 
 
@@ -67,19 +68,19 @@ class _TlsConnection(urllib3.connection.HTTPSConnection):
 
 
 class WholeAnswersPool(urllib3.HTTPConnectionPool):
-    """Connections to one server."""
+    """Connections to one server, which accept only answers with all of their headers."""
 
     ConnectionCls: type[urllib3.connection.HTTPConnection] = _Connection
 
 
 class WholeAnswersTlsPool(urllib3.HTTPSConnectionPool):
-    """Connections to one server, over TLS."""
+    """The same over TLS."""
 
     ConnectionCls = _TlsConnection
 
 
 class WholeAnswersAdapter(HTTPAdapter):
-    """Sends the requests of a session over pools of these classes, also through a proxy."""
+    """Sends the requests of a session over ``pool_classes``, also through a proxy."""
 
     pool_classes: ClassVar[dict[str, type[urllib3.HTTPConnectionPool]]] = {
         "http": WholeAnswersPool,
@@ -99,6 +100,6 @@ class WholeAnswersAdapter(HTTPAdapter):
 
 
 def refuse_torn_answers(session: requests.Session) -> None:
-    """Let a session treat an answer that breaks off among its headers as a lost connection."""
+    """Make a session raise ConnectionError for an answer that breaks off among its headers."""
     for scheme in ("http://", "https://"):
         session.mount(scheme, WholeAnswersAdapter())

@@ -101,13 +101,13 @@ class JodaPattern:
 
         Numbers may have fewer digits than the pattern has letters; literals may differ in case. A
         text with month or day but without a year is in the year 2000, a text with a time only on
-        1970-01-01. A time that occurs twice means the earlier one. A year of two digits under yy is
+        1970-01-01. A time that occurs twice means the earlier one. Two digits under yy are a year
         from 80 years before to 19 years after the year of the run.
 
         Args:
             text: The text, which must fit the pattern from end to end.
             zone: The zone of texts that name no zone.
-            run_now: The time of the run (now), epoch ms UTC.
+            run_now: The time of the run, epoch ms UTC.
 
         Raises:
             ValueError: the text does not fit, names no real time, or lies in a DST gap. The

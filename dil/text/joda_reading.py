@@ -24,7 +24,7 @@ from dil.text.zones import (
 # The year of texts that give a month or day but no year: a leap year, so that 02-29 can be read.
 BASE_YEAR = 2000
 _YEAR_DIGITS = 9
-# A two-digit year is one of 100 years; the first of them is so many years before the present one.
+# Two digits stand for one of 100 years; the first is so many years before the year of the run.
 _YEARS_BACK = 80
 _MAX_DIGITS = {"D": 3}
 
@@ -208,7 +208,7 @@ class ParsedFields:
 
 
 def _with_century(year: int, run_now: int) -> int:
-    """Return the year of Joda's window that ends with two digits."""
+    """Return the year with these last two digits among the 100 years that Joda allows."""
     first = to_local(run_now, UTC).year - _YEARS_BACK
     return first + (year - first) % 100
 

@@ -145,14 +145,16 @@ def test_an_answer_after_which_the_row_may_be_taken_leaves_it_in_doubt_and_is_sh
 
 
 @pytest.mark.parametrize("status", [301, 307, 308, 425, 429, 503])
-def test_what_says_that_nothing_was_done_is_sent_again(desk: Desk, status: int) -> None:
+def test_a_row_that_the_answer_says_was_not_taken_is_sent_again(desk: Desk, status: int) -> None:
     desk.receiver.statuses[1] = status
     desk.run(RETRIED)
     assert arrived(desk, 1) == 3
 
 
 @pytest.mark.parametrize("status", [425, 429, 503])
-def test_such_a_row_is_sent_again_although_others_were_taken(desk: Desk, status: int) -> None:
+def test_a_row_that_was_not_taken_is_sent_again_after_rows_that_were(
+    desk: Desk, status: int
+) -> None:
     desk.receiver.statuses[3] = status
     desk.receiver.on_row = lambda body: desk.receiver.statuses.pop(body["id"], None)
 

@@ -47,10 +47,10 @@ class ArrowReader:
             return None
         if self._largest_scale is not None and _may_overflow(text, self._largest_scale):
             return None
-        size = pj.ReadOptions(use_threads=False, block_size=len(text) + 1)
+        one_block = pj.ReadOptions(use_threads=False, block_size=len(text) + 1)
         try:
-            # ``read_json`` would wait for other threads, longer than a small page takes to read.
-            batch = pj.open_json(pa.BufferReader(text), size, self._options).read_next_batch()
+            # ``read_json`` also waits for other threads; a small page is read in less time.
+            batch = pj.open_json(pa.BufferReader(text), one_block, self._options).read_next_batch()
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             return None
         return batch if batch.num_rows == len(rows) else None

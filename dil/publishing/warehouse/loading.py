@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from dil.errors import ConversionError, WriteError
 from dil.model.dataset import Commit, Intent, PublishedFile
+from dil.model.destination import DELETED_AT
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.report import MergedRows
 from dil.publishing.warehouse.attempts import CommitLostError
@@ -20,9 +21,8 @@ from dil.publishing.warehouse.merging import Merge, check_fields
 from dil.publishing.warehouse.missing import MissingRows, takes_missing
 from dil.publishing.warehouse.records import Records, delete_by
 from dil.publishing.warehouse.rows import (
-    DELETED_AT,
     GONE,
-    IS_GONE,
+    GONE_COLUMN,
     LABEL,
     SIGNATURE,
     WarehouseFiles,
@@ -97,7 +97,7 @@ class Loading:
         self._require_label_column(connection, commit)
         table_changes = self._table_changes(connection, rows)
         columns = table_changes.columns
-        checked = columns if self.spec.merge is None else (*columns, IS_GONE)
+        checked = (*columns, GONE_COLUMN) if self._is_hard_merge else columns
         for batch in rows.batches(checked, to_check=True):
             self._check_values(batch, columns)
         if table_changes.statements and self.dialect.ddl_in_transaction:
@@ -175,6 +175,10 @@ class Loading:
         return WarehouseRows(commit, self.files, by_unit, self.spec.merge, by_label)
 
     @property
+    def _is_hard_merge(self) -> bool:
+        return self.spec.merge is not None and not self.spec.merge.is_soft
+
+    @property
     def _keeps_readings(self) -> bool:
         return self.spec.warehouse is not None and self.spec.warehouse.keeps_readings
 
@@ -193,12 +197,13 @@ class Loading:
             # Raises if unique indexes disagree, before anything is decided.
             self.dialect.merge_keys(connection, self.table, keys)
         marks = [] if table is None else [each for each in table.columns if each.name == DELETED_AT]
-        # A soft merge would refuse a column of another form, so the column holds no marks of ours.
-        has_marks = any(
+        # A soft merge refuses a column that cannot hold marks, so such a column has none to clear.
+        clears_marks = merge is not None and any(
             each.type == INSTANT and each.takes_null and not each.is_computed for each in marks
         )
-        fitting = replace(rows, clears_marks=has_marks and merge is not None)
-        table_changes = TargetTable(self.dialect, self.table, keys).table_changes(table, fitting)
+        table_changes = TargetTable(self.dialect, self.table, keys).table_changes(
+            table, replace(rows, clears_marks=clears_marks)
+        )
         is_marking = merge is not None and merge.is_soft and takes_missing(rows.commit)
         # Without new rows, no schema of rows would add the column in which removed rows are marked.
         if not is_marking or rows.commit.moves or table is None or marks:
@@ -312,9 +317,7 @@ class Loading:
     def _check_values(self, batch: pa.RecordBatch, columns: Sequence[TableColumn]) -> None:
         merge = self.spec.merge
         keys, deltas = ((), ()) if merge is None else (merge.keys, merge.delta_fields)
-        is_written = None
-        if merge is not None and not merge.is_soft:
-            is_written = pc.equal(batch[GONE], 0)
+        is_written = pc.equal(batch[GONE], 0) if self._is_hard_merge else None
         for column in columns:
             values = batch[column.name]
             refusal = self.dialect.refusal(column, values)

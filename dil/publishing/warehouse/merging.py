@@ -15,7 +15,7 @@ from functools import partial
 import pyarrow as pa
 
 from dil.errors import ConversionError
-from dil.model.destination import MergeSpec
+from dil.model.destination import DELETED_AT, MergeSpec
 from dil.model.report import MergedRows
 from dil.publishing.warehouse.dialect import (
     STAGE,
@@ -25,7 +25,7 @@ from dil.publishing.warehouse.dialect import (
     TableColumn,
     TableName,
 )
-from dil.publishing.warehouse.rows import DELETED_AT, GONE, IS_GONE, ORDER, WarehouseRows
+from dil.publishing.warehouse.rows import GONE, GONE_COLUMN, ORDER, WarehouseRows
 from dil.types.warehouse import TEXT, column_type
 
 _STAGE = TableName("", STAGE, is_temporary=True)
@@ -46,19 +46,20 @@ class Merge:
         """Load the rows into a temporary table and choose the winners; the target is only read."""
         quote, dialect = self.dialect.quote, self.dialect
         names = ", ".join(quote(each.name) for each in columns)
-        empty = ", ".join(f"t.{quote(each.name)}" for each in columns)
+        of_table = ", ".join(f"t.{quote(each.name)}" for each in columns)
         zero = f"CAST(0 AS {dialect.big_integer})"
-        # A deleted row may lack values. MySQL copies NOT NULL, except of the right of a LEFT JOIN.
+        # A row that deletes may lack values. MySQL would copy NOT NULL, except from the right side
+        # of a LEFT JOIN.
         connection.change(
             dialect.temporary(
                 STAGE,
                 "",
-                f"SELECT {empty}, {zero} AS {quote(ORDER)}, {zero} AS {quote(GONE)} "
+                f"SELECT {of_table}, {zero} AS {quote(ORDER)}, {zero} AS {quote(GONE)} "
                 f"FROM (SELECT 1 AS dil_one) o LEFT JOIN {dialect.full(self.table)} t ON 1 = 0 "
                 "WHERE 1 = 0",
             )
         )
-        loaded = (*columns, TableColumn(ORDER, pa.int64(), "bigint"), IS_GONE)
+        loaded = (*columns, TableColumn(ORDER, pa.int64(), "bigint"), GONE_COLUMN)
         connection.load(_STAGE, loaded, rows.batches(loaded))
         keys = dialect.collated(dialect.merge_keys(connection, self.table, self.spec.keys))
         ages = {each: self._age(quote(each), each, columns) for each in self.spec.delta_fields}
@@ -86,7 +87,7 @@ class Merge:
         names = [each.name for each in columns]
         upsert = partial(dialect.upsert, self.table, names, self.spec.keys)
         if merged.inserted or merged.updated:
-            # MySQL refuses the statement, even for no rows, if it lacks a required column.
+            # Without a required column, MySQL refuses the statement even if no row is upserted.
             connection.change(upsert(f"{gone} = 0", names))
         if self.spec.is_soft:
             # A delete may come with its key alone, so the table's row keeps its other values.

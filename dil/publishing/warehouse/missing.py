@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from dil.errors import SourceContractError
 from dil.model.dataset import Commit, PublishedFile
-from dil.model.destination import MergeSpec
+from dil.model.destination import DELETED_AT, MergeSpec
 from dil.publishing.warehouse.dialect import STAGE, WINNERS, Connection, Dialect, Table, TableName
-from dil.publishing.warehouse.rows import DELETED_AT, WarehouseRows
+from dil.publishing.warehouse.rows import WarehouseRows
 
 # A commit that removes the rows that the run did not read has one more file among the files that it
 # removes. No such file exists; its name ends with this mark.

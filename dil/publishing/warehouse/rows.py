@@ -15,8 +15,8 @@ import pyarrow.types as pt
 
 from dil.errors import ConversionError, WriteError
 from dil.model.dataset import Commit, Move
-from dil.model.destination import MergeSpec
-from dil.publishing.deleted_rows import are_deleted
+from dil.model.destination import DELETED_AT, MergeSpec
+from dil.publishing.deletes import are_deletes
 from dil.publishing.warehouse.dialect import TableColumn
 from dil.publishing.warehouse.json_texts import are_plain, json_texts
 from dil.storage import Filesystem
@@ -25,9 +25,9 @@ from dil.types.merging import wider
 from dil.types.typed_form import INSTANT
 from dil.types.warehouse import JSON
 
-SIGNATURE, DELETED_AT, LABEL = "_dil_signature", "_dil_deleted_at", "_timelabel"
+SIGNATURE, LABEL = "_dil_signature", "_timelabel"
 ORDER, GONE = "_dil_order", "_dil_gone"
-IS_GONE = TableColumn(GONE, pa.int64(), "bigint")
+GONE_COLUMN = TableColumn(GONE, pa.int64(), "bigint")
 # The most rows of each batch that is read; with rows of a kilobyte that is 16 MB.
 _BATCH_ROWS = 16_384
 
@@ -126,12 +126,12 @@ class WarehouseRows:
                     yield self._fitted(shown, move, columns, read)
                     read += batch.num_rows
 
-    def are_all_removed(self) -> bool:
-        """Return whether a merge only deletes rows, and writes none."""
+    def are_hard_deletes(self) -> bool:
+        """Return whether each row deletes a row of the table, so that none is written."""
         if self.merge is None or self.merge.is_soft:
             return False
         return all(
-            pc.all(batch[GONE].cast(pa.bool_())).as_py() for batch in self.batches((IS_GONE,))
+            pc.all(pc.equal(batch[GONE], 1)).as_py() for batch in self.batches((GONE_COLUMN,))
         )
 
     def longest(self, names: Sequence[str]) -> Mapping[str, int]:
@@ -153,10 +153,10 @@ class WarehouseRows:
             if merge is not None and column.name == ORDER:
                 values = pa.array(range(read, read + rows), pa.int64())
             elif merge is not None and column.name == GONE:
-                values = are_deleted(batch, merge).cast(pa.int64())
+                values = are_deletes(batch, merge).cast(pa.int64())
             elif merge is not None and merge.is_soft and column.name == DELETED_AT:
                 time = pa.scalar(self.commit.system_time * 1000, pa.timestamp("us")).cast(INSTANT)
-                values = pc.if_else(are_deleted(batch, merge), time, pa.scalar(None, INSTANT))
+                values = pc.if_else(are_deletes(batch, merge), time, pa.scalar(None, INSTANT))
             elif column.name in batch.schema.names:
                 values = batch[column.name]
             elif column.name == SIGNATURE and self.adds_signature:

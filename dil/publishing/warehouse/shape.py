@@ -195,7 +195,7 @@ class TargetTable:
         given = {self._folded(name) for name in types}
         lacking = [each.name for each in table.columns
                    if each.is_required and self._folded(each.name) not in given]  # fmt: skip
-        if lacking and not rows.are_all_removed():
+        if lacking and not rows.are_hard_deletes():
             raise ConversionError(
                 f"column {lacking[0]} of the table {self.name.name} must not be null and has no "
                 "default, but the rows have no such column",

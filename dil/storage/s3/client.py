@@ -11,7 +11,7 @@ from typing import Any
 
 from dil import __version__
 from dil.errors import WriteError
-from dil.storage.s3.torn import repeat_torn_answers
+from dil.storage.s3.torn_answers import repeat_torn_answers
 
 # Seconds. A request without a time-out could block a task for ever.
 _CONNECT, _READ = 20, 120

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dil.errors import PlanningError, StateError
+from dil.errors import ConfigError, PlanningError, StateError
 from dil.model.report import RunStatus
-from tests.jobs import dataset, visible_files
+from tests.jobs import dataset, published_ids, visible_files
 from tests.servers.rows import generated_row
-from tests.stories import Story, day, ids_of, notes_of, snapshot
+from tests.stories import ROWS_PER_DAY, Story, day, ids_of, notes_of, snapshot
 
 WHOLE = {
     "ms__publish__mode": "window_replace",
@@ -55,6 +55,40 @@ def test_a_lost_state_store_appends_rows_once_more_only_where_that_is_accepted(
     assert story.rows() == once + once
     assert story.run(day(2)).status is RunStatus.SUCCESS
     assert story.rows() == once + ids_of("a", "b", days=range(2))
+
+
+@pytest.mark.parametrize("mode", ["append", "merge"])
+@pytest.mark.parametrize("kind", ["files", "delta", "warehouse"])
+def test_a_job_does_not_go_back_to_a_dataset_that_lacks_what_it_published_elsewhere(
+    story: Story, kind: str, mode: str
+) -> None:
+    place = {
+        "files": {},
+        "delta": {"ms__table__format": "delta"},
+        "warehouse": {"ms__warehouse__url": f"sqlite:///{story.folder}/rows.db"},
+    }[kind]
+    place = {**place, "extract__primary__key__fields": "unit,id"}
+    here = {**place, "ms__publish__mode": mode}
+    story.run(day(1), story.job(**here))
+    elsewhere = {**place, "extract__table__name": "trial", "ms__publish__mode": "replace"}
+    story.run(day(2), story.job(**elsewhere))
+
+    with pytest.raises(ConfigError, match="would be missing here"):
+        story.run(day(3), story.job(**here))
+
+    assert story.run(day(3), story.job(**elsewhere)).rows == 3 * 2 * ROWS_PER_DAY
+
+
+def test_a_dataset_may_be_moved_away_and_back(story: Story) -> None:
+    lake, away = story.folder / "lake", story.folder / "away"
+    story.run(day(1))
+    lake.rename(away)
+    story.run(day(2), story.job(data__publisher__final__dir=str(away)))
+    away.rename(lake)
+
+    story.run(day(3))
+
+    assert published_ids(visible_files(story.folder)) == ids_of("a", "b", days=range(3))
 
 
 def test_readings_again_that_fill_the_limit_are_said_loudly(story: Story) -> None:

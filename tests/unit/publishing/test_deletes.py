@@ -1,4 +1,4 @@
-"""Rows that say that the source deleted their key."""
+"""Rows that delete their key."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from dil import config
-from dil.publishing.deleted_rows import are_deleted
+from dil.publishing.deletes import are_deletes
 from tests.jobs import write_job
 
 
@@ -23,7 +23,7 @@ from tests.jobs import write_job
         ("true", [True, True, False, None]),
     ],
 )
-def test_a_deleted_row_has_the_word_of_the_job_in_any_letter_case(
+def test_a_row_deletes_by_a_word_of_the_job_in_any_letter_case(
     word: str, operations: list[object], tmp_path: Path
 ) -> None:
     merging = {
@@ -36,5 +36,5 @@ def test_a_deleted_row_has_the_word_of_the_job_in_any_letter_case(
     spec = config.load(job, environ={}).job.publishing.merge
     assert spec is not None
     batch = pa.RecordBatch.from_pydict({"note": operations})
-    assert are_deleted(batch, spec).to_pylist() == [True, True, False, False]
-    assert not any(are_deleted(batch.rename_columns(["other"]), spec).to_pylist())
+    assert are_deletes(batch, spec).to_pylist() == [True, True, False, False]
+    assert not any(are_deletes(batch.rename_columns(["other"]), spec).to_pylist())

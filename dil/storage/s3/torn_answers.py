@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
-# The answers to these requests have a body, or say how long the object is.
+# Whole answers to these requests have a body; those below say how long the object is.
 _WITH_BODY = frozenset(
     {"CompleteMultipartUpload", "CopyObject", "CreateMultipartUpload", "DeleteObjects",
      "ListMultipartUploads", "ListObjectsV2", "UploadPartCopy"}
@@ -22,8 +22,7 @@ _BROKE_OFF = (
 def repeat_torn_answers(client: Any) -> None:  # botocore has no types
     """Make a client treat an answer that broke off among its headers as a failure of the service.
 
-    The client takes such an answer for a whole one without a body: a list would be empty, and an
-    upload would have no id.
+    Otherwise the client reads an answer without a body: an empty list, or an upload without an id.
     """
     client.meta.events.register("before-parse.s3", _fail_if_torn)
 
@@ -36,5 +35,6 @@ def _fail_if_torn(operation_model: Any, response_dict: dict[str, Any], **_: obje
         operation_model.name in _WITH_LENGTH and not any(name in headers for name in _FRAMES)
     )
     if is_torn:
-        # A status that the client's retries know. The body of an object is a stream until here.
+        # The client retries after 500, and reads the text of the error from bytes: the body of
+        # GetObject is a stream.
         response_dict.update(status_code=HTTPStatus.INTERNAL_SERVER_ERROR.value, body=_BROKE_OFF)

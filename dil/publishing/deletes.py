@@ -1,4 +1,4 @@
-"""Recognises the rows that say that the source deleted their key."""
+"""Recognises rows that delete their key."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from dil.model.destination import MergeSpec
 
 
-def are_deleted(batch: pa.RecordBatch, spec: MergeSpec) -> pa.Array:
+def are_deletes(batch: pa.RecordBatch, spec: MergeSpec) -> pa.Array:
     """Return for each row whether its operation is a word for deletes, in any letter case."""
     if spec.op_field not in batch.schema.names:
         return pa.repeat(pa.scalar(value=False), batch.num_rows)
@@ -20,5 +20,5 @@ def are_deleted(batch: pa.RecordBatch, spec: MergeSpec) -> pa.Array:
 
 
 def _folded(word: str) -> str:
-    # Folding keeps the dot of "İ" as a second character, but the small letter of "İ" is "i".
+    # In Turkish "i" is the small letter of "İ"; casefold() makes "i" and a combining dot of it.
     return word.casefold().replace("i\u0307", "i")
