@@ -220,7 +220,7 @@ def _bound(statement: str, values: tuple[Value, ...]) -> tuple[str, tuple[Value,
 
 @lru_cache(maxsize=1)
 def _connection_class() -> Any:  # a class of PyMySQL
-    class MysqlConnection(driver().connections.Connection):  # type: ignore[misc]
+    class PyMysqlConnection(driver().connections.Connection):  # type: ignore[misc]
         """A connection that corrects PyMySQL in two places."""
 
         def _create_ssl_ctx(self, sslp: Any) -> ssl.SSLContext:
@@ -235,7 +235,7 @@ def _connection_class() -> Any:  # a class of PyMySQL
                 raise driver().err.OperationalError(gone, "the connection broke")
             super()._write_bytes(data)
 
-    return MysqlConnection
+    return PyMysqlConnection
 
 
 @lru_cache(maxsize=1)
