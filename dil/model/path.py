@@ -6,12 +6,17 @@ is a dot path (rule F12).
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
 Step: TypeAlias = str | int
 Steps: TypeAlias = tuple[Step, ...]
+
+# Names that JSONPath reads behind a dot, as the grammar of jsonpath-ng has them.
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_KEYWORDS = frozenset({"where", "wherenot"})
 
 
 class Reach(Enum):
@@ -94,7 +99,7 @@ def number(step: Step) -> int | None:
 def _shown_step(step: Step) -> str:
     if isinstance(step, int):
         return f"[{step}]"
-    if step.isascii() and step.replace("-", "_").isidentifier():
+    if _PLAIN_NAME.fullmatch(step) and step not in _KEYWORDS:
         return f".{step}"
     escaped = step.replace("\\", "\\\\").replace("'", "\\'")
     return f"['{escaped}']"

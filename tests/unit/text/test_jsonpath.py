@@ -204,6 +204,12 @@ def _every_place(value, before=()):
         yield from _every_place(each, (*before, step))
 
 
+@pytest.mark.parametrize("name", ["-", "-a", "a-", "where", "wherenot", "a b", "é", ""])
+def test_a_name_that_is_shown_in_jsonpath_can_be_read_again(name):
+    shown = compile_path("$").shown((name, "b"))
+    assert values({name: {"b": 1}}, shown) == [1]
+
+
 @given(documents, st.data())
 def test_a_dot_path_and_its_jsonpath_find_the_same_place(document, data):
     steps = data.draw(st.sampled_from(list(_every_place(document))))
