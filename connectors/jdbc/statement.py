@@ -171,6 +171,15 @@ class Statement:
         # A comment at the end would hide text that is added behind the statement.
         return "".join(parts) + "\n"
 
+    @cached_property
+    def _around(self) -> Mapping[int, tuple[str, str]]:
+        """The code before and behind each placeholder, which is the same for all requests."""
+        return {
+            number: (_code(self._pieces[:number]), _code(self._pieces[number + 1 :]))
+            for number, piece in enumerate(self._pieces)
+            if piece.is_placeholder
+        }
+
     def _in_code(self, number: int, value: JsonValue, bind: Bind) -> str:
         name = self._pieces[number].text
         before = self._pieces[number - 1] if number else None
@@ -201,8 +210,7 @@ class Statement:
         Some databases take the bound text for 0, false or a constant: rows would be missing, or
         in no order, without an error.
         """
-        name, before = self._pieces[number].text, _code(self._pieces[:number])
-        after = _code(self._pieces[number + 1 :])
+        name, (before, after) = self._pieces[number].text, self._around[number]
         if _SORTED_BY.search(before) and _SORT_KEY_END.match(after):
             raise _wrong(
                 f"{name} is bound as a text, which sorts and groups nothing",
@@ -228,7 +236,7 @@ class Statement:
 
     def _is_whole_name(self, number: int) -> bool:
         """Return whether only the name of a table can be in a placeholder's place."""
-        code = _code(self._pieces[:number])
+        code = self._around[number][0]
         if not _AS_NAME.search(code) or _DISTINCT_FROM.search(code):
             return False
         return _function_around(code) not in _FROM_FUNCTIONS
