@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -61,15 +62,23 @@ def test_every_place_refuses_what_is_no_jsonpath_and_takes_what_is(job_file, key
     job_file.load({key: form.format("$.a['b'].c"), **sends})
 
 
+@pytest.fixture
+def advice(job_file):
+    """Return a function that gives the fixes of the notices about one path at a place."""
+
+    def found(key, form, path, word):
+        job = {"ms.parameters": '[{"name":"cursor","type":"session"}]', key: form.format(path)}
+        notices = job_file.load(job).notices
+        return [each.fix for each in notices if each.key == key and word in each.what]
+
+    return found
+
+
 @pytest.mark.parametrize(("key", "form", "where"), PLACES[:7])
 def test_an_index_in_brackets_is_warned_of_in_a_dot_path_and_no_other_name_is(
-    job_file, key, form, where
+    advice, key, form, where
 ):
-    job = {"ms.parameters": '[{"name":"cursor","type":"session"}]'}
-
-    def noticed(path):
-        notices = job_file.load({**job, key: form.format(path)}).notices
-        return [each.fix for each in notices if each.key == key and "brackets" in each.what]
+    noticed = partial(advice, key, form, word="brackets")
 
     assert noticed("data[-1].rows[0]") == ["To pick an element, write data.-1.rows.0."]
     assert [noticed(path) for path in ("data.-1.id", "$.data[0]['id']", "created[gte]")] == [[]] * 3
@@ -77,13 +86,9 @@ def test_an_index_in_brackets_is_warned_of_in_a_dot_path_and_no_other_name_is(
 
 @pytest.mark.parametrize(("key", "form", "where"), PLACES[:7])
 def test_an_annotation_of_odata_is_warned_of_in_a_dot_path_and_no_other_name_is(
-    job_file, key, form, where
+    advice, key, form, where
 ):
-    job = {"ms.parameters": '[{"name":"cursor","type":"session"}]'}
-
-    def noticed(path):
-        notices = job_file.load({**job, key: form.format(path)}).notices
-        return [each.fix for each in notices if each.key == key and "each dot" in each.what]
+    noticed = partial(advice, key, form, word="each dot")
 
     assert noticed("@odata.nextLink") == ["Write $['@odata.nextLink']."]
     assert noticed("d.@odata.count") == ["Write $.d['@odata.count']."]
