@@ -7,17 +7,17 @@ the type that its place in the statement needs.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectors.jdbc import failures
 from connectors.jdbc.engine import BATCH_BYTES, Login, SourceConnection, distinct
 from connectors.jdbc.engines.postgresql_columns import ResultPlan
-from connectors.jdbc.silence import Result, started
 from connectors.jdbc.statement import Statement
 from connectors.jdbc.syntax import Kind, SqlSyntax, syntax_of
 from dil.databases import postgresql
@@ -28,6 +28,8 @@ from dil.sections.source import STATEMENT
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+Result = TypeVar("Result")
 
 _READING = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 # The form of values, whatever settings the server, the database or the role has.
@@ -150,7 +152,7 @@ class PostgresqlConnection(SourceConnection):
         seconds = self._login.address.timeout_s
         if not seconds or login_s is None:
             return call()
-        answer = started(call)
+        answer = _started(call)
         self._unanswered = answer
         if not wait([answer], timeout=login_s + seconds).done:
             raise failures.silent(self._login.address, seconds)
@@ -167,6 +169,24 @@ class PostgresqlConnection(SourceConnection):
             reason = _reason(error)
             fault = postgresql.fault_of_statement(getattr(error, "sqlstate", None), reason)
             raise failures.failure_for(fault, self._login.address, reason, _FIXES) from None
+
+
+def _started(call: Callable[[], Result]) -> Future[Result]:
+    """Start a driver's call, which cannot be ended, in a thread; return its coming result.
+
+    Until the call has ended, the caller must neither use nor close the connection.
+    """
+    answer: Future[Result] = Future()
+
+    def ask() -> None:
+        try:
+            answer.set_result(call())
+        except BaseException as error:  # noqa: BLE001 - the caller's thread raises it
+            answer.set_exception(error)
+
+    # A daemon: a process that ends does not wait for the server.
+    threading.Thread(target=ask, daemon=True, name="dil-postgresql").start()
+    return answer
 
 
 def _close_late(connecting: Future[Any]) -> None:
