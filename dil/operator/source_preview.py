@@ -18,8 +18,7 @@ from dil.errors import ConfigError, DilError
 from dil.execution.memory import memory_limited
 from dil.extraction.absent_columns import left_out_note
 from dil.extraction.paging.notes import emphasized
-from dil.extraction.paging.position import PagingPosition
-from dil.extraction.paging.rules import PagingRules
+from dil.extraction.paging.rules import PagingPosition, PagingRules
 from dil.extraction.paging.walk import Walk, WalkCounters
 from dil.model.job import Job
 from dil.model.secondary import SecondaryRows

@@ -26,8 +26,7 @@ from dil.errors import (
     UnknownOutcomeError,
 )
 from dil.extraction.absent_columns import left_out_note
-from dil.extraction.paging.notes import EMPHASIS, emphasized
-from dil.extraction.paging.source_clock import SOURCE_BEHIND
+from dil.extraction.paging.notes import EMPHASIS, SOURCE_BEHIND, emphasized
 from dil.extraction.paging.walk import ResumeRefusedError, Walk, WalkCounters, walk_pages, walk_rows
 from dil.extraction.preprocessing.chain import preprocessed
 from dil.model.job import Job
