@@ -9,9 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from connectors.http.environment import SessionEnvironment
 from connectors.http.refresh_tokens import RefreshTokenFile
-from connectors.http.settings import HttpSettings
+from connectors.http.settings import HttpSettings, SessionEnvironment
 from connectors.http.token_endpoint import Denied, Granted, TokenEndpoint
 from dil.errors import AuthenticationError
 from dil.model.authentication import Authentication

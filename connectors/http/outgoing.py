@@ -1,6 +1,6 @@
-"""Builds one request, with its login header, from the job and the current values.
+"""Builds one request, with its login header, from the job, the current values and credentials.
 
-See docs/http.md and rule G33.
+See docs/http.md and rules G33 and S11.
 """
 
 from __future__ import annotations
@@ -8,21 +8,23 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from connectors.address import AddressError
-from connectors.http.origin import is_allowed, is_same_origin, origin_of
 from connectors.http.section import AUTHENTICATION, HEADERS
-from connectors.http.settings import IDEMPOTENT, WITH_BODY, HttpSettings
+from connectors.http.settings import IDEMPOTENT, WITH_BODY, HttpSettings, SessionEnvironment
 from connectors.http.target import (
     RequestTarget,
     build_target,
     form_body,
     header_texts,
+    is_allowed,
+    is_same_origin,
     legal,
+    origin_of,
     shown_uri,
     with_query,
 )
@@ -31,12 +33,14 @@ from dil.errors import ConfigError, SourceContractError
 from dil.model.authentication import Authentication
 from dil.model.json import JsonValue, as_text, compact
 from dil.model.secret import Secret
+from dil.secrets import learn
 from dil.sections.http import BODY
 from dil.sections.source import URI
 from dil.spi.connector import RequestValues
 from dil.text.origins import refuse_other_origin
 from dil.text.variables import Substituted, placeholders, substitute
 
+_UNAUTHORIZED = 401
 _JSON = "application/json; charset=UTF-8"
 _CONTENT_TYPE = "Content-Type"
 # Half of a surrogate pair: a code point that is no character.
@@ -73,6 +77,63 @@ class OutgoingRequest:
     is_repeatable: bool
     unknown: Mapping[str, frozenset[str]]
     has_row: bool = False
+
+
+class Credentials:
+    """The credentials that change during a session: authentication input, a grant's token.
+
+    Fields of a renewed authentication input apply to all later requests. The session keeps only the
+    last token; the coordinator hands out the valid token. ``has_grant`` is true if the job fetches
+    tokens by a grant.
+    """
+
+    def __init__(self, settings: HttpSettings, environment: SessionEnvironment) -> None:
+        authentication = settings.authentication
+        self.has_grant = authentication is not None and authentication.is_fetched
+        self._stale = frozenset(settings.statuses.pagination_error)
+        self._environment = environment
+        self._fields: Mapping[str, str] = {}
+        self._token: Secret | None = None
+        self._rejected: Secret | None = None
+
+    def overlaid(self, values: RequestValues) -> RequestValues:
+        """Return the values of a request, with renewed fields in place of old ones."""
+        if not self._fields:
+            return values
+        sent = {name: self._fields.get(name, value) for name, value in values.parameters.items()}
+        return replace(values, variables={**values.variables, **self._fields}, parameters=sent)
+
+    def token(self) -> Secret | None:
+        """Return the token to send; None for a job without a grant.
+
+        Raises:
+            AuthenticationError: no token can be fetched.
+        """
+        if not self.has_grant:
+            return None
+        self._token = self._environment.coordinator.credential(self._rejected)
+        self._rejected = None
+        return self._token
+
+    def is_token_refused(self, status: int) -> bool:
+        """Return whether an answer refuses the token of a grant."""
+        return self.has_grant and status == _UNAUTHORIZED
+
+    def reject_token(self) -> None:
+        """Never send the last token again; the next request fetches another one."""
+        self._rejected = self._token
+
+    def is_input_stale(self, status: int) -> bool:
+        """Return whether an answer means that the authentication input must be read again."""
+        return self._environment.renewed is not None and status in self._stale
+
+    def renew_input(self) -> None:
+        """Read the authentication input again, and use its fields from now on."""
+        if self._environment.renewed is not None:
+            found = self._environment.renewed()
+            for secret in found.values():
+                learn(secret)  # No job file names this value, and no message may print it.
+            self._fields = {name: secret.reveal() for name, secret in found.items()}
 
 
 def build_outgoing(

@@ -15,12 +15,10 @@ import urllib3
 
 from connectors.http.body import BodyStream
 from connectors.http.client import Client
-from connectors.http.environment import SessionEnvironment
 from connectors.http.failures import connection_failure
-from connectors.http.limits import asked_wait
-from connectors.http.retries import RetryWaits, after_retries
-from connectors.http.settings import HttpSettings, RetryBudget
+from connectors.http.settings import HttpSettings, RetryBudget, SessionEnvironment
 from connectors.http.target import shown_uri
+from connectors.http.verdicts import RetryWaits, after_retries, asked_wait
 from dil.errors import DilError, SourceError, TransientSourceError
 from dil.model.authentication import Authentication
 from dil.model.json import JsonValue
