@@ -32,7 +32,7 @@ from connectors.http.written_body import FORM, media_type_of, written_body
 from dil.errors import ConfigError, SourceContractError
 from dil.model.authentication import Authentication
 from dil.model.json import JsonValue, as_text, compact
-from dil.model.secret import Secret
+from dil.model.secret import Secret, revealed
 from dil.secrets import learn
 from dil.sections.http import BODY
 from dil.sections.source import URI
@@ -210,14 +210,14 @@ def authentication_header(
         return LoginHeader()
     match authentication.method:
         case "oauth2":
-            return LoginHeader(authentication.header, f"Bearer {_text(token)}")
+            return LoginHeader(authentication.header, f"Bearer {revealed(token)}")
         case "apikey":
             if authentication.location == "query":
                 return LoginHeader()
             key = _key(authentication, variables)
             return LoginHeader(authentication.name, key.text, key.used, key.missing)
         case _:
-            written = f"{_text(settings.username)}:{_text(settings.password)}"
+            written = f"{revealed(settings.username)}:{revealed(settings.password)}"
             if authentication.token is not None:
                 written = authentication.token.reveal()
             result = substitute(written, variables)
@@ -244,10 +244,7 @@ def _headers(
     settings: HttpSettings, values: RequestValues, token: Secret | None
 ) -> tuple[dict[str, str], frozenset[str], frozenset[str]]:
     """Return the headers, the variables that they use, and the variables without a value."""
-    written = {
-        name: value.reveal() if isinstance(value, Secret) else value
-        for name, value in (settings.headers or {}).items()
-    }
+    written = {name: revealed(value) for name, value in (settings.headers or {}).items()}
     giver = settings.credential_sources.giver
     texts, used, missing = header_texts(written, values.variables, partial(giver, HEADERS))
     login = authentication_header(settings, values.variables, token)
@@ -346,8 +343,4 @@ def _followed(next_uri: str, own: RequestTarget, hosts: Iterable[str]) -> Reques
 
 
 def _key(authentication: Authentication, variables: Mapping[str, JsonValue]) -> Substituted:
-    return substitute(_text(authentication.token), variables)
-
-
-def _text(secret: Secret | None) -> str:
-    return "" if secret is None else secret.reveal()
+    return substitute(revealed(authentication.token), variables)

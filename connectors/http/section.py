@@ -17,7 +17,7 @@ from annotated_types import Ge, Le
 
 from dil.model.authentication import Authentication
 from dil.model.json import JsonValue, as_text
-from dil.model.secret import Secret
+from dil.model.secret import Secret, revealed
 from dil.model.section import Int, Section, StandsFor, ValueType, Written, no_effect, prop
 from dil.model.settings import HttpStatuses, HttpStatusReasons
 from dil.sections.http import BODY
@@ -300,6 +300,6 @@ class HttpSection(Section):
         """Yield the texts that may contain variables: the body, headers, and the token."""
         yield BODY, self.body
         for text in self.headers.values():
-            yield HEADERS, text.reveal() if isinstance(text, Secret) else text
+            yield HEADERS, revealed(text)
         if self.authentication is not None and self.authentication.token is not None:
             yield AUTHENTICATION, self.authentication.token.reveal()

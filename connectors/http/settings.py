@@ -190,7 +190,7 @@ def credential_sources(job: Job) -> CredentialSources:
     found += [
         f'parameter "{each.name}" of {PARAMETERS}'
         for each in flat_parameters(job.extraction.parameters)
-        if _is_credential(each)
+        if each.type in {"list", "primitive"} and (holds_secret(each) or _NAME.search(each.name))
     ]
     parts = urlsplit(job.source.uri)
     if "@" in parts.netloc or any(_NAME.search(name) for name, _ in parse_qsl(parts.query)):
@@ -200,12 +200,11 @@ def credential_sources(job: Job) -> CredentialSources:
     return CredentialSources(tuple(found), fields, declared)
 
 
-def _is_credential(parameter: Parameter) -> bool:
-    if parameter.type not in {"list", "primitive"}:
-        return False
+def holds_secret(parameter: Parameter) -> bool:
+    """Return whether the value of a parameter is a secret, or a list with one."""
     value = parameter.value
     values = value if isinstance(value, tuple) else (value,)
-    return any(isinstance(each, Secret) for each in values) or bool(_NAME.search(parameter.name))
+    return any(isinstance(each, Secret) for each in values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from dil.errors import DilError, SourceError, TransientSourceError
 from dil.model.authentication import Authentication
 from dil.model.json import JsonValue
 from dil.model.messages import shortened
-from dil.model.secret import MASK, Secret
+from dil.model.secret import MASK, Secret, revealed
 
 log = logging.getLogger(__name__)
 _TIMEOUT_S = 60
@@ -90,19 +90,19 @@ class TokenEndpoint:
             members["audience"] = self._grant.audience
         # The client is named in the form, or in a header (RFC 6749 section 2.3.1).
         headers = {"Accept": "application/json"}
-        client_id, secret = _text(self._grant.client_id), self._grant.client_secret
+        client_id, secret = revealed(self._grant.client_id), self._grant.client_secret
         if client_id and (secret is None or self._grant.client_authentication == "body"):
             members["client_id"] = self._grant.client_id
             if secret is not None:
                 members["client_secret"] = secret
         elif client_id:
-            pair = f"{quote_plus(client_id)}:{quote_plus(_text(secret))}"
+            pair = f"{quote_plus(client_id)}:{quote_plus(revealed(secret))}"
             headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode('ascii')}"
-        sent = {name: _text(value) for name, value in members.items()}
-        hidden = [_text(value) for value in members.values() if isinstance(value, Secret)]
+        sent = {name: revealed(value) for name, value in members.items()}
+        hidden = [value.reveal() for value in members.values() if isinstance(value, Secret)]
         with Client(self._settings) as client:
             answer = self._answered(client, sent, headers)
-        return self._judged(answer, [*hidden, _text(secret)])
+        return self._judged(answer, [*hidden, revealed(secret)])
 
     def _answered(
         self, client: Client, form: Mapping[str, str], headers: Mapping[str, str]
@@ -209,9 +209,3 @@ def _plain(text: str, hidden: list[str]) -> str:
     for secret in sorted(filter(None, hidden), key=len, reverse=True):
         text = text.replace(secret, MASK)
     return shortened(" ".join(text.split()))
-
-
-def _text(value: str | Secret | None) -> str:
-    if value is None:
-        return ""
-    return value.reveal() if isinstance(value, Secret) else value
