@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, cast
 import pyarrow as pa
 
 from dil.errors import SourceContractError
-from dil.extraction.avro.blocks import CheckedBlocks
+from dil.extraction.avro.container import CheckedBlocks
 from dil.extraction.avro.types import AvroType, AvroTypes, Form
 from dil.extraction.content import notes_of_end
 from dil.extraction.json.document import collector_paused

@@ -15,8 +15,7 @@ import pyarrow as pa
 from dil.errors import SourceContractError
 from dil.extraction.absent_columns import AbsentColumns
 from dil.extraction.csv.cells import CellReader, Row
-from dil.extraction.csv.failures import BadRow, bad_cells
-from dil.extraction.csv.headers import refuse_other_header
+from dil.extraction.csv.failures import BadRow, bad_cells, refuse_other_header
 from dil.extraction.csv.records import CsvBlock
 from dil.extraction.csv.values import are_own_texts, measured, observed, values_of
 from dil.extraction.names import NameCleansing

@@ -22,9 +22,8 @@ from dil.extraction.content import (
 from dil.extraction.excerpt import excerpt, wide_charset_of
 from dil.extraction.failed_answers import refuse_failed_answer
 from dil.extraction.json.document import Document, collector_paused, is_null, is_object
-from dil.extraction.json.envelope import is_envelope, likely_rows, note_of
 from dil.extraction.json.large import LargeDocument, LargeLines, whole_document
-from dil.extraction.json.missing_field import missing_field
+from dil.extraction.json.places import is_envelope, likely_rows, missing_field, note_of
 from dil.extraction.json.rows import GivenJsonColumns, InferredColumns, RowColumns
 from dil.extraction.json.scan import MalformedError, OversizeError
 from dil.extraction.json.spool import Span, Spool, SpoolLimits, read_body
@@ -151,7 +150,9 @@ class JsonExtractor(Extractor):
         if isinstance(payload, Missing):
             self._refuse_failed(document, source)
             if source.page == 1 and not self.spec.data_field_optional:
-                raise source.refusal(*_what_is_there(field, document))
+                # A long response is not read again for the message.
+                at = document.at if isinstance(document, Document) else lambda _steps: MISSING
+                raise source.refusal(*missing_field(compile_path(field), at))
             return () if self.spec.data_field_optional else None
         if isinstance(payload, RowWindows):
             return payload
@@ -267,11 +268,3 @@ class _Source:
 
     def _begin(self) -> bytes:
         return self.text if isinstance(self.text, bytes) else self.text.read(Span(0, 1024))
-
-
-def _what_is_there(field: str, document: _AnyDocument) -> tuple[str, str]:
-    """Return the error and advice for a missing ``ms.data.field``; read no long response again."""
-    path = compile_path(field)
-    if isinstance(document, Document):
-        return missing_field(path, document.at)
-    return missing_field(path, lambda _steps: MISSING)
