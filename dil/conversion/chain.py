@@ -11,10 +11,9 @@ from functools import partial
 
 import pyarrow as pa
 
-from dil.conversion.contract import dataset_contract, source_contract
+from dil.conversion.contract import KeptColumns, dataset_contract, source_contract
 from dil.conversion.derived_fields import DerivedFields
 from dil.conversion.file_names import FileNames
-from dil.conversion.known_types import KeptColumns
 from dil.conversion.normalizer import AvroNormalizer, JsonNormalizer
 from dil.conversion.ranges import RangeGenerator
 from dil.conversion.typed_rows import TypedRows

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.conversion.failures import FailureReason, RowFailures
+from dil.conversion.failures import NULL, RowFailures
 from dil.conversion.values import Values, plain_storage
 from dil.model.arrow import TYPE_KEY, type_word
 from dil.model.schema import (
@@ -50,11 +50,16 @@ class ColumnTarget:
     is_plain: bool
 
 
-def column_target(field: pa.Field, declared: Column | None, values: Values) -> ColumnTarget:
-    """Return the target of a raw field; the declaration in the job's schema comes first."""
+def column_target(
+    field: pa.Field, declared: Column | None, values: Values, path: str = ""
+) -> ColumnTarget:
+    """Return the target of a raw field; the declaration in the job's schema comes first.
+
+    ``path`` is the path of a member of a record, empty for a column.
+    """
     nullable = declared.nullable if declared else field.nullable
     data_type = declared.type if declared else None
-    return _target(field.with_nullable(nullable), data_type, field.name, values)
+    return _target(field.with_nullable(nullable), data_type, path or field.name, values)
 
 
 def _target(field: pa.Field, declared: DataType | None, path: str, values: Values) -> ColumnTarget:
@@ -93,7 +98,10 @@ def _children(
     if pa.types.is_struct(stored):
         columns = declared.columns if isinstance(declared, RecordType) else ()
         known = {column.name: column for column in columns}
-        return tuple(_member(member, known.get(member.name), path, values) for member in stored)
+        return tuple(
+            column_target(member, known.get(member.name), values, f"{path}.{member.name}")
+            for member in stored
+        )
     if pa.types.is_map(stored):
         item = stored.item_field
         if isinstance(declared, MapType):
@@ -107,15 +115,6 @@ def _children(
         inner = declared.items if isinstance(declared, ArrayType) else None
         return (_target(item, inner, f"{path}[]", values),)
     return None
-
-
-def _member(field: pa.Field, declared: Column | None, path: str, values: Values) -> ColumnTarget:
-    nullable = declared.nullable if declared else field.nullable
-    inner = declared.type if declared else None
-    return _target(field.with_nullable(nullable), inner, f"{path}.{field.name}", values)
-
-
-_NULL = FailureReason("null, but the column is not nullable")
 
 
 class ColumnReader:
@@ -145,7 +144,7 @@ class ColumnReader:
             result = self._items(stored, target, rows)
         if not target.field.nullable and result.null_count:
             # A value that failed to convert is recorded already, and only the first reason counts.
-            self._failures.add(target.path, _NULL, rows.filter(result.is_null()))
+            self._failures.add(target.path, NULL, rows.filter(result.is_null()))
         return result
 
     def _leaf(self, array: pa.Array, target: ColumnTarget, rows: pa.Array) -> pa.Array:

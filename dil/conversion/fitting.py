@@ -13,12 +13,11 @@ from collections.abc import Callable, Collection
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.conversion.failures import FailureReason, RowFailures
+from dil.conversion.failures import NULL, FailureReason, RowFailures
 from dil.types.containers import has_not_null, items_of, keys_of, offsets_of, rows_of_items, spread
 from dil.types.fitting import fit_leaf
 from dil.types.lattice import is_number
 
-_NULL = FailureReason("null, but the column is not nullable")
 UNKNOWN = FailureReason("the column is not in the schema")
 
 Unknown = Callable[[str, pa.Array, pa.Array], None]
@@ -64,7 +63,7 @@ class Fitting:
                 self._failures.add(path, reason, rows.filter(bad), array.filter(bad))
         if not field.nullable and fitted.null_count:
             # A value that did not fit is recorded already, and only the first reason counts.
-            self._failures.add(path, _NULL, rows.filter(fitted.is_null()))
+            self._failures.add(path, NULL, rows.filter(fitted.is_null()))
         return fitted
 
     def _by_shape(
