@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from dil.errors import SourceContractError, WriteError
+from dil.spi.connector import Response
 
 _CHUNK = 1024 * 1024
 _DEFLATE_METHOD = 8
@@ -52,6 +53,11 @@ def read_up_to(stream: BinaryIO, size: int) -> bytes:
         chunks.append(stream.read(size - taken))
         taken += len(chunks[-1])
     return b"".join(chunks)
+
+
+def page_place(response: Response, page: int) -> str:
+    """Return the words before an error about an answer: the request, and the number of its page."""
+    return f"{response.location}, page {page}: " if response.location else f"page {page}: "
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from dil.extraction.avro.types import AvroType, AvroTypes, Form
 from dil.extraction.content import notes_of_end
 from dil.extraction.json.document import collector_paused
 from dil.extraction.sizes import AVRO_BLOCK_BYTES, BATCH_BYTES, Width, longest, rows_at_once
-from dil.extraction.streams import ReadStream, located_errors
+from dil.extraction.streams import ReadStream, located_errors, page_place
 from dil.model.arrow import raw_schema
 from dil.model.job import ExtractionSpec
 from dil.model.path import Steps, number
@@ -68,9 +68,8 @@ class AvroExtractor(Extractor):
         return page
 
     def _batches(self, body: BinaryIO, response: Response, page: Page) -> Iterator[pa.RecordBatch]:
-        place = f"{response.location}, " if response.location else ""
-        where = f"{place}page {self._pages}: "
-        with closing(body), located_errors(where), _translated_errors():
+        located = located_errors(page_place(response, self._pages))
+        with closing(body), located, _translated_errors():
             buffered = io.BufferedReader(_Body(body))
             if not buffered.peek(1):
                 return

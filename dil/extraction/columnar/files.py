@@ -17,7 +17,7 @@ from dil.extraction.columnar.shapes import Shaping
 from dil.extraction.excerpt import glimpse
 from dil.extraction.names import NameCleansing
 from dil.extraction.sizes import BATCH_BYTES, Width, rows_at_once, width_of
-from dil.extraction.streams import located_errors
+from dil.extraction.streams import located_errors, page_place
 from dil.model.job import ExtractionSpec
 from dil.spi.connector import Response
 from dil.spi.extractor import Page, nothing_found
@@ -88,8 +88,7 @@ class ColumnarFiles:
         self._pages += 1
         page = Page(iter(()), nothing_found)
         if response.body is not None:
-            place = f"{response.location}, " if response.location else ""
-            where = f"{place}page {self._pages}: "
+            where = page_place(response, self._pages)
             page.batches = self._batches(response.body, where, page)
         return page
 

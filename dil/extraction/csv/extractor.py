@@ -27,7 +27,7 @@ from dil.extraction.packed import LONGEST, refuse_packed, stream_of
 from dil.extraction.preprocessing.compression import GunzipProcessor
 from dil.extraction.preprocessing.limits import CountedStream, LimitedStream, ReceivedBytes
 from dil.extraction.sizes import CSV_RECORD_BYTES, longest
-from dil.extraction.streams import located_errors, read_up_to
+from dil.extraction.streams import located_errors, page_place, read_up_to
 from dil.model.job import ExtractionSpec
 from dil.spi.connector import Response
 from dil.spi.extractor import Extractor, Page, nothing_found
@@ -132,8 +132,7 @@ class CsvExtractor(Extractor):
     @contextmanager
     def _translated_errors(self, response: Response) -> Iterator[None]:
         """Name the location and page of a response in errors about it."""
-        place = f"{response.location}, " if response.location else ""
-        with located_errors(f"{place}page {self._pages}: "):
+        with located_errors(page_place(response, self._pages)):
             try:
                 yield
             except UnicodeDecodeError as error:

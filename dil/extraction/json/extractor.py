@@ -31,6 +31,7 @@ from dil.extraction.json.windows import RowWindows
 from dil.extraction.names import NameCleansing
 from dil.extraction.packed import as_text
 from dil.extraction.sizes import longest
+from dil.extraction.streams import page_place
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue
 from dil.model.path import MISSING, Missing, Reach
@@ -229,8 +230,7 @@ class _Source:
 
     def refusal(self, what: str, fix: str) -> SourceContractError:
         """Return an error about this response: ``what`` is the problem, ``fix`` is the advice."""
-        place = f"{self.response.location}, " if self.response.location else ""
-        return SourceContractError(f"{place}page {self.page}: {what}", fix)
+        return SourceContractError(f"{page_place(self.response, self.page)}{what}", fix)
 
     def _no_json(self, error: Exception) -> SourceContractError:
         reason = str(error)
