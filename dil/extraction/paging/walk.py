@@ -167,7 +167,8 @@ def _ignore(position: PagingPosition) -> None:
     del position
 
 
-def _no_log(session: Session, values: RequestValues) -> None:
+def no_log(session: Session, values: RequestValues) -> None:
+    """Log nothing."""
     del session, values
 
 
@@ -192,7 +193,7 @@ class Walk:
     refused: RefusedSink | None = None
     refused_before: Mapping[int, RefusedAnswer] = field(default_factory=dict)
     on_page: Callable[[PagingPosition], None] = _ignore
-    log_request: Callable[[Session, RequestValues], None] = _no_log
+    log_request: Callable[[Session, RequestValues], None] = no_log
 
 
 _Ask = Callable[[RequestValues], tuple[Page, Response]]
