@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from dil.errors import SourceContractError
 from dil.extraction.content import is_utf8, notes_of_end, refuse_wide
-from dil.extraction.packed import stream_of
-from dil.extraction.streams import located_errors, read_up_to
+from dil.extraction.streams import located_errors, read_up_to, stream_of
 from dil.model.arrow import raw_schema
 from dil.model.job import ExtractionSpec
 from dil.model.schema import Column, Primitive

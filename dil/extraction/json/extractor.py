@@ -15,6 +15,7 @@ from dil.errors import SourceContractError
 from dil.extraction.coercion import RowPosition
 from dil.extraction.content import (
     NO_DATA_FIELD,
+    as_text,
     charset_advice,
     notes_of_end,
     refuse_other_types,
@@ -29,7 +30,6 @@ from dil.extraction.json.scan import MalformedError, OversizeError
 from dil.extraction.json.spool import Span, Spool, SpoolLimits, read_body
 from dil.extraction.json.windows import RowWindows
 from dil.extraction.names import NameCleansing
-from dil.extraction.packed import as_text
 from dil.extraction.sizes import longest
 from dil.extraction.streams import page_place
 from dil.model.job import ExtractionSpec

@@ -11,10 +11,9 @@ import pyarrow as pa
 
 from dil.errors import SourceContractError
 from dil.extraction.coercion import RowPosition
-from dil.extraction.content import NO_DATA_FIELD, OMITTED_FIX, is_utf8, refuse_other_types
+from dil.extraction.content import NO_DATA_FIELD, OMITTED_FIX, as_text, is_utf8, refuse_other_types
 from dil.extraction.json.document import collector_paused
 from dil.extraction.names import NameCleansing
-from dil.extraction.packed import as_text
 from dil.extraction.sizes import BATCH_BYTES, XML_ROW_BYTES, longest
 from dil.extraction.streams import located_errors, page_place
 from dil.extraction.xml.document import XmlDocument
