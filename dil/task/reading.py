@@ -132,9 +132,12 @@ class UnitReading:
             self._pages = pages
             rules = PagingRules.of(job.extraction)
             self._names_pages = rules.names_pages and isinstance(session, ByteSession)
-            yield self._rows(pages)
+            with closing(self._rows(pages)) as rows:
+                yield rows
 
-    def _rows(self, pages: Iterator[tuple[Page, RequestValues]]) -> Iterator[pa.RecordBatch]:
+    def _rows(
+        self, pages: Iterator[tuple[Page, RequestValues]]
+    ) -> Generator[pa.RecordBatch, None, None]:
         for page, values in pages:
             facts = PageFacts(page, values.variables, self.counters.pages)
             with closing(page):
