@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
+from itertools import chain
 
 from dil.errors import SourceContractError
 from dil.extraction.excerpt import glimpse, wide_charset_of
@@ -122,6 +123,26 @@ def refuse_wide(response: Response, begin: bytes, charset: str) -> None:
 def is_utf8(charset: str) -> bool:
     """Return whether all text in a character set is valid UTF-8 too."""
     return codecs.lookup(charset).name in _UTF8
+
+
+def decoded_texts(chunks: Iterable[bytes], charset: str) -> Iterator[str]:
+    """Yield the texts of chunks, without a byte order mark at the beginning.
+
+    Raises:
+        UnicodeDecodeError: the chunks are not in the character set; ``start`` counts from the first
+            chunk on, and may be a few bytes too high.
+    """
+    decode = codecs.getincrementaldecoder(charset)().decode
+    offset, has_begun = 0, False
+    for chunk in chain(filter(None, chunks), (b"",)):
+        try:
+            text = decode(chunk, not chunk)
+        except UnicodeDecodeError as error:
+            error.start += offset
+            raise
+        yield text if has_begun else text.removeprefix("\ufeff")
+        has_begun = has_begun or bool(text)
+        offset += len(chunk)
 
 
 def refuse_packed(begin: bytes, place: str) -> None:

@@ -42,8 +42,10 @@ def observed(cells: pa.Array) -> tuple[FoundShape, pa.Array | None]:
         return FoundShape(), None
     if all(_NUMBER.fullmatch(text) for text in texts):
         return _observed_numbers(cells)
-    words = {text.lower() for text in texts}
-    if words <= {"true", "false"} and _are_booleans(cells.drop_null()):
+    words = ["true", "false"]
+    if {text.lower() for text in texts}.issubset(words) and pc.all(
+        pc.is_in(pc.ascii_lower(cells.drop_null()), pa.array(words))
+    ).as_py():
         return FoundShape({"boolean"}), None
     return FoundShape({"text"}), None
 
@@ -102,22 +104,15 @@ def _quick(cells: pa.Array, kind: pa.DataType) -> pa.Array | None:
 
 def _has(cells: pa.Array, letter: str) -> bool:
     """Return whether any cell has a letter, small or capital."""
-    texts = cells.buffers()[-1]
-    if texts is None or not _in_bytes(texts.to_pybytes(), letter):
+    buffer = cells.buffers()[-1]
+    texts = b"" if buffer is None else buffer.to_pybytes()
+    if letter.encode() not in texts and letter.upper().encode() not in texts:
         return False
     return bool(pc.any(_holds(cells, letter), min_count=0).as_py())
 
 
-def _in_bytes(texts: bytes, letter: str) -> bool:
-    return letter.encode() in texts or letter.upper().encode() in texts
-
-
 def _holds(cells: pa.Array, letter: str) -> pa.Array:
     return pc.or_(pc.match_substring(cells, letter), pc.match_substring(cells, letter.upper()))
-
-
-def _are_booleans(texts: pa.Array) -> bool:
-    return bool(pc.all(pc.is_in(pc.ascii_lower(texts), pa.array(["true", "false"]))).as_py())
 
 
 def _observed_numbers(texts: pa.Array) -> tuple[FoundShape, pa.Array | None]:

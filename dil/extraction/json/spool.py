@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from dil.errors import SourceContractError
-from dil.extraction.content import is_utf8
+from dil.extraction.content import decoded_texts, is_utf8
 from dil.extraction.sizes import JSON_VALUE_BYTES
 from dil.extraction.streams import read_up_to, temporary_file_errors
 from dil.spi.connector import Response
@@ -97,7 +97,7 @@ def read_body(response: Response, charset: str, limits: SpoolLimits) -> bytes | 
         following = next(chunks, b"")
         if not following and is_utf8(charset):
             return begin.removeprefix(codecs.BOM_UTF8)
-        texts = _utf8(filter(None, chain((begin, following), chunks)), charset, response.location)
+        texts = _utf8(chain((begin, following), chunks), charset, response.location)
         if not following:
             return b"".join(texts)
         spool = Spool()
@@ -107,19 +107,11 @@ def read_body(response: Response, charset: str, limits: SpoolLimits) -> bytes | 
 
 
 def _utf8(chunks: Iterable[bytes], charset: str, place: str) -> Iterator[bytes]:
-    """Yield text of any character set, chunk by chunk, as UTF-8 without byte order mark."""
-    name = "utf-8" if is_utf8(charset) else charset
-    decode = codecs.getincrementaldecoder(name)().decode
-    offset, has_begun = 0, False
-    for chunk in chain(chunks, (b"",)):
-        try:
-            text = decode(chunk, not chunk)
-        except UnicodeDecodeError as error:
-            raise SourceContractError(
-                f"{place}: the body is not {charset} text: {error.reason} at byte"
-                f" {offset + error.start} or shortly before",
-                "Check ms.source.data.character.set.",
-            ) from None
-        yield (text if has_begun else text.removeprefix("\ufeff")).encode()
-        has_begun = has_begun or bool(text)
-        offset += len(chunk)
+    try:
+        yield from map(str.encode, decoded_texts(chunks, "utf-8" if is_utf8(charset) else charset))
+    except UnicodeDecodeError as error:
+        raise SourceContractError(
+            f"{place}: the body is not {charset} text: {error.reason} at byte {error.start} or"
+            " shortly before",
+            "Check ms.source.data.character.set.",
+        ) from None

@@ -303,7 +303,7 @@ class PageWatch:
         self._seen: dict[bytes, None] = {}
         self._empty = 0
 
-    def watch(self, page: Page) -> None:
+    def begin(self, page: Page) -> None:
         """Compute the checksum of a page's rows while they are read."""
         self._rows = self._checksum = 0
         if self._compares_rows:

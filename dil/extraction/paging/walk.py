@@ -292,7 +292,7 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
             if is_refused and rules.is_paged and state.asked > 1:
                 error.fix += _BEYOND
             raise
-        watch.watch(page)
+        watch.begin(page)
         # The path counts, because a source cannot ignore it: daily files may begin alike.
         address = response.uri or response.location
         walk.counters.watch_first(page, address.partition("?")[0])

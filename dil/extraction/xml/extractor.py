@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import BinaryIO, ClassVar
@@ -11,7 +10,14 @@ import pyarrow as pa
 
 from dil.errors import SourceContractError
 from dil.extraction.coercion import RowPosition
-from dil.extraction.content import NO_DATA_FIELD, OMITTED_FIX, as_text, is_utf8, refuse_other_types
+from dil.extraction.content import (
+    NO_DATA_FIELD,
+    OMITTED_FIX,
+    as_text,
+    decoded_texts,
+    is_utf8,
+    refuse_other_types,
+)
 from dil.extraction.json.document import collector_paused
 from dil.extraction.names import NameCleansing
 from dil.extraction.sizes import BATCH_BYTES, XML_ROW_BYTES, longest
@@ -143,15 +149,12 @@ class XmlExtractor(Extractor):
 
     def _chunks(self, body: BinaryIO) -> Iterator[bytes]:
         """Yield the body unchanged, or as UTF-8 if the job names another character set."""
+        chunks = iter(lambda: body.read(_CHUNK_BYTES), b"")
         if self._is_own_charset:
-            while chunk := body.read(_CHUNK_BYTES):
-                yield chunk
+            yield from chunks
             return
-        decoder = codecs.getincrementaldecoder(self.spec.charset)()
         try:
-            while chunk := body.read(_CHUNK_BYTES):
-                yield decoder.decode(chunk).encode()
-            yield decoder.decode(b"", final=True).encode()
+            yield from map(str.encode, decoded_texts(chunks, self.spec.charset))
         except UnicodeDecodeError as error:
             raise SourceContractError(
                 f"the body is not {self.spec.charset} text: {error.reason}",
