@@ -27,8 +27,8 @@ from dil.types.containers import (
     has_not_null,
     items_of,
     keys_of,
-    offsets_of,
     positions,
+    rebuilt,
     rows_of_items,
     spread,
 )
@@ -141,7 +141,12 @@ class ColumnReader:
         elif pa.types.is_struct(stored.type):
             result = self._struct(stored, target, rows)
         else:
-            result = self._items(stored, target, rows)
+            keys = None
+            if pa.types.is_map(stored.type):
+                keys, _ = self._values.convert(keys_of(stored), "string", pa.string(), ())
+            inside = rows_of_items(stored, rows)
+            items = self._read(items_of(stored), target.children[0], inside)
+            result = rebuilt(stored, items, target.field.type, keys)
         if not target.field.nullable and result.null_count:
             # A value that failed to convert is recorded already, and only the first reason counts.
             self._failures.add(target.path, NULL, rows.filter(result.is_null()))
@@ -166,14 +171,3 @@ class ColumnReader:
         # The members were read only for the rows that have a record.
         dense = pa.StructArray.from_arrays(columns, fields=list(target.field.type))
         return spread(dense, valid)
-
-    def _items(self, array: pa.Array, target: ColumnTarget, rows: pa.Array) -> pa.Array:
-        data_type = target.field.type
-        offsets, of_items = offsets_of(array), rows_of_items(array, rows)
-        mask = array.is_null() if array.null_count else None
-        if pa.types.is_map(data_type):
-            keys = self._values.convert(keys_of(array), "string", pa.string(), ())
-            items = self._read(items_of(array), target.children[0], of_items)
-            return pa.MapArray.from_arrays(offsets, keys[0], items, type=data_type, mask=mask)
-        items = self._read(items_of(array), target.children[0], of_items)
-        return pa.ListArray.from_arrays(offsets, items, type=data_type, mask=mask)
