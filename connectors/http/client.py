@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import ssl
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -210,9 +209,7 @@ class Sender:
     Errors contain no message of the client library, because it may hold the whole address.
     """
 
-    def __init__(
-        self, settings: HttpSettings, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, settings: HttpSettings, monotonic: Callable[[], float]) -> None:
         tls = settings.tls
         self._timeout = (tls.connect_timeout_s or _TIMEOUT_S, tls.socket_timeout_s or _TIMEOUT_S)
         self._client = Client(settings)

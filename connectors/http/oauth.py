@@ -50,7 +50,7 @@ class OAuthSource(CredentialSource):
             raise AssertionError("a job without ms.authentication needs no token")
         self._grant: Authentication = settings.authentication
         self._settings = settings
-        self._endpoint = TokenEndpoint(settings, environment)
+        self._endpoint = TokenEndpoint(settings, environment or SessionEnvironment())
         path = self._grant.refresh_token_file
         self._file = RefreshTokenFile(path, keys) if path else None
         self._refresh = self._grant.refresh_token

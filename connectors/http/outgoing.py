@@ -196,7 +196,7 @@ def build_outgoing(
 
 
 def authentication_header(
-    settings: HttpSettings, variables: Mapping[str, JsonValue], token: Secret | None = None
+    settings: HttpSettings, variables: Mapping[str, JsonValue], token: Secret | None
 ) -> LoginHeader:
     """Return the header that ``ms.authentication`` adds; variables are replaced before encoding.
 

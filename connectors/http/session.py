@@ -63,14 +63,12 @@ class HttpSession(ByteSession):
     audits = True
     _outgoing: OutgoingRequest  # the request that was sent last
 
-    def __init__(
-        self, settings: HttpSettings, environment: SessionEnvironment | None = None
-    ) -> None:
+    def __init__(self, settings: HttpSettings, environment: SessionEnvironment) -> None:
         self._settings = settings
-        self._environment = environment or SessionEnvironment()
-        self._credentials = Credentials(settings, self._environment)
+        self._environment = environment
+        self._credentials = Credentials(settings, environment)
         self._sender_key = (Sender, threading.get_ident())
-        shared = self._environment.shared
+        shared = environment.shared
         if shared is None:
             self._sender = self._new_sender()
         else:
@@ -78,7 +76,7 @@ class HttpSession(ByteSession):
             self._sender.forget()
         self._has_failed = False
         self._warned: set[str] = set()
-        self._waits = RetryWaits(settings.retry, self._environment.monotonic)
+        self._waits = RetryWaits(settings.retry, environment.monotonic)
         self._is_repeating = False
         self.retries = 0
         self.seconds_waited = 0.0

@@ -64,14 +64,12 @@ class _Answer:
 class TokenEndpoint:
     """The server at a job's ``tokenUri``; requests use the time-outs, proxy and TLS of the job."""
 
-    def __init__(
-        self, settings: HttpSettings, environment: SessionEnvironment | None = None
-    ) -> None:
+    def __init__(self, settings: HttpSettings, environment: SessionEnvironment) -> None:
         if settings.authentication is None:
             raise AssertionError("a job without ms.authentication needs no token")
         self._grant: Authentication = settings.authentication
         self._settings = replace(settings, uri=self._grant.token_uri)
-        self._environment = environment or SessionEnvironment()
+        self._environment = environment
         self._shown = shown_uri(self._grant.token_uri)
 
     def ask(self, form: Mapping[str, str | Secret]) -> Granted | Denied:

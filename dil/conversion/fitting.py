@@ -39,7 +39,7 @@ class Fitting:
         unknown: Unknown,
         *,
         declared: bool = False,
-        keys: Collection[str] = (),
+        keys: Collection[str],
     ) -> None:
         self._failures = failures
         self._unknown = unknown

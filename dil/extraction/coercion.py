@@ -62,13 +62,13 @@ class RowPosition:
 class _UnfitError(ValueError):
     """A value does not fit its type; each level adds its segment in front of ``path``."""
 
-    def __init__(self, wanted: str, value: object, path: str = "") -> None:
+    def __init__(self, wanted: str, value: object) -> None:
         super().__init__(wanted)
         self.wanted = wanted
         self.kind = kind_of(value)
         self.is_nested = isinstance(value, dict | list)
         self.sample = bracketed_form(value)
-        self.path = path
+        self.path = ""
 
     def fix(self) -> str:
         """Return the advice for the error's message."""

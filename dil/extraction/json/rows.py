@@ -71,7 +71,7 @@ class GivenJsonColumns(RowColumns):
     """
 
     def __init__(
-        self, columns: Schema, names: NameCleansing | None, made_up: Collection[str] = ()
+        self, columns: Schema, names: NameCleansing | None, made_up: Collection[str]
     ) -> None:
         self._schema = raw_schema(columns)
         self._record = pa.struct(list(self._schema))

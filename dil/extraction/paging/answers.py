@@ -75,9 +75,7 @@ class EchoedPage:
     number: int | None = None
 
 
-def next_address(
-    place: str, response: Response, lookup: Lookup, *, query_only: bool = False
-) -> str:
+def next_address(place: str, response: Response, lookup: Lookup, *, query_only: bool) -> str:
     """Return the absolute address of the next page, empty if the answer names none.
 
     A relative reference is resolved against the address that answered (RFC 3986, 5.2); an absolute

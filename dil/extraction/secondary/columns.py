@@ -46,7 +46,7 @@ def check_columns(wanted: Sequence[str], present: Collection[str]) -> None:
 
 
 def json_row(
-    row: Mapping[str, object], columns: Sequence[str], maps: Collection[str] = ()
+    row: Mapping[str, object], columns: Sequence[str], maps: Collection[str]
 ) -> dict[str, JsonValue]:
     """Return the columns of a row as JSON values.
 
