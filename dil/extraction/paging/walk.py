@@ -35,7 +35,7 @@ from dil.extraction.paging.answers import (
     session_key,
     total_count,
 )
-from dil.extraction.paging.notes import DOUBTS, PageWatch, end_notes
+from dil.extraction.paging.notes import DOUBTS, end_notes
 from dil.extraction.paging.rules import (
     Action,
     LastPage,
@@ -48,6 +48,7 @@ from dil.extraction.paging.rules import (
     next_values,
     skips_rows,
 )
+from dil.extraction.paging.watch import PageWatch
 from dil.extraction.parameters import PageValues, ParameterScope, evaluate, initial_values
 from dil.extraction.payload_rows import PayloadRows
 from dil.extraction.streams import MeasuredBody
