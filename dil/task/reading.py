@@ -147,7 +147,10 @@ class UnitReading:
         yield from self._chain.finish()
 
     def end_page(self) -> None:
-        """Read this page to its end and request no other: ``notes`` then say if one follows."""
+        """Let ``notes`` say whether another page follows, without requesting it.
+
+        If answers name the next page, this page is read to its end.
+        """
         if self._names_pages:
             self._is_over = True
             with suppress(_OverError):
