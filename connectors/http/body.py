@@ -54,7 +54,7 @@ class BodyStream(ReadStream):
         response: requests.Response,
         shown: str,
         *,
-        wait_s: float = 0.0,
+        wait_s: float,
         is_repeatable: bool = True,
         limit: ExpansionSpec = _USUAL_LIMIT,
         monotonic: Callable[[], float] = time.monotonic,

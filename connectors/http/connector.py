@@ -80,8 +80,8 @@ class HttpConnector(Connector):
 
     def open(self, context: SessionContext) -> HttpSession:
         """Return a session; it sends nothing before the first request."""
-        from connectors.http.environment import SessionEnvironment
         from connectors.http.session import HttpSession
+        from connectors.http.settings import SessionEnvironment
 
         environment = SessionEnvironment(
             context.coordinator, context.renewed, audit=context.audit, shared=context.shared

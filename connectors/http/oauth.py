@@ -9,9 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from connectors.http.environment import SessionEnvironment
 from connectors.http.refresh_tokens import RefreshTokenFile
-from connectors.http.settings import HttpSettings
+from connectors.http.settings import HttpSettings, SessionEnvironment
 from connectors.http.token_endpoint import Denied, Granted, TokenEndpoint
 from dil.errors import AuthenticationError
 from dil.model.authentication import Authentication
@@ -51,7 +50,7 @@ class OAuthSource(CredentialSource):
             raise AssertionError("a job without ms.authentication needs no token")
         self._grant: Authentication = settings.authentication
         self._settings = settings
-        self._endpoint = TokenEndpoint(settings, environment)
+        self._endpoint = TokenEndpoint(settings, environment or SessionEnvironment())
         path = self._grant.refresh_token_file
         self._file = RefreshTokenFile(path, keys) if path else None
         self._refresh = self._grant.refresh_token

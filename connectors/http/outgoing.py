@@ -1,6 +1,6 @@
-"""Builds one request, with its login header, from the job and the current values.
+"""Builds one request, with its login header, from the job, the current values and credentials.
 
-See docs/http.md and rule G33.
+See docs/http.md and rules G33 and S11.
 """
 
 from __future__ import annotations
@@ -8,21 +8,23 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from connectors.address import AddressError
-from connectors.http.origin import is_allowed, is_same_origin, origin_of
 from connectors.http.section import AUTHENTICATION, HEADERS
-from connectors.http.settings import IDEMPOTENT, WITH_BODY, HttpSettings
+from connectors.http.settings import IDEMPOTENT, WITH_BODY, HttpSettings, SessionEnvironment
 from connectors.http.target import (
     RequestTarget,
     build_target,
     form_body,
     header_texts,
+    is_allowed,
+    is_same_origin,
     legal,
+    origin_of,
     shown_uri,
     with_query,
 )
@@ -30,13 +32,15 @@ from connectors.http.written_body import FORM, media_type_of, written_body
 from dil.errors import ConfigError, SourceContractError
 from dil.model.authentication import Authentication
 from dil.model.json import JsonValue, as_text, compact
-from dil.model.secret import Secret
+from dil.model.secret import Secret, revealed
+from dil.secrets import learn
 from dil.sections.http import BODY
 from dil.sections.source import URI
 from dil.spi.connector import RequestValues
 from dil.text.origins import refuse_other_origin
 from dil.text.variables import Substituted, placeholders, substitute
 
+_UNAUTHORIZED = 401
 _JSON = "application/json; charset=UTF-8"
 _CONTENT_TYPE = "Content-Type"
 # Half of a surrogate pair: a code point that is no character.
@@ -73,6 +77,63 @@ class OutgoingRequest:
     is_repeatable: bool
     unknown: Mapping[str, frozenset[str]]
     has_row: bool = False
+
+
+class Credentials:
+    """The credentials that change during a session: authentication input, a grant's token.
+
+    Fields of a renewed authentication input apply to all later requests. The session keeps only the
+    last token; the coordinator hands out the valid token. ``has_grant`` is true if the job fetches
+    tokens by a grant.
+    """
+
+    def __init__(self, settings: HttpSettings, environment: SessionEnvironment) -> None:
+        authentication = settings.authentication
+        self.has_grant = authentication is not None and authentication.is_fetched
+        self._stale = frozenset(settings.statuses.pagination_error)
+        self._environment = environment
+        self._fields: Mapping[str, str] = {}
+        self._token: Secret | None = None
+        self._rejected: Secret | None = None
+
+    def overlaid(self, values: RequestValues) -> RequestValues:
+        """Return the values of a request, with renewed fields in place of old ones."""
+        if not self._fields:
+            return values
+        sent = {name: self._fields.get(name, value) for name, value in values.parameters.items()}
+        return replace(values, variables={**values.variables, **self._fields}, parameters=sent)
+
+    def token(self) -> Secret | None:
+        """Return the token to send; None for a job without a grant.
+
+        Raises:
+            AuthenticationError: no token can be fetched.
+        """
+        if not self.has_grant:
+            return None
+        self._token = self._environment.coordinator.credential(self._rejected)
+        self._rejected = None
+        return self._token
+
+    def is_token_refused(self, status: int) -> bool:
+        """Return whether an answer refuses the token of a grant."""
+        return self.has_grant and status == _UNAUTHORIZED
+
+    def reject_token(self) -> None:
+        """Never send the last token again; the next request fetches another one."""
+        self._rejected = self._token
+
+    def is_input_stale(self, status: int) -> bool:
+        """Return whether an answer means that the authentication input must be read again."""
+        return self._environment.renewed is not None and status in self._stale
+
+    def renew_input(self) -> None:
+        """Read the authentication input again, and use its fields from now on."""
+        if self._environment.renewed is not None:
+            found = self._environment.renewed()
+            for secret in found.values():
+                learn(secret)  # No job file names this value, and no message may print it.
+            self._fields = {name: secret.reveal() for name, secret in found.items()}
 
 
 def build_outgoing(
@@ -135,7 +196,7 @@ def build_outgoing(
 
 
 def authentication_header(
-    settings: HttpSettings, variables: Mapping[str, JsonValue], token: Secret | None = None
+    settings: HttpSettings, variables: Mapping[str, JsonValue], token: Secret | None
 ) -> LoginHeader:
     """Return the header that ``ms.authentication`` adds; variables are replaced before encoding.
 
@@ -149,14 +210,14 @@ def authentication_header(
         return LoginHeader()
     match authentication.method:
         case "oauth2":
-            return LoginHeader(authentication.header, f"Bearer {_text(token)}")
+            return LoginHeader(authentication.header, f"Bearer {revealed(token)}")
         case "apikey":
             if authentication.location == "query":
                 return LoginHeader()
             key = _key(authentication, variables)
             return LoginHeader(authentication.name, key.text, key.used, key.missing)
         case _:
-            written = f"{_text(settings.username)}:{_text(settings.password)}"
+            written = f"{revealed(settings.username)}:{revealed(settings.password)}"
             if authentication.token is not None:
                 written = authentication.token.reveal()
             result = substitute(written, variables)
@@ -183,10 +244,7 @@ def _headers(
     settings: HttpSettings, values: RequestValues, token: Secret | None
 ) -> tuple[dict[str, str], frozenset[str], frozenset[str]]:
     """Return the headers, the variables that they use, and the variables without a value."""
-    written = {
-        name: value.reveal() if isinstance(value, Secret) else value
-        for name, value in (settings.headers or {}).items()
-    }
+    written = {name: revealed(value) for name, value in (settings.headers or {}).items()}
     giver = settings.credential_sources.giver
     texts, used, missing = header_texts(written, values.variables, partial(giver, HEADERS))
     login = authentication_header(settings, values.variables, token)
@@ -285,8 +343,4 @@ def _followed(next_uri: str, own: RequestTarget, hosts: Iterable[str]) -> Reques
 
 
 def _key(authentication: Authentication, variables: Mapping[str, JsonValue]) -> Substituted:
-    return substitute(_text(authentication.token), variables)
-
-
-def _text(secret: Secret | None) -> str:
-    return "" if secret is None else secret.reveal()
+    return substitute(revealed(authentication.token), variables)

@@ -1,4 +1,7 @@
-"""Sends the requests of one attempt, judges the answers and returns them (docs/http.md)."""
+"""Sends each request of one attempt until its answer is final: rate, retries, renewed credentials.
+
+See rule S11 and docs/http.md.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,29 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from requests.structures import CaseInsensitiveDict
 
 from connectors.http.body import BodyStream, marks_its_end
-from connectors.http.credentials import Credentials
-from connectors.http.environment import SessionEnvironment
-from connectors.http.exchange import Exchange
-from connectors.http.limits import asked_wait
-from connectors.http.outgoing import OutgoingRequest, build_outgoing
-from connectors.http.retries import RetryWaits
-from connectors.http.sending import Sender
-from connectors.http.settings import HttpSettings
-from connectors.http.statuses import StatusVerdict
+from connectors.http.client import Sender
+from connectors.http.outgoing import Credentials, OutgoingRequest, build_outgoing
+from connectors.http.refusals import (
+    answer_words,
+    in_doubt,
+    long_wait_error,
+    quota_error,
+    refusal_error,
+)
+from connectors.http.settings import HttpSettings, SessionEnvironment
+from connectors.http.verdicts import (
+    NOT_DONE,
+    REDIRECTS_WHEN_DONE,
+    RETRIED,
+    RetryWaits,
+    StatusVerdict,
+    after_retries,
+    asked_wait,
+    is_rate_limited,
+    judge,
+)
 from connectors.http.written_body import media_type_of
-from dil.errors import DilError
+from dil.errors import DilError, QuotaError, TransientSourceError
 from dil.model.secret import MASK, Secret
 from dil.spi.audit import AuditedRequest
 from dil.spi.connector import ByteSession, RequestValues, Response
@@ -46,16 +61,14 @@ class HttpSession(ByteSession):
     """
 
     audits = True
-    _exchange: Exchange  # of the last request
+    _outgoing: OutgoingRequest  # the request that was sent last
 
-    def __init__(
-        self, settings: HttpSettings, environment: SessionEnvironment | None = None
-    ) -> None:
+    def __init__(self, settings: HttpSettings, environment: SessionEnvironment) -> None:
         self._settings = settings
-        self._environment = environment or SessionEnvironment()
-        self._credentials = Credentials(settings, self._environment)
+        self._environment = environment
+        self._credentials = Credentials(settings, environment)
         self._sender_key = (Sender, threading.get_ident())
-        shared = self._environment.shared
+        shared = environment.shared
         if shared is None:
             self._sender = self._new_sender()
         else:
@@ -63,7 +76,7 @@ class HttpSession(ByteSession):
             self._sender.forget()
         self._has_failed = False
         self._warned: set[str] = set()
-        self._waits = RetryWaits(settings.retry, self._environment.monotonic)
+        self._waits = RetryWaits(settings.retry, environment.monotonic)
         self._is_repeating = False
         self.retries = 0
         self.seconds_waited = 0.0
@@ -108,16 +121,14 @@ class HttpSession(ByteSession):
         if not self._is_repeating:
             self._waits = RetryWaits(settings.retry, environment.monotonic)
         self._is_repeating = False
-        send = self._audited(values)
-        exchange = Exchange(self, settings, environment, self._credentials, send, self._waits)
-        self._exchange = exchange
-        answer, verdict = exchange.answer(lambda: self._outgoing(values))
+        answer, verdict = self._final_answer(values)
+        outgoing = self._outgoing
         if verdict is StatusVerdict.SUCCESS:
             body = BodyStream(
                 answer,
-                exchange.outgoing.shown,
+                outgoing.shown,
                 wait_s=settings.body_wait_s,
-                is_repeatable=exchange.outgoing.is_repeatable,
+                is_repeatable=outgoing.is_repeatable,
                 limit=settings.expansion,
                 monotonic=environment.monotonic,
             )
@@ -126,7 +137,7 @@ class HttpSession(ByteSession):
                 _headers_of(answer),
                 media_type_of(answer.headers.get("Content-Type") or ""),
                 checks_content_type=True,
-                location=exchange.outgoing.shown,
+                location=outgoing.shown,
                 uri=answer.url,
                 status=answer.status_code,
                 has_end=marks_its_end(answer.headers),
@@ -136,7 +147,7 @@ class HttpSession(ByteSession):
             return Response(
                 body=None,
                 headers=_headers_of(answer),
-                location=exchange.outgoing.shown,
+                location=outgoing.shown,
                 warning=f"HTTP status {answer.status_code} {answer.reason}, counted as no rows",
                 uri=answer.url,
                 status=answer.status_code,
@@ -144,36 +155,57 @@ class HttpSession(ByteSession):
                 and answer.status_code not in _WITHOUT_CONTENT
                 and answer.headers.get("Content-Length") != "0",
             )
-        raise exchange.refusal(answer, verdict)
+        raise refusal_error(
+            answer,
+            verdict,
+            outgoing.shown,
+            repeats=self._waits.done,
+            asked_s=self._asked(answer),
+            login_fix=settings.credential_sources.advice,
+        )
 
     def waits_to_repeat(self, response: Response, failure: str, repeats: int) -> bool:
         """Wait as after a status 429. The request's budget of retries continues."""
         del repeats
         now_s = self._environment.wall_clock()
         asked = asked_wait(CaseInsensitiveDict(response.headers), now_s)
-        self._is_repeating = self._exchange.waits_to_repeat(failure, asked, is_limit=True)
+        self._is_repeating = self._waits_to_send_again(failure, asked, is_limit=True)
         return self._is_repeating
 
-    def _audited(self, values: RequestValues) -> Callable[[OutgoingRequest], requests.Response]:
-        """Return the function that sends a request and records it; each sending is recorded."""
-        audit = self._environment.audit
+    def _final_answer(self, values: RequestValues) -> tuple[requests.Response, StatusVerdict]:
+        """Return the answer that no further sending can better, and the verdict on it (rule S11).
 
-        def send(outgoing: OutgoingRequest) -> requests.Response:
-            number = audit.sent(
-                AuditedRequest(outgoing.method, outgoing.uri, values.parameters, values.payload)
-            )
+        The request is built before each sending, so that it is signed anew.
+        """
+        renewals, is_replayed = 0, False
+        while True:
+            waited = self._environment.coordinator.permit()
+            self.seconds_waited += waited
+            self._waits.forgive(waited)
+            self._outgoing = self._built(values)
             try:
-                answer = self._sender.send(outgoing)
-            except DilError as error:
-                self._has_failed = True
-                audit.answered(number, 0, error.message)
-                raise
-            audit.answered(number, answer.status_code)
-            return answer
+                answer = self._sent(values)
+            except TransientSourceError as failure:
+                if not self._waits_to_send_again(failure.message, None):
+                    again = after_retries(self._waits.done)
+                    raise TransientSourceError(failure.message + again, failure.fix) from failure
+                continue
+            verdict = judge(answer, self._settings, has_row=self._outgoing.has_row)
+            if verdict in {StatusVerdict.SUCCESS, StatusVerdict.WARNING}:
+                return answer, verdict
+            status = answer.status_code
+            if self._credentials.is_token_refused(status) and not is_replayed:
+                is_replayed = True
+                self._renew_token(answer)
+            elif (
+                self._credentials.is_input_stale(status) and renewals < self._settings.renewal.count
+            ):
+                renewals += 1
+                self._renew_input(answer, renewals)
+            elif not self._waits_for(answer, verdict):
+                return answer, verdict
 
-        return send
-
-    def _outgoing(self, values: RequestValues) -> OutgoingRequest:
+    def _built(self, values: RequestValues) -> OutgoingRequest:
         """Return the request with the current credentials; warn of names without a value."""
         token = self._credentials.token()
         outgoing = build_outgoing(self._settings, self._credentials.overlaid(values), token)
@@ -186,6 +218,109 @@ class HttpSession(ByteSession):
                 )
             self._warned |= names
         return outgoing
+
+    def _sent(self, values: RequestValues) -> requests.Response:
+        """Send the request once, and record the sending."""
+        outgoing, audit = self._outgoing, self._environment.audit
+        number = audit.sent(
+            AuditedRequest(outgoing.method, outgoing.uri, values.parameters, values.payload)
+        )
+        try:
+            answer = self._sender.send(outgoing)
+        except DilError as error:
+            self._has_failed = True
+            audit.answered(number, 0, error.message)
+            raise
+        audit.answered(number, answer.status_code)
+        return answer
+
+    def _renew_token(self, answer: requests.Response) -> None:
+        """Let the next sending fetch another token of the grant."""
+        answer.close()
+        what = answer_words(answer, self._outgoing.shown)
+        log.info("%s; sending again with a new token", what)
+        self._credentials.reject_token()
+        self.retries += 1
+
+    def _renew_input(self, answer: requests.Response, number: int) -> None:
+        """Read the authentication input again after its wait, for the ``number``-th time."""
+        answer.close()
+        retry, what = self._settings.renewal, answer_words(answer, self._outgoing.shown)
+        log.warning(
+            "%s; reading the authentication input again in %d s (%d of at most %d)",
+            what, retry.delay_s, number, retry.count,
+        )  # fmt: skip
+        self.wait_to_retry(retry.delay_s, self._environment.sleep)
+        self._waits.forgive(retry.delay_s)
+        self._credentials.renew_input()
+
+    def _waits_for(self, answer: requests.Response, verdict: StatusVerdict) -> bool:
+        """Wait if the request may be sent again; return whether it may.
+
+        Raises:
+            QuotaError: the source wants a longer wait than the budget of retries has seconds.
+            UnknownOutcomeError: the receiver may have done a request that must not be done twice.
+        """
+        status, asked = answer.status_code, self._asked(answer)
+        is_limit = is_rate_limited(status, answer.headers)
+        if verdict is StatusVerdict.QUOTA:
+            now_s = self._environment.wall_clock()
+            raise self._spent(quota_error(answer, self._outgoing.shown, asked, now_s))
+        if verdict is StatusVerdict.TRANSIENT:
+            may_be_done = status not in NOT_DONE
+        else:
+            is_listed = status in self._settings.statuses.error
+            may_be_done = status in REDIRECTS_WHEN_DONE and not is_listed
+        if may_be_done and not is_limit and not self._outgoing.is_repeatable:
+            raise in_doubt(answer, self._outgoing.shown)
+        if verdict is not StatusVerdict.TRANSIENT or not (is_limit or status in RETRIED):
+            return False
+        what = answer_words(answer, self._outgoing.shown)
+        return self._waits_to_send_again(what, asked, is_limit=is_limit, release=answer.close)
+
+    def _waits_to_send_again(
+        self,
+        failure: str,
+        asked: float | None,
+        *,
+        is_limit: bool = False,
+        release: Callable[[], object] = lambda: None,
+    ) -> bool:
+        """Wait if the budget lets the request be sent again; return whether it does.
+
+        Args:
+            failure: What failed, as a sentence for the log.
+            asked: The seconds that the source asks to wait, None if it does not say.
+            is_limit: Whether the source limits the rate of requests, so that all tasks slow down.
+            release: Closes the answer, which is needed only if the budget is spent.
+
+        Raises:
+            QuotaError: the source wants a longer wait than the budget of retries has seconds.
+        """
+        environment, budget = self._environment, self._settings.retry
+        if asked is not None and asked > budget.longest_wait_s:
+            release()
+            raise self._spent(long_wait_error(failure, asked, environment.wall_clock()))
+        wait = self._waits.next(asked, environment.chance())
+        if wait is None:
+            return False
+        if is_limit or asked is not None:
+            environment.coordinator.slow_down(wait)
+        log.warning(
+            "%s; sending again in %.1f s (%d of at most %d)",
+            failure, wait, self._waits.done, budget.attempts,
+        )  # fmt: skip
+        release()
+        self.wait_to_retry(wait, environment.sleep)
+        return True
+
+    def _spent(self, error: QuotaError) -> QuotaError:
+        """Inform all tasks that the quota is spent; return the error to raise."""
+        self._environment.coordinator.quota_spent(error.message)
+        return error
+
+    def _asked(self, answer: requests.Response) -> float | None:
+        return asked_wait(answer.headers, self._environment.wall_clock())
 
 
 def _headers_of(answer: requests.Response) -> dict[str, str]:

@@ -1,29 +1,44 @@
-"""The job's settings of HTTP, read once for each attempt."""
+"""The job's settings of HTTP, read once for each attempt, and the services of a session."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+import re
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, urlsplit
 
-from connectors.http.credential_sources import CredentialSources, credential_sources
-from connectors.http.section import HttpSection
+from connectors.http.section import AUTHENTICATION, HEADERS, HttpSection
 from dil.model.authentication import Authentication
 from dil.model.job import ExpansionSpec, Job
 from dil.model.secret import Secret
 from dil.model.settings import (
     HttpStatuses,
     HttpStatusReasons,
+    Parameter,
     SecondaryRetry,
     TlsSettings,
+    flat_parameters,
 )
 from dil.sections.http import SendingSection
-from dil.sections.source import SourceSection
+from dil.sections.parameters import KEY as PARAMETERS
+from dil.sections.secondary import KEY as SECONDARY
+from dil.sections.source import PASSWORD, URI, USER, SourceSection
+from dil.spi.audit import AuditTrail, NoAudit
+from dil.spi.coordination import Coordinator, Uncoordinated
+from dil.spi.shared import Shared
 
 _UNENCODED = "GET_XE"
 # The methods that RFC 9110 section 9.2.2 calls idempotent: twice has the effect of once.
 IDEMPOTENT = frozenset({"GET", "PUT", "DELETE"})
 WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _DEFAULT_SECONDS = 120.0
+_NAME = re.compile(r"auth|cookie|secret|passw|\bpwd\b|token|api[-_]?key|^key$|^sig", re.IGNORECASE)
+_NONE_SENT = (
+    "The job sends no credentials: set ms.authentication, or add the header or parameter that the"
+    " source requires."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +56,36 @@ class RetryBudget:
         pause from a spent quota.
         """
         return self.seconds or _DEFAULT_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class CredentialSources:
+    """The properties that give a job's requests their credentials.
+
+    Attributes:
+        places: The properties, with the header or parameter in question.
+        fields: The variables of the authentication input.
+        declared: The names of parameters.
+    """
+
+    places: tuple[str, ...] = ()
+    fields: frozenset[str] = frozenset()
+    declared: frozenset[str] = frozenset()
+
+    @property
+    def advice(self) -> str:
+        """Return the advice for the case that the source refuses the credentials."""
+        if not self.places:
+            return _NONE_SENT
+        *others, last = self.places
+        listed = f"{', '.join(others)} and {last}" if others else last
+        return f"Check {listed}: the request's credentials come from there."
+
+    def giver(self, own: str, variables: frozenset[str]) -> str:
+        """Return the property that gives these variables their values, ``own`` if none does."""
+        if variables & self.fields:
+            return SECONDARY
+        return PARAMETERS if variables & self.declared else own
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,3 +167,61 @@ def repeats_rows(settings: HttpSettings) -> bool:
     """
     is_safe = settings.method in IDEMPOTENT or settings.repeats_unsafe
     return is_safe or bool(settings.idempotency_header)
+
+
+def credential_sources(job: Job) -> CredentialSources:
+    """Return the properties that give a job's requests their credentials."""
+    section = job.properties.section(HttpSection)
+    found: list[str] = []
+    settings = section.authentication
+    if settings is not None:
+        found.append(AUTHENTICATION)
+        if settings.grant == "password" or (not settings.is_fetched and settings.token is None):
+            found += [USER, PASSWORD]
+    inputs = job.secondary.of("authentication")
+    if inputs:
+        found.append(f"the authentication input of {SECONDARY}")
+    headers = section.headers or {}
+    found += [
+        f'header "{name}" of {HEADERS}'
+        for name, value in headers.items()
+        if isinstance(value, Secret) or _NAME.search(name)
+    ]
+    found += [
+        f'parameter "{each.name}" of {PARAMETERS}'
+        for each in flat_parameters(job.extraction.parameters)
+        if each.type in {"list", "primitive"} and (holds_secret(each) or _NAME.search(each.name))
+    ]
+    parts = urlsplit(job.source.uri)
+    if "@" in parts.netloc or any(_NAME.search(name) for name, _ in parse_qsl(parts.query)):
+        found.append(URI)
+    fields = frozenset(name for each in inputs for name in each.fields)
+    declared = frozenset(each.name for each in job.extraction.parameters)
+    return CredentialSources(tuple(found), fields, declared)
+
+
+def holds_secret(parameter: Parameter) -> bool:
+    """Return whether the value of a parameter is a secret, or a list with one."""
+    value = parameter.value
+    values = value if isinstance(value, tuple) else (value,)
+    return any(isinstance(each, Secret) for each in values)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnvironment:
+    """The services that all tasks share, and this machine's clocks.
+
+    ``renewed`` reads the authentication input again; it is None if the job has none. ``wall_clock``
+    and ``monotonic`` return seconds, ``chance`` a number in [0, 1). ``audit`` records sent
+    requests. ``shared`` keeps pools of connections for the task's next work unit; it is None if
+    each session has a pool of its own.
+    """
+
+    coordinator: Coordinator = field(default_factory=Uncoordinated)
+    renewed: Callable[[], Mapping[str, Secret]] | None = None
+    sleep: Callable[[float], object] = time.sleep
+    chance: Callable[[], float] = random.random
+    wall_clock: Callable[[], float] = time.time
+    monotonic: Callable[[], float] = time.monotonic
+    audit: AuditTrail = field(default_factory=NoAudit)
+    shared: Shared | None = None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dil.errors import ConfigError
-from dil.model.secret import Secret
+from dil.model.secret import Secret, revealed
 from dil.model.settings import TlsSettings
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _show_identity(context: ssl.SSLContext, tls: TlsSettings) -> None:
     try:
         if _PEM_BEGIN in content:
             # If the password were None, OpenSSL would ask for it on the terminal.
-            context.load_cert_chain(path, password=next(filter(None, map(_text, passwords)), ""))
+            context.load_cert_chain(path, password=next(filter(None, map(revealed, passwords)), ""))
         else:
             _load_pkcs12(context, _pkcs12(content, passwords[::-1], member, path), path)
     except (ssl.SSLError, OSError, ValueError) as error:
@@ -125,7 +125,7 @@ def _pkcs12(
     """Return a PKCS#12 store, opened by the first password that fits."""
     from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
 
-    given = [text.encode() for text in map(_text, passwords) if text]
+    given = [text.encode() for text in map(revealed, passwords) if text]
     for password in (*given, None):
         try:
             return load_pkcs12(content, password)
@@ -158,10 +158,6 @@ def _content(path: str, member: str) -> bytes:
             f" {path}.p12 -deststoretype PKCS12",
         )
     return content
-
-
-def _text(secret: Secret | None) -> str:
-    return "" if secret is None else secret.reveal()
 
 
 def _problem(member: str, path: str, what: str, fix: str) -> ConfigError:

@@ -15,17 +15,15 @@ import urllib3
 
 from connectors.http.body import BodyStream
 from connectors.http.client import Client
-from connectors.http.environment import SessionEnvironment
 from connectors.http.failures import connection_failure
-from connectors.http.limits import asked_wait
-from connectors.http.retries import RetryWaits, after_retries
-from connectors.http.settings import HttpSettings, RetryBudget
+from connectors.http.settings import HttpSettings, RetryBudget, SessionEnvironment
 from connectors.http.target import shown_uri
+from connectors.http.verdicts import RetryWaits, after_retries, asked_wait
 from dil.errors import DilError, SourceError, TransientSourceError
 from dil.model.authentication import Authentication
 from dil.model.json import JsonValue
 from dil.model.messages import shortened
-from dil.model.secret import MASK, Secret
+from dil.model.secret import MASK, Secret, revealed
 
 log = logging.getLogger(__name__)
 _TIMEOUT_S = 60
@@ -66,14 +64,12 @@ class _Answer:
 class TokenEndpoint:
     """The server at a job's ``tokenUri``; requests use the time-outs, proxy and TLS of the job."""
 
-    def __init__(
-        self, settings: HttpSettings, environment: SessionEnvironment | None = None
-    ) -> None:
+    def __init__(self, settings: HttpSettings, environment: SessionEnvironment) -> None:
         if settings.authentication is None:
             raise AssertionError("a job without ms.authentication needs no token")
         self._grant: Authentication = settings.authentication
         self._settings = replace(settings, uri=self._grant.token_uri)
-        self._environment = environment or SessionEnvironment()
+        self._environment = environment
         self._shown = shown_uri(self._grant.token_uri)
 
     def ask(self, form: Mapping[str, str | Secret]) -> Granted | Denied:
@@ -92,19 +88,19 @@ class TokenEndpoint:
             members["audience"] = self._grant.audience
         # The client is named in the form, or in a header (RFC 6749 section 2.3.1).
         headers = {"Accept": "application/json"}
-        client_id, secret = _text(self._grant.client_id), self._grant.client_secret
+        client_id, secret = revealed(self._grant.client_id), self._grant.client_secret
         if client_id and (secret is None or self._grant.client_authentication == "body"):
             members["client_id"] = self._grant.client_id
             if secret is not None:
                 members["client_secret"] = secret
         elif client_id:
-            pair = f"{quote_plus(client_id)}:{quote_plus(_text(secret))}"
+            pair = f"{quote_plus(client_id)}:{quote_plus(revealed(secret))}"
             headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode('ascii')}"
-        sent = {name: _text(value) for name, value in members.items()}
-        hidden = [_text(value) for value in members.values() if isinstance(value, Secret)]
+        sent = {name: revealed(value) for name, value in members.items()}
+        hidden = [value.reveal() for value in members.values() if isinstance(value, Secret)]
         with Client(self._settings) as client:
             answer = self._answered(client, sent, headers)
-        return self._judged(answer, [*hidden, _text(secret)])
+        return self._judged(answer, [*hidden, revealed(secret)])
 
     def _answered(
         self, client: Client, form: Mapping[str, str], headers: Mapping[str, str]
@@ -211,9 +207,3 @@ def _plain(text: str, hidden: list[str]) -> str:
     for secret in sorted(filter(None, hidden), key=len, reverse=True):
         text = text.replace(secret, MASK)
     return shortened(" ".join(text.split()))
-
-
-def _text(value: str | Secret | None) -> str:
-    if value is None:
-        return ""
-    return value.reveal() if isinstance(value, Secret) else value

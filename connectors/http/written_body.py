@@ -10,12 +10,12 @@ from dataclasses import replace
 from xml.sax.saxutils import escape
 
 from connectors.http.section import HEADERS, HttpSection
-from connectors.http.settings import WITH_BODY
+from connectors.http.settings import WITH_BODY, holds_secret
 from dil.errors import ConfigError, Problem
 from dil.model.json import JsonValue
 from dil.model.properties import Properties
-from dil.model.secret import Secret
-from dil.model.settings import Parameter, flat_parameters
+from dil.model.secret import revealed
+from dil.model.settings import flat_parameters
 from dil.sections.http import BODY, METHOD, SendingSection
 from dil.sections.parameters import KEY as PARAMETERS
 from dil.sections.parameters import ParametersSection
@@ -78,9 +78,7 @@ def body_problems(properties: Properties) -> Iterator[Problem]:
     if not http.body:
         return
     written = [
-        text.reveal() if isinstance(text, Secret) else text
-        for name, text in http.headers.items()
-        if name.lower() == "content-type"
+        revealed(text) for name, text in http.headers.items() if name.lower() == "content-type"
     ]
     kinds = [media_type_of(text) for text in written]
     charsets = [charset for text in written for charset in _CHARSET.findall(text)]
@@ -142,28 +140,18 @@ def _secrets_in_query(properties: Properties, http: HttpSection) -> Iterator[str
     texts = [properties.section(SourceSection).uri, *(text for _, text in http.templates())]
     used = {name for text in texts for name in placeholders(text)}
     parameters = properties.section(ParametersSection).parameters
-    secrets = {each.name for each in parameters if _has_secret(each)}
+    secrets = {each.name for each in parameters if any(map(holds_secret, flat_parameters([each])))}
     for given in properties.section(SecondarySection).inputs:
         if given.is_opened:
             secrets.update(given.fields)
     for each in parameters:
         is_left = each.name not in used and not each.name.startswith("tmp")
-        if is_left and (each.name in secrets or secrets & _used_in(each)):
+        # Variables inside of the values of these variables are not filled in (rule G33).
+        inside = (
+            name for part in flat_parameters([each]) for name in placeholders(str(part.value))
+        )
+        if is_left and (each.name in secrets or not secrets.isdisjoint(inside)):
             yield each.name
-
-
-def _has_secret(parameter: Parameter) -> bool:
-    return any(
-        isinstance(value, Secret)
-        for each in flat_parameters([parameter])
-        for value in (each.value if isinstance(each.value, tuple) else (each.value,))
-    )
-
-
-def _used_in(parameter: Parameter) -> set[str]:
-    """Return the variables in the texts of a parameter; theirs are not filled in (rule G33)."""
-    inside = flat_parameters([parameter])
-    return {name for each in inside for name in placeholders(str(each.value))}
 
 
 def _is_xml(kind: str) -> bool:

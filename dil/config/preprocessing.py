@@ -18,7 +18,7 @@ from dil.errors import PluginError
 from dil.model.job import ExpansionSpec, PreprocessorSpec
 from dil.model.json import JsonValue, as_text
 from dil.model.properties import Properties
-from dil.model.secret import Secret
+from dil.model.secret import Secret, revealed
 from dil.model.section import ClassNames, Int, Long, Section, ValueType, Written, prop
 from dil.model.suggestions import suggestion
 from dil.sections.extraction import DumpSection, ExtractionSection
@@ -203,7 +203,7 @@ def check_preprocessors(
         for what, fix in _problems(spec, kind):
             findings.problem(PARAMETERS, f'"{spec.name}": {what}', fix)
         given = spec.parameters.get(KEYSTORE, "")
-        if path := given.reveal() if isinstance(given, Secret) else given:
+        if path := revealed(given):
             where = f'"{spec.name}": {KEYSTORE} '
             note_missing(path, partial(findings.notice, PARAMETERS), where)
 

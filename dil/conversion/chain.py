@@ -11,10 +11,9 @@ from functools import partial
 
 import pyarrow as pa
 
-from dil.conversion.contract import dataset_contract, source_contract
+from dil.conversion.contract import KeptColumns, dataset_contract, source_contract
 from dil.conversion.derived_fields import DerivedFields
 from dil.conversion.file_names import FileNames
-from dil.conversion.known_types import KeptColumns
 from dil.conversion.normalizer import AvroNormalizer, JsonNormalizer
 from dil.conversion.ranges import RangeGenerator
 from dil.conversion.typed_rows import TypedRows
@@ -25,7 +24,7 @@ from dil.spi.converter import Converter, ConverterContext, PageFacts
 from dil.spi.extractor import Page
 from dil.spi.plugin_failures import plugin_failure
 from dil.spi.registry import load
-from dil.spi.rejects import NoRejects, Rejects
+from dil.spi.rejects import Rejects
 
 _NO_PAGE = PageFacts(Page(iter(()), lambda _path: MISSING), {})
 
@@ -33,9 +32,9 @@ _NO_PAGE = PageFacts(Page(iter(()), lambda _path: MISSING), {})
 class ConversionChain:
     """The converters of one attempt, in order; a batch passes all of them before the next batch."""
 
-    def __init__(self, steps: Sequence[Converter], rejects: Rejects | None = None) -> None:
+    def __init__(self, steps: Sequence[Converter], rejects: Rejects) -> None:
         self._steps = tuple(steps)
-        self._rejects = rejects or NoRejects()
+        self._rejects = rejects
         self._facts = _NO_PAGE
 
     def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.conversion.failures import FailureReason, RowFailures
+from dil.conversion.failures import NULL, RowFailures
 from dil.conversion.values import Values, plain_storage
 from dil.model.arrow import TYPE_KEY, type_word
 from dil.model.schema import (
@@ -27,8 +27,8 @@ from dil.types.containers import (
     has_not_null,
     items_of,
     keys_of,
-    offsets_of,
     positions,
+    rebuilt,
     rows_of_items,
     spread,
 )
@@ -50,11 +50,16 @@ class ColumnTarget:
     is_plain: bool
 
 
-def column_target(field: pa.Field, declared: Column | None, values: Values) -> ColumnTarget:
-    """Return the target of a raw field; the declaration in the job's schema comes first."""
+def column_target(
+    field: pa.Field, declared: Column | None, values: Values, path: str = ""
+) -> ColumnTarget:
+    """Return the target of a raw field; the declaration in the job's schema comes first.
+
+    ``path`` is the path of a member of a record, empty for a column.
+    """
     nullable = declared.nullable if declared else field.nullable
     data_type = declared.type if declared else None
-    return _target(field.with_nullable(nullable), data_type, field.name, values)
+    return _target(field.with_nullable(nullable), data_type, path or field.name, values)
 
 
 def _target(field: pa.Field, declared: DataType | None, path: str, values: Values) -> ColumnTarget:
@@ -93,7 +98,10 @@ def _children(
     if pa.types.is_struct(stored):
         columns = declared.columns if isinstance(declared, RecordType) else ()
         known = {column.name: column for column in columns}
-        return tuple(_member(member, known.get(member.name), path, values) for member in stored)
+        return tuple(
+            column_target(member, known.get(member.name), values, f"{path}.{member.name}")
+            for member in stored
+        )
     if pa.types.is_map(stored):
         item = stored.item_field
         if isinstance(declared, MapType):
@@ -107,15 +115,6 @@ def _children(
         inner = declared.items if isinstance(declared, ArrayType) else None
         return (_target(item, inner, f"{path}[]", values),)
     return None
-
-
-def _member(field: pa.Field, declared: Column | None, path: str, values: Values) -> ColumnTarget:
-    nullable = declared.nullable if declared else field.nullable
-    inner = declared.type if declared else None
-    return _target(field.with_nullable(nullable), inner, f"{path}.{field.name}", values)
-
-
-_NULL = FailureReason("null, but the column is not nullable")
 
 
 class ColumnReader:
@@ -142,10 +141,15 @@ class ColumnReader:
         elif pa.types.is_struct(stored.type):
             result = self._struct(stored, target, rows)
         else:
-            result = self._items(stored, target, rows)
+            keys = None
+            if pa.types.is_map(stored.type):
+                keys, _ = self._values.convert(keys_of(stored), "string", pa.string(), ())
+            inside = rows_of_items(stored, rows)
+            items = self._read(items_of(stored), target.children[0], inside)
+            result = rebuilt(stored, items, target.field.type, keys)
         if not target.field.nullable and result.null_count:
             # A value that failed to convert is recorded already, and only the first reason counts.
-            self._failures.add(target.path, _NULL, rows.filter(result.is_null()))
+            self._failures.add(target.path, NULL, rows.filter(result.is_null()))
         return result
 
     def _leaf(self, array: pa.Array, target: ColumnTarget, rows: pa.Array) -> pa.Array:
@@ -167,14 +171,3 @@ class ColumnReader:
         # The members were read only for the rows that have a record.
         dense = pa.StructArray.from_arrays(columns, fields=list(target.field.type))
         return spread(dense, valid)
-
-    def _items(self, array: pa.Array, target: ColumnTarget, rows: pa.Array) -> pa.Array:
-        data_type = target.field.type
-        offsets, of_items = offsets_of(array), rows_of_items(array, rows)
-        mask = array.is_null() if array.null_count else None
-        if pa.types.is_map(data_type):
-            keys = self._values.convert(keys_of(array), "string", pa.string(), ())
-            items = self._read(items_of(array), target.children[0], of_items)
-            return pa.MapArray.from_arrays(offsets, keys[0], items, type=data_type, mask=mask)
-        items = self._read(items_of(array), target.children[0], of_items)
-        return pa.ListArray.from_arrays(offsets, items, type=data_type, mask=mask)

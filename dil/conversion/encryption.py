@@ -102,7 +102,8 @@ class EncryptedFields(Converter):
             raise ConversionError(
                 f'{_KEY}: "{path}" leads into a map of {items.type}, which cannot hold text', _FIX
             )
-        return rebuilt(array, pc.replace_with_mask(items, chosen, replaced), field)
+        kind = pa.map_(array.type.key_type, field)
+        return rebuilt(array, pc.replace_with_mask(items, chosen, replaced), kind)
 
     def _encrypted(self, array: pa.Array, path: str) -> pa.Array:
         if pa.types.is_nested(array.type):

@@ -39,6 +39,9 @@ class FailureReason:
     exact: re.Pattern[str] | None = None
 
 
+NULL = FailureReason("null, but the column is not nullable")
+
+
 @dataclass(frozen=True, slots=True)
 class RowFailure:
     """One row of a batch that cannot be converted: the column, the reason, the advice.

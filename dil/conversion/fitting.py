@@ -13,12 +13,11 @@ from collections.abc import Callable, Collection
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.conversion.failures import FailureReason, RowFailures
-from dil.types.containers import has_not_null, items_of, keys_of, offsets_of, rows_of_items, spread
+from dil.conversion.failures import NULL, FailureReason, RowFailures
+from dil.types.containers import has_not_null, items_of, keys_of, rebuilt, rows_of_items, spread
 from dil.types.fitting import fit_leaf
 from dil.types.lattice import is_number
 
-_NULL = FailureReason("null, but the column is not nullable")
 UNKNOWN = FailureReason("the column is not in the schema")
 
 Unknown = Callable[[str, pa.Array, pa.Array], None]
@@ -40,7 +39,7 @@ class Fitting:
         unknown: Unknown,
         *,
         declared: bool = False,
-        keys: Collection[str] = (),
+        keys: Collection[str],
     ) -> None:
         self._failures = failures
         self._unknown = unknown
@@ -64,7 +63,7 @@ class Fitting:
                 self._failures.add(path, reason, rows.filter(bad), array.filter(bad))
         if not field.nullable and fitted.null_count:
             # A value that did not fit is recorded already, and only the first reason counts.
-            self._failures.add(path, _NULL, rows.filter(fitted.is_null()))
+            self._failures.add(path, NULL, rows.filter(fitted.is_null()))
         return fitted
 
     def _by_shape(
@@ -76,9 +75,14 @@ class Fitting:
         if pa.types.is_struct(target) and pa.types.is_map(source):
             return _empty_records(array, target)
         if pa.types.is_list(target) and pa.types.is_list(source):
-            return self._list(array, target, path, rows)
+            inside = rows_of_items(array, rows)
+            return rebuilt(
+                array, self.fit(items_of(array), target.value_field, f"{path}[]", inside), target
+            )
         if pa.types.is_map(target) and pa.types.is_map(source):
-            return self._map(array, target, path, rows)
+            inside, keys = rows_of_items(array, rows), keys_of(array).cast(target.key_type)
+            items = self.fit(items_of(array), target.item_field, f"{path}.*", inside)
+            return rebuilt(array, items, target, keys)
         is_text_of_key = path in self._keys and pa.types.is_string(source) and is_number(target)
         if pa.types.is_nested(source) or pa.types.is_nested(target) or is_text_of_key:
             return pa.nulls(len(array), target)
@@ -106,21 +110,6 @@ class Fitting:
             if member.null_count < len(member):
                 self._unknown(f"{path}.{name}", member, rows)
         return pa.StructArray.from_arrays(columns, fields=list(target), mask=is_null)
-
-    def _list(
-        self, array: pa.ListArray, target: pa.ListType, path: str, rows: pa.Array
-    ) -> pa.Array:
-        of_items = rows_of_items(array, rows)
-        fitted = self.fit(items_of(array), target.value_field, f"{path}[]", of_items)
-        mask = array.is_null()
-        return pa.ListArray.from_arrays(offsets_of(array), fitted, type=target, mask=mask)
-
-    def _map(self, array: pa.MapArray, target: pa.MapType, path: str, rows: pa.Array) -> pa.Array:
-        of_items = rows_of_items(array, rows)
-        keys = keys_of(array).cast(target.key_type)
-        fitted = self.fit(items_of(array), target.item_field, f"{path}.*", of_items)
-        mask = array.is_null()
-        return pa.MapArray.from_arrays(offsets_of(array), keys, fitted, type=target, mask=mask)
 
 
 def _empty_records(array: pa.MapArray, target: pa.StructType) -> pa.Array:

@@ -39,9 +39,9 @@ class Grouping:
     group are held back, in the batches in which they came.
     """
 
-    def __init__(self, size: int, breaks_on: Sequence[str] = ()) -> None:
+    def __init__(self, size: int, breaks_on: Sequence[str]) -> None:
         self._size = size
-        self._breaks_on = tuple(breaks_on)
+        self._breaks_on = breaks_on
         self._held: list[pa.RecordBatch] = []
         self._held_rows = 0
 

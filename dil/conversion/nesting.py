@@ -28,10 +28,11 @@ def conformed(array: pa.Array, kind: DataType) -> pa.Array:
         return as_maps(array, kind, keeps_nulls=False)
     if isinstance(kind, ArrayType) and pa.types.is_list(array.type):
         items = conformed(items_of(array), kind.items)
-        return rebuilt(array, items, array.type.value_field.with_type(items.type))
+        return rebuilt(array, items, pa.list_(array.type.value_field.with_type(items.type)))
     if isinstance(kind, MapType) and pa.types.is_map(array.type):
         items = conformed(items_of(array), kind.values)
-        return rebuilt(array, items, array.type.item_field.with_type(items.type))
+        item = array.type.item_field.with_type(items.type)
+        return rebuilt(array, items, pa.map_(array.type.key_type, item))
     return array
 
 

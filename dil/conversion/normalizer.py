@@ -6,7 +6,6 @@ See docs/rows.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -29,15 +28,12 @@ class JsonNormalizer(Converter):
 
     def __init__(self, context: ConverterContext) -> None:
         super().__init__(context)
-        section = context.job.properties.section(NormalizerSection)
-        size = min(section.batch_size, _MOST_ROWS)
-        settings = _Settings(context.job.conversion.target, size, section.breaks)
-        self._normaliser = _Normaliser(settings, _by_declaration)
+        self._normaliser = _Normaliser(context, _by_declaration, unlimited=_MOST_ROWS)
 
     @property
     def declared(self) -> Schema:
         """Return the columns of the rows that the normaliser makes."""
-        return self._normaliser.settings.target
+        return self._normaliser.target
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -64,15 +60,12 @@ class AvroNormalizer(Converter):
 
     def __init__(self, context: ConverterContext) -> None:
         super().__init__(context)
-        section = context.job.properties.section(NormalizerSection)
-        size = _AVRO_ROWS if section.batch_size > _MOST_ROWS else section.batch_size
-        settings = _Settings(context.job.conversion.target, size, section.breaks)
-        self._normaliser = _Normaliser(settings, _as_array)
+        self._normaliser = _Normaliser(context, _as_array, unlimited=_AVRO_ROWS)
 
     @property
     def declared(self) -> Schema:
         """Return the columns of the rows that the normaliser makes."""
-        return self._normaliser.settings.target
+        return self._normaliser.target
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -89,23 +82,26 @@ class AvroNormalizer(Converter):
         return self._normaliser.rest()
 
 
-@dataclass(frozen=True, slots=True)
-class _Settings:
-    target: Schema
-    size: int
-    breaks: bool
-
-
 class _Normaliser:
-    """The common part of both normalisers; ``nest`` makes the new column from the moved columns."""
+    """The common part of both normalisers.
+
+    ``nest`` makes the new column from the moved columns. ``unlimited`` is the size of batches if
+    the job sets a larger one than an array can have.
+    """
 
     def __init__(
-        self, settings: _Settings, nest: Callable[[Column, pa.StructArray, pa.Array], pa.Array]
+        self,
+        context: ConverterContext,
+        nest: Callable[[Column, pa.StructArray, pa.Array], pa.Array],
+        *,
+        unlimited: int,
     ) -> None:
-        self.settings = settings
+        section = context.job.properties.section(NormalizerSection)
+        self.target = context.job.conversion.target
         self._nest = nest
-        names = [column.name for column in settings.target]
-        self._grouping = Grouping(settings.size, names if settings.breaks else ())
+        names = [column.name for column in self.target]
+        size = section.batch_size if section.batch_size <= _MOST_ROWS else unlimited
+        self._grouping = Grouping(size, names if section.breaks else ())
         self._new: Column | None = None
         self._left_out: dict[str, None] = {}
 
@@ -126,9 +122,9 @@ class _Normaliser:
         """Return one row for each group: values of its first row, and the new column."""
         rows = groups.rows
         if self._new is None:
-            self._new = _new_column(self.settings.target, rows.schema.names)
+            self._new = _new_column(self.target, rows.schema.names)
         fields, columns = [], []
-        for column, raw in zip(self.settings.target, raw_schema(self.settings.target), strict=True):
+        for column, raw in zip(self.target, raw_schema(self.target), strict=True):
             if column is self._new:
                 array = self._nest(column, self._moved(rows, column), groups.offsets)
             elif column.name in rows.schema.names:
@@ -141,7 +137,7 @@ class _Normaliser:
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
     def _moved(self, rows: pa.RecordBatch, new: Column) -> pa.StructArray:
-        kept = {column.name for column in self.settings.target}
+        kept = {column.name for column in self.target}
         fields = [field for field in rows.schema if field.name not in kept]
         if not fields:
             raise ConversionError(

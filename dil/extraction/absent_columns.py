@@ -31,7 +31,7 @@ class AbsentColumns:
     derived fields make: the rows need not have these columns.
     """
 
-    def __init__(self, columns: Iterable[str], made_up: Collection[str] = ()) -> None:
+    def __init__(self, columns: Iterable[str], made_up: Collection[str]) -> None:
         every = tuple(columns)
         self._wanted = tuple(name for name in every if name.lower() not in made_up)
         self._named = frozenset(every)

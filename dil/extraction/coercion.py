@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from dil.errors import ConversionError
 from dil.extraction.excerpt import bracketed_form, kind_of
-from dil.extraction.numbers import NumberText
+from dil.extraction.numbers import FLOAT32_MAX, MAX_EXPONENT, NumberText
 from dil.extraction.shapes import member_values
 from dil.model.arrow import type_word
 from dil.model.json import compact
@@ -26,8 +26,6 @@ from dil.model.schema import JSON
 from dil.types.number_texts import plain
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-_MAX_EXPONENT = 400  # More digits than any type holds, but few enough to calculate with.
-_FLOAT32_MAX = 3.4028235677973366e38
 _BITS = {pa.int32(): 31, pa.int64(): 63}
 _NATIVE: dict[pa.DataType, set[type]] = {
     pa.string(): {str, NumberText},
@@ -64,13 +62,13 @@ class RowPosition:
 class _UnfitError(ValueError):
     """A value does not fit its type; each level adds its segment in front of ``path``."""
 
-    def __init__(self, wanted: str, value: object, path: str = "") -> None:
+    def __init__(self, wanted: str, value: object) -> None:
         super().__init__(wanted)
         self.wanted = wanted
         self.kind = kind_of(value)
         self.is_nested = isinstance(value, dict | list)
         self.sample = bracketed_form(value)
-        self.path = path
+        self.path = ""
 
     def fix(self) -> str:
         """Return the advice for the error's message."""
@@ -154,18 +152,14 @@ def _coerced(values: Sequence[Any], field: pa.Field, position: RowPosition) -> l
 def _coercion(field: pa.Field) -> Coerce:
     """Return the function that converts values to a field's type; null stays null."""
     inner = _coercion_of_type(field.type, type_word(field))
-
-    def coerce(value: object) -> object:
-        return None if value is None else inner(value)
-
-    return coerce
+    return lambda value: None if value is None else inner(value)
 
 
 def _coercion_of_type(kind: pa.DataType, word: str) -> Coerce:
     if kind in _BITS:
         return _integer(_BITS[kind], word or str(kind))
     if pa.types.is_floating(kind):
-        limit = _FLOAT32_MAX if kind == pa.float32() else sys.float_info.max
+        limit = FLOAT32_MAX if kind == pa.float32() else sys.float_info.max
         return _floating(limit, word or str(kind))
     if pa.types.is_decimal(kind):
         return _decimal(kind.precision, kind.scale)
@@ -216,7 +210,7 @@ def _number(value: object, wanted: str) -> Decimal:
         return Decimal(value)
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         number = Decimal(str(value)) or Decimal(0)  # a zero has no exponent
-        if abs(number.adjusted()) <= _MAX_EXPONENT:
+        if abs(number.adjusted()) <= MAX_EXPONENT:
             return number
     raise _UnfitError(wanted, value)
 

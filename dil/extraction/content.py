@@ -1,14 +1,20 @@
-"""Content types and character sets of responses (docs/http.md, docs/formats.md)."""
+"""Refuses contents that the job's format does not expect: by type, character set, first bytes.
+
+See docs/http.md, docs/formats.md.
+"""
 
 from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
+from dataclasses import replace
+from itertools import chain
 
 from dil.errors import SourceContractError
 from dil.extraction.excerpt import glimpse, wide_charset_of
+from dil.extraction.streams import read_up_to, stream_of
 from dil.spi.connector import Response
 
 # A note of extractors; if paging is strict, it fails the work unit.
@@ -29,6 +35,14 @@ _CSV = ("text/csv", "application/csv")
 _HTML_FIX = "A login or error page? Check the address and the credentials."
 _WEB_PAGE = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
 _CHARSET = re.compile(r"""charset=["']?([\w.:-]{1,40})""", re.IGNORECASE | re.ASCII)
+PACKED_MARK_BYTES = 10
+_BEGINNINGS = (
+    (re.compile(rb"\x1f\x8b\x08"), "gzip", "gunzip"),
+    (re.compile(rb"PK(?:\x03\x04|\x05\x06)"), "a zip archive", "zip"),
+    (re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"), "zstd", "zstd"),
+    (re.compile(rb"\xfd7zXZ\x00"), "xz", "xz"),
+    (re.compile(rb"BZh[1-9]1AY&SY"), "bzip2", "bzip2"),
+)
 
 
 def refuse_other_types(response: Response, accepted: Collection[str], *, suffix: str = "") -> None:
@@ -109,3 +123,56 @@ def refuse_wide(response: Response, begin: bytes, charset: str) -> None:
 def is_utf8(charset: str) -> bool:
     """Return whether all text in a character set is valid UTF-8 too."""
     return codecs.lookup(charset).name in _UTF8
+
+
+def decoded_texts(chunks: Iterable[bytes], charset: str) -> Iterator[str]:
+    """Yield the texts of chunks, without a byte order mark at the beginning.
+
+    Raises:
+        UnicodeDecodeError: the chunks are not in the character set; ``start`` counts from the first
+            chunk on, and may be a few bytes too high.
+    """
+    decode = codecs.getincrementaldecoder(charset)().decode
+    offset, has_begun = 0, False
+    for chunk in chain(filter(None, chunks), (b"",)):
+        try:
+            text = decode(chunk, not chunk)
+        except UnicodeDecodeError as error:
+            error.start += offset
+            raise
+        yield text if has_begun else text.removeprefix("\ufeff")
+        has_begun = has_begun or bool(text)
+        offset += len(chunk)
+
+
+def refuse_packed(begin: bytes, place: str) -> None:
+    """Refuse a body by its first ``PACKED_MARK_BYTES`` bytes; ``place`` begins the message.
+
+    Raises:
+        SourceContractError: the body begins like a packed file.
+    """
+    for beginning, what, preprocessor in _BEGINNINGS:
+        if beginning.match(begin):
+            raise SourceContractError(
+                f"{place}the body is {what}, not text",
+                f"Write ms.extract.preprocessors={preprocessor} to unpack it; if the job has other"
+                f" preprocessors, add {preprocessor} at the right place.",
+            )
+
+
+def as_text(response: Response) -> Response:
+    """Check that a body is not packed, and return the response with its body unread.
+
+    Raises:
+        SourceContractError: the body begins like a packed file; the body was closed.
+    """
+    body = response.body
+    if body is None:
+        return response
+    begin = read_up_to(body, PACKED_MARK_BYTES)
+    try:
+        refuse_packed(begin, f"{response.location}: " if response.location else "")
+    except SourceContractError:
+        body.close()
+        raise
+    return replace(response, body=stream_of(begin, body))

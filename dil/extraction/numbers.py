@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+MAX_EXPONENT = 400  # More digits than any type holds, but few enough to calculate with.
+FLOAT32_MAX = 3.4028235677973366e38
 EXACT_IN_DOUBLE = 2**53  # Every integer up to here has an exact double.
 _SHORT = 16  # At most 15 digits and a point: such a number text survives a double.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from dil.errors import ConfigError, SourceContractError
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue, as_text
+from dil.model.path import MISSING, Missing
 from dil.model.secondary import SecondaryVariables
 from dil.model.secret import Secret
 from dil.model.settings import Parameter, flat_parameters, inner_parameters
@@ -173,51 +174,41 @@ def _members(
     members: dict[str, JsonValue] = {}
     for parameter in parameters:
         members.pop(parameter.name, None)
-        present, value = _value(parameter, scope, pages)
-        if present:
+        value = _value(parameter, scope, pages)
+        if not isinstance(value, Missing):
             members[parameter.name] = value
     return members
 
 
-def _value(
-    parameter: Parameter, scope: ParameterScope, pages: PageValues
-) -> tuple[bool, JsonValue]:
-    """Return whether the parameter has a value now, and the value."""
+def _value(parameter: Parameter, scope: ParameterScope, pages: PageValues) -> JsonValue | Missing:
+    """Return the value that the parameter has now, MISSING if it has none."""
     match parameter.type:
         case "list":
-            return True, _list_text(parameter.value, full=scope.full_extract)
-        case "primitive":
-            if parameter.value is None:
-                raise _wrong(parameter, "is of type primitive but has no value")
-            return True, _plain(parameter.value)
+            return _list_text(parameter.value, full=scope.full_extract)
         case "object":
-            return True, _members(inner_parameters(parameter), scope, pages)
-        case "jsonarray" | "jsonobject":
-            return True, _plain(parameter.value)
+            return _members(inner_parameters(parameter), scope, pages)
+        case "primitive" | "jsonarray" | "jsonobject":
+            if parameter.value is None and parameter.type == "primitive":
+                raise _wrong(parameter, "is of type primitive but has no value")
+            return _plain(parameter.value)
         case "watermark":
             return _watermark(parameter, scope)
         case _:
-            return _page_value(parameter, pages)
-
-
-def _page_value(parameter: Parameter, pages: PageValues) -> tuple[bool, JsonValue]:
-    value: str | int | None = {
-        "session": pages.session,
-        "pagestart": pages.start,
-        "pagesize": pages.size,
-        "pageno": pages.number,
-    }[parameter.type]
-    return value is not None, value
+            value: str | int | None = {
+                "session": pages.session,
+                "pagestart": pages.start,
+                "pagesize": pages.size,
+                "pageno": pages.number,
+            }[parameter.type]
+            return MISSING if value is None else value
 
 
 def _list_text(value: object, *, full: bool) -> str:
     """Return the text of a list value: element 0 in a full run, else element 1 (rule G34)."""
-    chosen: object = value
-    if isinstance(value, list | tuple):
-        position = 0 if full or len(value) == 1 else 1
-        chosen = value[position] if value else ""
-    plain = _plain(chosen)
-    return as_text(plain)
+    if not isinstance(value, list | tuple):
+        return as_text(_plain(value))
+    position = 0 if full or len(value) == 1 else 1
+    return as_text(_plain(value[position])) if value else ""
 
 
 def _plain(value: object) -> JsonValue:
@@ -231,20 +222,20 @@ def _plain(value: object) -> JsonValue:
     return value  # type: ignore[return-value] # Parameter.value is Any, and came from JSON
 
 
-def _watermark(parameter: Parameter, scope: ParameterScope) -> tuple[bool, JsonValue]:
+def _watermark(parameter: Parameter, scope: ParameterScope) -> JsonValue | Missing:
     """Return an end of the window, or its last instant, in the parameter's format (rule G35)."""
     word = str(parameter.value).lower()
     is_low = word == "low"
     instant = scope.low if is_low else scope.high - (word == "last")
     if is_low and instant < 0:
-        return False, None
+        return MISSING
     if parameter.format in _SECONDS:
-        return True, instant // 1000
+        return instant // 1000
     if parameter.format != "datetime":
-        return True, instant
+        return instant
     if not parameter.pattern:
         raise _wrong(parameter, "has format datetime but no pattern")
-    return True, compile_pattern(parameter.pattern).format(instant, parameter.timezone)
+    return compile_pattern(parameter.pattern).format(instant, parameter.timezone)
 
 
 @dataclass(frozen=True, slots=True)

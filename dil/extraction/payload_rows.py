@@ -1,14 +1,31 @@
-"""The rows that a work unit sends, one in each request (rules G4, G5 and G38)."""
+"""The rows that a work unit sends, one or several in each request (rules G4, G5 and G38)."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TypeAlias
 
 from dil.model.json import JsonObject, JsonValue, compact
 
 Seen: TypeAlias = Callable[[int, JsonObject, str], None]
+
+
+def batched_rows(rows: Iterable[JsonObject], size: int, field: str) -> Iterator[JsonObject]:
+    """Yield objects whose single member ``field`` is an array of up to ``size`` rows, in order.
+
+    If ``field`` is empty, the rows stay unchanged. Memory holds one batch at a time.
+
+    >>> list(batched_rows([{"a": 1}, {"a": 2}, {"a": 3}], 2, "rows"))
+    [{'rows': [{'a': 1}, {'a': 2}]}, {'rows': [{'a': 3}]}]
+    """
+    if not field:
+        yield from rows
+        return
+    left = iter(rows)
+    while batch := list(islice(left, size)):
+        yield {field: batch}
 
 
 class PayloadRows:

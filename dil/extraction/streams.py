@@ -8,9 +8,10 @@ import tempfile
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from dil.errors import SourceContractError, WriteError
+from dil.spi.connector import Response
 
 _CHUNK = 1024 * 1024
 _DEFLATE_METHOD = 8
@@ -52,6 +53,11 @@ def read_up_to(stream: BinaryIO, size: int) -> bytes:
         chunks.append(stream.read(size - taken))
         taken += len(chunks[-1])
     return b"".join(chunks)
+
+
+def page_place(response: Response, page: int) -> str:
+    """Return the words before an error about an answer: the request, and the number of its page."""
+    return f"{response.location}, page {page}: " if response.location else f"page {page}: "
 
 
 @contextmanager
@@ -114,3 +120,31 @@ def has_zlib_header(data: bytes) -> bool:
     header = data[:2]
     is_deflate = len(header) > 1 and header[0] & 15 == _DEFLATE_METHOD
     return is_deflate and int.from_bytes(header) % 31 == 0
+
+
+def stream_of(begin: bytes, rest: BinaryIO) -> BinaryIO:
+    """Return one stream of bytes that were read already and the rest of their stream."""
+    return cast("BinaryIO", _Joined(begin, rest))
+
+
+class _Joined(ReadStream):
+    """Some bytes, and the stream with the bytes behind them; closing this closes that stream."""
+
+    def __init__(self, begin: bytes, rest: BinaryIO) -> None:
+        self._begin = begin
+        self._rest = rest
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return up to ``size`` bytes, empty at the end; -1 means all the rest."""
+        if not self._begin:
+            return self._rest.read(size)
+        end = len(self._begin) if size < 0 else size
+        data, self._begin = self._begin[:end], self._begin[end:]
+        # Readers treat each result as a piece of its own, so the read is completed.
+        left = size if size < 0 else size - len(data)
+        return data + self._rest.read(left) if left else data
+
+    def close(self) -> None:
+        """Close the stream behind."""
+        super().close()
+        self._rest.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Iterator
 from contextlib import closing
 from typing import BinaryIO
@@ -10,9 +9,8 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from dil.errors import SourceContractError
-from dil.extraction.content import is_utf8, notes_of_end, refuse_wide
-from dil.extraction.packed import stream_of
-from dil.extraction.streams import located_errors, read_up_to
+from dil.extraction.content import decoded_texts, is_utf8, notes_of_end, refuse_wide
+from dil.extraction.streams import located_errors, read_up_to, stream_of
 from dil.model.arrow import raw_schema
 from dil.model.job import ExtractionSpec
 from dil.model.schema import Column, Primitive
@@ -66,22 +64,19 @@ class TextExtractor(Extractor):
     def _text(self, body: BinaryIO, location: str) -> str:
         """Return the text; if it is too long, return a part that is still longer than allowed."""
         charset = "utf-8" if is_utf8(self.spec.charset) else self.spec.charset
-        decoder = codecs.getincrementaldecoder(charset)()
-        text, position = "", 0
+        text = ""
         try:
-            while len(text) <= MOST_CHARACTERS + 1:
-                chunk = body.read(_CHUNK)
-                text += decoder.decode(chunk, not chunk)
-                position += len(chunk)
-                if not chunk:
+            for piece in decoded_texts(iter(lambda: body.read(_CHUNK), b""), charset):
+                text += piece
+                if len(text) > MOST_CHARACTERS:
                     break
         except UnicodeDecodeError as error:
             raise SourceContractError(
                 f"{location}: the body is not {self.spec.charset} text: {error.reason}"
-                f" near byte {position + error.start}",
+                f" near byte {error.start}",
                 "Check ms.source.data.character.set.",
             ) from None
-        return text.removeprefix("\ufeff")
+        return text
 
     def _batches(self, text: str, page: Page) -> Iterator[pa.RecordBatch]:
         if text:

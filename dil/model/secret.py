@@ -50,6 +50,11 @@ class SecretUrl(Secret):
     __repr__ = Secret.__repr__
 
 
+def revealed(text: str | Secret | None) -> str:
+    """Return a plain text, or the text of a secret; empty for None."""
+    return text.reveal() if isinstance(text, Secret) else text or ""
+
+
 class OpenedText(str):
     """The plain text of an ENC(...) value in data, to send; ``written`` is the text to keep."""
 

@@ -7,20 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pyarrow as pa
 
-from dil.conversion.chain import ConversionChain, build_chain
 from dil.coordination import local_coordinator
 from dil.errors import ConfigError, DilError
 from dil.execution.memory import memory_limited
-from dil.extraction.absent_columns import left_out_note
-from dil.extraction.paging.notes import emphasized
-from dil.extraction.paging.position import PagingPosition
-from dil.extraction.paging.rules import PagingRules
-from dil.extraction.paging.walk import Walk, WalkCounters
 from dil.model.job import Job
 from dil.model.secondary import SecondaryRows
 from dil.model.work_unit import WorkUnit
@@ -38,16 +32,13 @@ from dil.spi.connector import (
     RowSession,
     SessionContext,
 )
-from dil.spi.converter import ConverterContext, PageFacts
-from dil.spi.extractor import Page
 from dil.spi.plugin_failures import translated_plugin_errors
 from dil.spi.registry import load
 from dil.spi.request_view import RequestView
-from dil.task.attempt import pages_of
 from dil.task.memory import out_of_memory, ran_out_of_memory
+from dil.task.reading import UnitReading
 from dil.task.secondary_inputs import (
     authentication_reader,
-    validation_reader,
 )
 from dil.types.widening import Widening, conform
 
@@ -181,59 +172,24 @@ class _Reading:
             raise
 
     def _read(self, job: Job, work_unit: WorkUnit) -> SourcePreview:
-        chosen = self.chosen
-        chain = build_chain(
-            ConverterContext(
-                job,
-                self.now_ms,
-                validation_rows=validation_reader(job),
-                known_schema=chosen.known_schema,
-            )
-        )
-        counters, watcher = WalkCounters(), _Watcher(self.on_request)
+        watcher = _Watcher(self.on_request)
         variables = self.secondary.variables
-        scope = scope_of(work_unit, variables, full_extract=chosen.full_extract)
-        gate = _PageGate()
-        walk = Walk(job.extraction, scope, time, counters=counters, on_page=gate.let_through)
+        scope = scope_of(work_unit, variables, full_extract=self.chosen.full_extract)
         renewed = authentication_reader(job)
         context = SessionContext(
             job, work_unit, RUN_ID, self.now_ms, 1, local_coordinator(job), renewed
         )
+        reading = UnitReading(context, scope, self.chosen.known_schema)
         with (
             masking(redactor((*secrets_of(job), *variables.secrets))),
-            translated_plugin_errors(job.source.connector.qualname),
-            load(job.source.connector)().open(context) as session,
-            closing(pages_of(_watched(session, watcher), job, walk, chosen.known_schema)) as pages,
+            reading.opened(partial(_watched, watcher)) as rows,
         ):
-            table = _first(_batches(pages, walk, chain), self.rows)
-            if isinstance(session, ByteSession) and PagingRules.of(job.extraction).names_pages:
-                gate.is_closed = True
-                with suppress(_GateClosedError):
-                    next(pages, None)  # only the walk's next step shows if there is another page
-        notes = (
-            *self.secondary.notes,
-            *map(emphasized, counters.notes),
-            *left_out_note(tuple(counters.left_out)),
+            table = _first(rows, self.rows)
+            reading.end_page()  # only the walk's next step shows if there is another page
+        notes = (*self.secondary.notes, *reading.notes)
+        return SourcePreview(
+            work_unit, self.chosen.is_due, tuple(watcher.answers), table, reading.dropped, notes
         )
-        answers = tuple(watcher.answers)
-        return SourcePreview(work_unit, chosen.is_due, answers, table, chain.dropped, notes)
-
-
-class _GateClosedError(Exception):
-    """Ends a walk between two pages."""
-
-
-@dataclass(slots=True)
-class _PageGate:
-    """Waits between two pages of a walk; after it is closed, no page is requested."""
-
-    is_closed: bool = False
-
-    def let_through(self, position: PagingPosition) -> None:
-        """Let the walk continue to its next page, or end it."""
-        del position
-        if self.is_closed:
-            raise _GateClosedError
 
 
 def _refuse_sending(job: Job, *, may_send: bool) -> None:
@@ -251,18 +207,6 @@ def _refuse_sending(job: Job, *, may_send: bool) -> None:
         problem = connector.changes(job) if issubclass(connector, Connector) else None
     if problem is not None:
         raise ConfigError([replace(problem, fix="Give --send if that is harmless.")])
-
-
-def _batches(
-    pages: Iterator[tuple[Page, RequestValues]], walk: Walk, chain: ConversionChain
-) -> Iterator[pa.RecordBatch]:
-    """Yield converted batches; pages are requested only as batches are taken."""
-    for page, values in pages:
-        facts = PageFacts(page, values.variables, walk.counters.pages)
-        for batch in page.batches:
-            walk.counters.leave_out(page.left_out)
-            yield from chain.convert(batch, facts)
-    yield from chain.finish()
 
 
 def _first(batches: Iterator[pa.RecordBatch], rows: int) -> pa.Table:
@@ -295,7 +239,7 @@ class _Watcher:
         return view
 
 
-def _watched(session: ByteSession | RowSession, watcher: _Watcher) -> ByteSession | RowSession:
+def _watched(watcher: _Watcher, session: ByteSession | RowSession) -> ByteSession | RowSession:
     """Return a session that watches the answers of the given session."""
     if isinstance(session, ByteSession):
         return _WatchedByteSession(session, watcher)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO, ClassVar
 
-from dil.model.secret import Secret
+from dil.model.secret import Secret, revealed
 from dil.model.section import Section
 from dil.spi.connector import PluginProperty
 
@@ -27,8 +27,7 @@ class PreprocessorContext:
 
     def text(self, name: str, default: str = "") -> str:
         """Return a parameter as text; this reveals a secret, so use the text only for one call."""
-        value = self.parameters.get(name, default)
-        return value.reveal() if isinstance(value, Secret) else value
+        return revealed(self.parameters.get(name, default))
 
 
 class Preprocessor(ABC):

@@ -26,13 +26,13 @@ from dil.errors import (
     UnknownOutcomeError,
 )
 from dil.extraction.absent_columns import left_out_note
-from dil.extraction.paging.notes import EMPHASIS, emphasized
-from dil.extraction.paging.source_clock import SOURCE_BEHIND
+from dil.extraction.paging.notes import EMPHASIS, SOURCE_BEHIND, emphasized
 from dil.extraction.paging.walk import ResumeRefusedError, Walk, WalkCounters, walk_pages, walk_rows
 from dil.extraction.preprocessing.chain import preprocessed
 from dil.model.job import Job
 from dil.model.settings import flat_parameters
 from dil.model.task import Counters, Failure, TaskReport
+from dil.model.work_unit import WorkUnit
 from dil.observe.memory import peak_rss_bytes
 from dil.observe.progress import counted
 from dil.publishing.staged import FORMAT, StagedResult, write_result
@@ -42,8 +42,8 @@ from dil.spi.coordination import Coordinator
 from dil.spi.extractor import Page
 from dil.spi.plugin_failures import plugin_failure
 from dil.spi.registry import load
-from dil.task.checkpoints import Checkpoints, ResumeFrom
-from dil.task.context import AttemptContext
+from dil.task.checkpoints import STARTED_OVER, TYPES_CHANGED, Checkpoints, ResumeFrom
+from dil.task.context import AttemptContext, TaskContext
 from dil.task.delivery import Delivery, must_not_repeat
 from dil.task.memory import out_of_memory, ran_out_of_memory
 from dil.task.outputs import Outputs
@@ -56,6 +56,29 @@ if TYPE_CHECKING:
     from dil.task.event_time import EventRows
 
 log = logging.getLogger(__name__)
+
+
+def attempts_of(task: TaskContext, unit: WorkUnit) -> Callable[[int], TaskReport]:
+    """Return the function that runs an attempt at a work unit, given its number.
+
+    Attempts resume earlier ones. If that is refused, the same attempt reads from the beginning, and
+    later attempts resume only attempts of this run.
+    """
+    resume_from = ResumeFrom.ANY_RUN
+
+    def attempt(number: int) -> TaskReport:
+        nonlocal resume_from
+        try:
+            return run_attempt(AttemptContext.of(task, unit, number), resume_from)
+        except ResumeRefusedError as refusal:
+            resume_from = ResumeFrom.THIS_RUN
+            cause = refusal.__cause__
+            why = TYPES_CHANGED if isinstance(cause, ConversionError) else STARTED_OVER
+            log.warning("%s: %s", why, cause or "other rows to send")
+            report = run_attempt(AttemptContext.of(task, unit, number), ResumeFrom.NOTHING)
+            return replace(report, notes=(why, *report.notes))
+
+    return attempt
 
 
 def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:

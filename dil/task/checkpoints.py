@@ -14,7 +14,7 @@ from functools import cached_property
 
 from dil.conversion.chain import ConversionChain
 from dil.errors import RefusedAnswer, WriteError
-from dil.extraction.paging.position import PagingPosition
+from dil.extraction.paging.rules import PagingPosition
 from dil.extraction.paging.walk import WalkCounters
 from dil.extraction.parameters import differs_by_load
 from dil.model.settings import flat_parameters

@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from dil.errors import DilError, UnknownOutcomeError, WriteError
-from dil.extraction.batched_rows import batched_rows
 from dil.extraction.parameters import first_request
-from dil.extraction.payload_rows import PayloadRows
+from dil.extraction.payload_rows import PayloadRows, batched_rows
 from dil.extraction.secondary import read_payload
 from dil.model.egress import AnswerCount
 from dil.model.job import Job

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from dil.extraction.secondary import SecondaryAccess, read_authentication, read_validation
-from dil.extraction.secondary.limits import InputLimits
+from dil.extraction.secondary.columns import InputLimits
 from dil.model.job import Job
 from dil.model.json import JsonObject
 from dil.model.secret import Secret

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
-from dil.errors import ConversionError, PluginFailureError, SourceContractError
-from dil.extraction.paging.walk import ResumeRefusedError
+from dil.errors import PluginFailureError, SourceContractError
 from dil.model.task import Counters, Failure, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.observe.logs import bind
 from dil.secrets.masking import masking
-from dil.task.attempt import run_attempt
-from dil.task.checkpoints import STARTED_OVER, TYPES_CHANGED, ResumeFrom
+from dil.task.attempt import attempts_of, run_attempt
+from dil.task.checkpoints import ResumeFrom
 from dil.task.context import AttemptContext, Clocks, TaskContext
 from dil.task.delivery import sent_before
 from dil.text.zones import iso
@@ -43,22 +42,7 @@ def run_in_task(task: TaskContext, unit: WorkUnit) -> TaskReport:
     A failed attempt usually leaves nothing behind. If the job keeps progress inside work units, the
     attempt leaves its complete pages, and the next attempt resumes after them.
     """
-    run = task.run
-    resume_from = ResumeFrom.ANY_RUN
-
-    def attempt(number: int) -> TaskReport:
-        nonlocal resume_from
-        try:
-            return run_attempt(AttemptContext.of(task, unit, number), resume_from)
-        except ResumeRefusedError as refusal:
-            resume_from = ResumeFrom.THIS_RUN
-            cause = refusal.__cause__
-            why = TYPES_CHANGED if isinstance(cause, ConversionError) else STARTED_OVER
-            log.warning("%s: %s", why, cause or "other rows to send")
-            context = AttemptContext.of(task, unit, number)
-            report = run_attempt(context, ResumeFrom.NOTHING)
-            return replace(report, notes=(why, *report.notes))
-
+    run, attempt = task.run, attempts_of(task, unit)
     with masking(task.clean):
         return sent_before(run, unit) or repeat_attempts(run, unit, attempt, task.clocks)
 

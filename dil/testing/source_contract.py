@@ -32,9 +32,9 @@ from dil.errors import AuthenticationError, ConfigError, DilError, SourceError
 from dil.model.job import Job
 from dil.model.report import RunStatus
 from dil.operator.source_preview import preview_source
-from dil.spi.connector import Connector
+from dil.spi.connector import ByteSession, Connector, RowSession
 from dil.spi.registry import load
-from dil.testing.trial import DAY, NOW_MS, Trial, opened
+from dil.testing.trial import DAY, NOW_MS, Trial, reading_of
 
 ROWS = 1000
 _ALL = 10 * ROWS
@@ -316,16 +316,18 @@ def _left_open(job: Job, *batches: int | None) -> int:
 
 def _read(job: Job, batches: int | None) -> object:
     """Read through a session, close it twice, and return it."""
-    session, found = opened(job)
-    try:
-        with suppress(DilError):
-            for _ in islice(found, batches):
-                pass
-    finally:
-        found.close()
-        session.close()
-        session.close()
-    return session
+    held: list[ByteSession | RowSession] = []
+
+    def hold(session: ByteSession | RowSession) -> ByteSession | RowSession:
+        held.append(session)
+        return session
+
+    # A session that cannot be opened or closed fails the test by its own error.
+    with reading_of(job).opened(hold) as rows, suppress(DilError):
+        for _ in islice(rows, batches):
+            pass
+    held[0].close()
+    return held[0]
 
 
 def _open_files() -> int:

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Collection, Generator, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dil import config
 from dil.coordination import local_coordinator
 from dil.errors import DilError
-from dil.extraction.paging.walk import Walk
 from dil.extraction.parameters import ParameterScope
 from dil.model.job import Job
 from dil.model.report import RunReport
 from dil.run import plan_builder
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions
-from dil.spi.connector import ByteSession, Connector, RowSession, SessionContext
-from dil.spi.registry import load
+from dil.spi.connector import SessionContext
 from dil.state import open_store
-from dil.task.attempt import pages_of
 from dil.task.context import Clocks
+from dil.task.reading import UnitReading
 from dil.task.secondary_inputs import authentication_reader
 from dil.testing.in_process import InProcessExecutor
 
@@ -110,25 +105,12 @@ class Trial:
         return sorted(path.relative_to(self._folder).as_posix() for path in self._folder.rglob("*"))
 
 
-def opened(job: Job) -> tuple[ByteSession | RowSession, Generator[pa.RecordBatch]]:
-    """Open a session for the job's work unit as a task does; the caller closes it.
-
-    Returns:
-        The session, and a lazy iterator of the batches that a task reads through the session.
-    """
+def reading_of(job: Job) -> UnitReading:
+    """Return a reading of the job's work unit, as a task reads it."""
     unit = plan_builder.plan_job(job, now_ms=NOW_MS).plan.work_units[0]
     shared, renewed = local_coordinator(job), authentication_reader(job)
     context = SessionContext(job, unit, "trial", NOW_MS, 1, coordinator=shared, renewed=renewed)
-    connector: type[Connector] = load(job.source.connector)
-    session = connector().open(context)
-    walk = Walk(job.extraction, ParameterScope.of(unit, full_extract=False), time)
-    return session, _batches(session, job, walk)
-
-
-def _batches(session: ByteSession | RowSession, job: Job, walk: Walk) -> Generator[pa.RecordBatch]:
-    with closing(pages_of(session, job, walk)) as pages:
-        for page, _ in pages:
-            yield from page.batches
+    return UnitReading(context, ParameterScope.of(unit, full_extract=False), "")
 
 
 def _no_wait(seconds: float) -> None:

@@ -62,14 +62,16 @@ def has_not_null(data_type: pa.DataType) -> bool:
     return any(not field.nullable or has_not_null(field.type) for field in fields)
 
 
-def rebuilt(array: pa.Array, items: pa.Array, field: pa.Field) -> pa.Array:
-    """Return lists or maps with each item replaced; ``field`` is the field of the new items."""
+def rebuilt(
+    array: pa.Array, items: pa.Array, kind: pa.DataType, keys: pa.Array | None = None
+) -> pa.Array:
+    """Return lists or maps of type ``kind`` with each item replaced, and each key if given."""
     mask = array.is_null() if array.null_count else None
-    offsets = offsets_of(array)
-    if pa.types.is_map(array.type):
-        kind = pa.map_(array.type.key_type, field)
-        return pa.MapArray.from_arrays(offsets, keys_of(array), items, type=kind, mask=mask)
-    return pa.ListArray.from_arrays(offsets, items, type=pa.list_(field), mask=mask)
+    offsets = offsets_of(array).cast(pa.int32())  # of large lists they are int64
+    if pa.types.is_map(kind):
+        keys = keys_of(array) if keys is None else keys
+        return pa.MapArray.from_arrays(offsets, keys, items, type=kind, mask=mask)
+    return pa.ListArray.from_arrays(offsets, items, type=kind, mask=mask)
 
 
 def members_of(array: pa.StructArray) -> dict[str, tuple[pa.Field, pa.Array]]:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from dil.errors import ConversionError
-from dil.types.containers import items_of, keys_of, offsets_of, whole
+from dil.types.containers import items_of, keys_of, rebuilt, whole
 
 Leaf = Callable[[pa.Array, pa.DataType], pa.Array]
 """Converts an array of a flat type, or of another shape than the wanted type, to that type."""
@@ -112,13 +112,9 @@ def _by_shape(array: pa.Array, target: pa.DataType, inner: Leaf, leaf: Leaf) -> 
         return pa.StructArray.from_arrays(columns, fields=list(target), mask=array.is_null())
     if pa.types.is_map(source) and pa.types.is_map(target):
         keys = inner(keys_of(array), target.key_type)
-        items = inner(items_of(array), target.item_type)
-        offsets, mask = offsets_of(array), array.is_null()
-        return pa.MapArray.from_arrays(offsets, keys, items, type=target, mask=mask)
+        return rebuilt(array, inner(items_of(array), target.item_type), target, keys)
     if pa.types.is_list(source) and pa.types.is_list(target):
-        items = inner(items_of(array), target.value_type)
-        offsets, mask = offsets_of(array), array.is_null()
-        return pa.ListArray.from_arrays(offsets, items, type=target, mask=mask)
+        return rebuilt(array, inner(items_of(array), target.value_type), target)
     return leaf(array, target)
 
 

@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dil.errors import DilError
+from dil.extraction.json.arrow_reader import ArrowFastPath
 from dil.extraction.json.extractor import JsonExtractor
-from dil.extraction.json.fast_path import ArrowFastPath
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.schema import Column, Primitive, Schema
 from dil.spi.connector import Response

@@ -6,9 +6,8 @@ In a job file: ``source.class=tests.servers.hasty_http.HastyHttp``.
 from __future__ import annotations
 
 from connectors.http import HttpConnector
-from connectors.http.environment import SessionEnvironment
 from connectors.http.session import HttpSession
-from connectors.http.settings import HttpSettings
+from connectors.http.settings import HttpSettings, SessionEnvironment
 from dil.spi.connector import SessionContext
 
 

@@ -1,8 +1,7 @@
 """HTTP sessions of the connector for tests: their waits take no time, and are recorded."""
 
-from connectors.http.environment import SessionEnvironment
 from connectors.http.session import HttpSession
-from connectors.http.settings import HttpSettings
+from connectors.http.settings import HttpSettings, SessionEnvironment
 from dil.spi.connector import RequestValues
 from dil.spi.coordination import Uncoordinated
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from dil.catalog.registering import Registration
-from dil.extraction.paging.position import PagingPosition
+from dil.extraction.paging.rules import PagingPosition
 from dil.operator.backfill.definition import BackfillDefinition
 from dil.planning.plan_file import decode_plan, encode_plan
 from dil.publishing import manifest, metadata, owner, withdrawal

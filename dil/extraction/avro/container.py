@@ -1,6 +1,7 @@
-"""Unpacks the blocks of Avro container files: fastavro itself sets no limit of size.
+"""Unpacks and checks the blocks of Avro container files: fastavro itself sets no limit of size.
 
-Source: Apache Avro 1.12 specification, "Object Container Files" and "Binary encoding".
+Few bytes can hold many records, so a block is checked before its records are made. Source: Apache
+Avro 1.12 specification, "Object Container Files" and "Binary encoding".
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ import bz2
 import io
 import lzma
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import BinaryIO
+from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
 from dil.errors import SourceContractError
-from dil.extraction.sizes import AVRO_BLOCK_BYTES, XZ_MEMORY_BYTES, too_long
+from dil.extraction.avro.empty_items import MOST_EMPTY, EmptyItems
+from dil.extraction.avro.types import AvroType
+from dil.extraction.sizes import XZ_MEMORY_BYTES, too_long
 
 _MAGIC = b"Obj\x01"
 _SYNC = 16
@@ -27,6 +30,44 @@ _MOST_PARTS = 10
 _MORE = 0x80
 
 
+class CheckedBlocks:
+    """The blocks of a file as fastavro reads them, none longer than ``longest`` bytes.
+
+    Raises:
+        SourceContractError: a block is too long, its codec is not known, or it has far more rows or
+        array items than bytes.
+        Exception: any error of fastavro about bytes that it does not understand.
+    """
+
+    def __init__(self, stream: BinaryIO, longest: int) -> None:
+        from fastavro import block_reader
+
+        self._blocks = block_reader(cast("Any", PlainBlocks(stream, longest)))
+
+    @property
+    def schema(self) -> AvroType:
+        """Return the schema of the file in fastavro's parsed form."""
+        return self._blocks.writer_schema
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield each block: its records, their number (``num_records``) and bytes (``bytes_``)."""
+        empty_items = EmptyItems(self.schema)
+        has_empty_items = empty_items.may_be
+        for block in self._blocks:
+            found = cast("Any", block)  # the type stubs lack its attributes
+            with found.bytes_.getbuffer() as data:
+                rows, size = found.num_records, data.nbytes
+                if rows > max(size, MOST_EMPTY):  # rows that take no bytes
+                    raise SourceContractError(
+                        f"a block of {size:,} bytes declares {rows:,} rows",
+                        "Write the file again at the source: it is damaged, or was made to exhaust"
+                        " memory.",
+                    )
+                if has_empty_items:
+                    empty_items.check(data, rows)
+            yield found
+
+
 class PlainBlocks:
     """Reads a container file as if it were not packed; a block has at most ``longest`` bytes.
 
@@ -34,7 +75,7 @@ class PlainBlocks:
     passes them on unchanged, so that fastavro refuses them. It does not close the stream.
     """
 
-    def __init__(self, stream: BinaryIO, longest: int = AVRO_BLOCK_BYTES) -> None:
+    def __init__(self, stream: BinaryIO, longest: int) -> None:
         self._source = _Source(stream, longest)
         self._longest = longest
         self._unpacked: Callable[[bytes], bytes] = bytes

@@ -13,16 +13,15 @@ from typing import Any, BinaryIO, cast
 import pyarrow as pa
 
 from dil.errors import SourceContractError
-from dil.extraction.avro.blocks import CheckedBlocks
+from dil.extraction.avro.container import CheckedBlocks
 from dil.extraction.avro.types import AvroType, AvroTypes, Form
 from dil.extraction.content import notes_of_end
 from dil.extraction.json.document import collector_paused
 from dil.extraction.sizes import AVRO_BLOCK_BYTES, BATCH_BYTES, Width, longest, rows_at_once
-from dil.extraction.streams import ReadStream, located_errors
+from dil.extraction.streams import ReadStream, located_errors, page_place
 from dil.model.arrow import raw_schema
 from dil.model.job import ExtractionSpec
 from dil.model.path import Steps, number
-from dil.model.schema import Column
 from dil.spi.connector import Response
 from dil.spi.extractor import Extractor, Page, nothing_found
 from dil.text.paths import index, one_place
@@ -69,9 +68,8 @@ class AvroExtractor(Extractor):
         return page
 
     def _batches(self, body: BinaryIO, response: Response, page: Page) -> Iterator[pa.RecordBatch]:
-        place = f"{response.location}, " if response.location else ""
-        where = f"{place}page {self._pages}: "
-        with closing(body), located_errors(where), _translated_errors():
+        located = located_errors(page_place(response, self._pages))
+        with closing(body), located, _translated_errors():
             buffered = io.BufferedReader(_Body(body))
             if not buffered.peek(1):
                 return
@@ -113,11 +111,23 @@ class AvroExtractor(Extractor):
         path = one_place(self.spec.data_field)
         if path:
             members = {str(path[-1]): _type_at(types, avro, path)}
-        return (
-            _found_rows(types, members, path)
-            if self._given is None
-            else _given_rows(types, members, path, self._given)
-        )
+        if self._given is None:
+            forms = {name: types.form(inner, name) for name, inner in members.items()}
+            schema = pa.schema([pa.field(name, form.type) for name, form in forms.items()])
+            return _Rows(schema, forms, path)
+        forms = {
+            column.name: types.form(members[column.name], column.name, column.type)
+            for column in self._given
+            if column.name in members
+        }
+        fields = [
+            pa.field(column.name, forms[column.name].type)
+            if column.name in forms
+            else raw_schema((column,)).field(0)
+            for column in self._given
+        ]
+        others = [name for name in members if name not in forms]
+        return _Rows(pa.schema(fields), forms, path, (*others, *types.left_out))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,33 +159,6 @@ class _Rows:
         if form.fit is not None:
             values = list(map(form.fit, values))
         return pa.array(values, type=form.type)
-
-
-def _found_rows(types: AvroTypes, members: Mapping[str, AvroType], path: Steps) -> _Rows:
-    forms = {name: types.form(avro, name) for name, avro in members.items()}
-    schema = pa.schema([pa.field(name, form.type) for name, form in forms.items()])
-    return _Rows(schema, forms, path)
-
-
-def _given_rows(
-    types: AvroTypes,
-    members: Mapping[str, AvroType],
-    path: Steps,
-    columns: Sequence[Column],
-) -> _Rows:
-    forms = {
-        column.name: types.form(members[column.name], column.name, column.type)
-        for column in columns
-        if column.name in members
-    }
-    fields = [
-        pa.field(column.name, forms[column.name].type)
-        if column.name in forms
-        else raw_schema((column,)).field(0)
-        for column in columns
-    ]
-    others = [name for name in members if name not in forms]
-    return _Rows(pa.schema(fields), forms, path, (*others, *types.left_out))
 
 
 def _type_at(types: AvroTypes, avro: AvroType, path: Steps) -> AvroType:

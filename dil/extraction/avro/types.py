@@ -120,9 +120,13 @@ class AvroTypes:
 
     def _nested(self, word: str, avro: AvroType, path: str, declared: DataType | None) -> Form:
         if word == "array":
-            return self._array(avro["items"], path, declared)
+            inner = declared.items if isinstance(declared, ArrayType) else None
+            form = self.form(avro["items"], f"{path}[]", inner)
+            return Form(pa.list_(form.type), form.fit and _fit_items(form.fit))
         if word == "map":
-            return self._map(avro["values"], path, declared)
+            inner = declared.values if isinstance(declared, MapType) else None
+            form = self.form(avro["values"], f"{path}.*", inner)
+            return Form(pa.map_(pa.string(), form.type), _fit_entries(form.fit))
         if avro["name"] in self._open:
             raise SourceContractError(
                 f'column "{path}" has records of type {avro["name"]} that contain records of'
@@ -153,17 +157,6 @@ class AvroTypes:
         kept = {name for name, _ in names}
         self.left_out += [f"{path}.{name}" for name in types if name not in kept]
         return Form(pa.struct(fields), _fit_members(fits) if fits else None)
-
-    def _array(self, items: AvroType, path: str, declared: DataType | None) -> Form:
-        inner = declared.items if isinstance(declared, ArrayType) else None
-        form = self.form(items, f"{path}[]", inner)
-        fit = form.fit
-        return Form(pa.list_(form.type), None if fit is None else _optional(_fit_items(fit)))
-
-    def _map(self, values: AvroType, path: str, declared: DataType | None) -> Form:
-        inner = declared.values if isinstance(declared, MapType) else None
-        form = self.form(values, f"{path}.*", inner)
-        return Form(pa.map_(pa.string(), form.type), _optional(_fit_entries(form.fit)))
 
     def _union(self, branches: list[AvroType], path: str) -> Form:
         """Return the form of a union: the widest type if all are numbers, else text."""
@@ -226,13 +219,13 @@ def _fit_members(fits: Mapping[str, Fit]) -> Fit:
 
 
 def _fit_items(fit: Fit) -> Fit:
-    return lambda items: [fit(item) for item in items]
+    return _optional(lambda items: [fit(item) for item in items])
 
 
 def _fit_entries(fit: Fit | None) -> Fit:
     if fit is None:
-        return lambda entries: list(entries.items())
-    return lambda entries: [(key, fit(value)) for key, value in entries.items()]
+        return _optional(lambda entries: list(entries.items()))
+    return _optional(lambda entries: [(key, fit(value)) for key, value in entries.items()])
 
 
 def _uuid_text(value: UUID | bytes) -> str:

@@ -5,19 +5,19 @@ See docs/formats.md, rule F19.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import BinaryIO, Protocol
 
 import pyarrow as pa
 
 from dil.errors import SourceContractError
-from dil.extraction.columnar.body import seekable_body
-from dil.extraction.columnar.shapes import RowShape, Shaping
+from dil.extraction.arrow_input import seekable_body
+from dil.extraction.columnar.shapes import Shaping
 from dil.extraction.excerpt import glimpse
 from dil.extraction.names import NameCleansing
 from dil.extraction.sizes import BATCH_BYTES, Width, rows_at_once, width_of
-from dil.extraction.streams import located_errors
+from dil.extraction.streams import located_errors, page_place
 from dil.model.job import ExtractionSpec
 from dil.spi.connector import Response
 from dil.spi.extractor import Page, nothing_found
@@ -26,6 +26,7 @@ from dil.text.paths import one_place
 BATCH_ROWS = 65_536
 # The errors that the library raises for bytes that it does not understand.
 _DAMAGED = (pa.ArrowException, OSError, EOFError, ValueError, LookupError)
+_CHUNK = 1024 * 1024
 
 
 class OpenFile(Protocol):
@@ -57,14 +58,13 @@ class ColumnarFormat(Protocol):
         """Return the file after reading its metadata; the file has ``size`` bytes."""
 
 
-def batch_rows(size: int, rows: int, columns: int = 1) -> int:
-    """Return how many rows to read at once from a file of ``rows`` rows and ``size`` decoded bytes.
+def batch_rows(row_bytes: int, columns: int) -> int:
+    """Return how many rows of so many decoded bytes and columns to read at once.
 
-    >>> batch_rows(1000, 10), batch_rows(32 << 30, 32), batch_rows(0, 0)
+    >>> batch_rows(100, 1), batch_rows(1 << 30, 1), batch_rows(0, 0)
     (65536, 1, 65536)
     """
-    each = max(1, size // max(1, rows))
-    return max(1, min(rows_at_once(columns), BATCH_BYTES // each))
+    return max(1, min(rows_at_once(columns), BATCH_BYTES // max(1, row_bytes)))
 
 
 class ColumnarFiles:
@@ -88,8 +88,7 @@ class ColumnarFiles:
         self._pages += 1
         page = Page(iter(()), nothing_found)
         if response.body is not None:
-            place = f"{response.location}, " if response.location else ""
-            where = f"{place}page {self._pages}: "
+            where = page_place(response, self._pages)
             page.batches = self._batches(response.body, where, page)
         return page
 
@@ -134,12 +133,8 @@ class ColumnarFiles:
         for batch in opened.batches(columns):
             picked = _picked(batch, path) if path else batch
             page.rows += batch.num_rows
-            yield from _in_parts(shape, picked)
-
-
-def _in_parts(shape: RowShape, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    for begin in range(0, batch.num_rows, BATCH_ROWS):
-        yield shape.batch(batch.slice(begin, BATCH_ROWS))
+            for begin in range(0, batch.num_rows, BATCH_ROWS):
+                yield shape.batch(picked.slice(begin, BATCH_ROWS))
 
 
 def _type_at(schema: pa.Schema, path: Sequence[str]) -> pa.DataType:
@@ -189,3 +184,26 @@ def _translated_errors(kind: str) -> Iterator[None]:
             "Check the file: it may have been cut off, be encrypted, or need a codec that is not"
             " installed.",
         ) from error
+
+
+def refuse_file_in_front(
+    name: str, mark: bytes, file: pa.NativeFile, end: int, is_end: Callable[[int], bool]
+) -> None:
+    """Raise if another file is in front of a file: its rows would be lost.
+
+    Offsets in a columnar file count from its beginning, and its reader starts at its end. So a file
+    in front shows as bytes that the metadata at the end does not describe: ``mark`` is in the first
+    ``end`` bytes, and ``is_end`` finds the end of a file there.
+    """
+    at = 0
+    while at + len(mark) <= end:
+        text = file.read_at(min(_CHUNK, end - at), at)
+        found = text.find(mark)
+        while found >= 0:
+            if is_end(at + found):
+                raise SourceContractError(
+                    f"another {name} file is in front of the {name} file",
+                    "Such files cannot be concatenated: send each as a file of its own.",
+                )
+            found = text.find(mark, found + 1)
+        at += max(1, len(text) - len(mark) + 1)

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 from pyarrow import dataset, orc
 
-from dil.extraction.columnar.files import ColumnarFiles, batch_rows
-from dil.extraction.columnar.fronts import another_in_front, places
+from dil.extraction.columnar.files import ColumnarFiles, batch_rows, refuse_file_in_front
 from dil.extraction.columnar.orc_sizes import OrcTail, StripeSize
 from dil.extraction.sizes import ORC_TAIL_BYTES, share_of, too_long
 from dil.model.job import ExtractionSpec
@@ -107,7 +106,7 @@ class OrcRows:
         fragment = dataset.OrcFileFormat().make_fragment(self._bytes)
         yield from fragment.scanner(
             columns=list(columns),
-            batch_size=batch_rows(row_bytes, 1, len(columns)),
+            batch_size=batch_rows(row_bytes, len(columns)),
             batch_readahead=0,
             fragment_readahead=0,
             use_threads=False,
@@ -145,6 +144,8 @@ def _check_is_one(file: pa.NativeFile, size: int, opened: orc.ORCFile) -> None:
     """
     tail = opened.stripe_statistics_length + opened.file_footer_length
     longest = size - opened.content_length - tail - opened.file_postscript_length - 1
-    for place in places(_POSTSCRIPT_END, file, longest):
-        if file.read_at(len(_MAGIC), place + len(_POSTSCRIPT_END) + 1) == _MAGIC:
-            raise another_in_front("ORC")
+
+    def is_end(place: int) -> bool:
+        return bool(file.read_at(len(_MAGIC), place + len(_POSTSCRIPT_END) + 1) == _MAGIC)
+
+    refuse_file_in_front("ORC", _POSTSCRIPT_END, file, longest, is_end)

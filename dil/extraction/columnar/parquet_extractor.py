@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import pyarrow as pa
 from pyarrow import parquet
 
-from dil.extraction.columnar.files import ColumnarFiles, OpenFile, batch_rows
-from dil.extraction.columnar.fronts import another_in_front, places
+from dil.extraction.columnar.files import (
+    ColumnarFiles,
+    OpenFile,
+    batch_rows,
+    refuse_file_in_front,
+)
 from dil.model.job import ExtractionSpec
 from dil.spi.connector import Response
 from dil.spi.extractor import Extractor, Page
@@ -78,16 +83,14 @@ class _ParquetFile:
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         groups = [self._file.metadata.row_group(k) for k in range(self._file.num_row_groups)]
-        largest = max((_row_bytes(group) for group in groups), default=1)
+        row_bytes = max(
+            (each.total_byte_size // max(1, each.num_rows) for each in groups), default=1
+        )
         yield from self._file.iter_batches(
-            batch_size=batch_rows(largest, 1, len(columns)),
+            batch_size=batch_rows(row_bytes, len(columns)),
             columns=list(columns),
             use_threads=False,
         )
-
-
-def _row_bytes(group: parquet.RowGroupMetaData) -> int:
-    return int(group.total_byte_size // max(1, group.num_rows))
 
 
 def _check_is_one(file: pa.NativeFile, size: int, metadata: parquet.FileMetaData) -> None:
@@ -98,9 +101,8 @@ def _check_is_one(file: pa.NativeFile, size: int, metadata: parquet.FileMetaData
     describe.
     """
     longest = size - _TRAILER - metadata.serialized_size - _data_end(metadata)
-    for place in places(_MAGIC + _MAGIC, file, longest + len(_MAGIC)):
-        if _is_footer_before(file, place):
-            raise another_in_front("Parquet")
+    is_end = partial(_is_footer_before, file)
+    refuse_file_in_front("Parquet", _MAGIC + _MAGIC, file, longest + len(_MAGIC), is_end)
 
 
 def _data_end(metadata: parquet.FileMetaData) -> int:

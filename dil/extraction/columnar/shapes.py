@@ -11,7 +11,7 @@ from dil.errors import SourceContractError
 from dil.extraction.names import NameCleansing
 from dil.model.arrow import raw_schema
 from dil.model.schema import ArrayType, Column, DataType, MapType, RecordType
-from dil.types.containers import items_of, keys_of, offsets_of
+from dil.types.containers import items_of, rebuilt
 
 _NESTED = (RecordType, ArrayType, MapType)
 
@@ -147,18 +147,8 @@ def shaped(array: pa.Array, shape: FileColumnShape) -> pa.Array:
         if not members:
             return pa.array([None if null else {} for null in array.is_null()], shape.type)
         return pa.StructArray.from_arrays(members, fields=list(shape.type), mask=mask)
-    return _shaped_items(array, shape)
-
-
-def _shaped_items(array: pa.Array, shape: FileColumnShape) -> pa.Array:
-    offsets = offsets_of(array).cast(pa.int32())  # of a large list they are int64
-    mask = array.is_null() if array.null_count else None
     (inner,) = shape.inside
-    if pa.types.is_map(shape.type):
-        items = shaped(items_of(array), inner)
-        return pa.MapArray.from_arrays(offsets, keys_of(array), items, type=shape.type, mask=mask)
-    items = shaped(items_of(array), inner)
-    return pa.ListArray.from_arrays(offsets, items, type=shape.type, mask=mask)
+    return rebuilt(array, shaped(items_of(array), inner), shape.type)
 
 
 def _wanted(

@@ -15,8 +15,7 @@ import pyarrow as pa
 from dil.errors import SourceContractError
 from dil.extraction.absent_columns import AbsentColumns
 from dil.extraction.csv.cells import CellReader, Row
-from dil.extraction.csv.failures import BadRow, bad_cells
-from dil.extraction.csv.headers import refuse_other_header
+from dil.extraction.csv.failures import BadRow, bad_cells, refuse_other_header
 from dil.extraction.csv.records import CsvBlock
 from dil.extraction.csv.values import are_own_texts, measured, observed, values_of
 from dil.extraction.names import NameCleansing
@@ -41,6 +40,8 @@ _HEADER = (
     "Correct the names in ms.output.schema, or in ms.csv the columnHeaderIndex (the line of the"
     " header) or the fieldSeparator (the character between its names)."
 )
+_QUOTES = "The source must put a cell that holds the separator in quotes."
+_STRING = Primitive("string")
 
 
 @dataclass(slots=True)
@@ -117,7 +118,7 @@ class GivenCsvColumns(CsvColumns):
             made_up = self._csv.made_up
             known = [each.name for each in self._columns if each.name.lower() not in made_up]
             refuse_other_header(self._header, known, "ms.output.schema")
-            picks = self._by_name(self._header)
+            picks = [self._position(column, self._header) for column in self._columns]
             self._most = len(header)
         self._width = len(header) if header is not None else 0
         order = self._csv.order
@@ -128,8 +129,10 @@ class GivenCsvColumns(CsvColumns):
     def read(self, block: CsvBlock) -> ReadBlock:
         """Return the rows of a block in the given schema."""
         texts, rows = self._texts(block)
-        bad = [] if rows is None else self._too_long(rows)
-        notes = (SHORT,) if rows is not None and self._has_short(rows) else ()
+        bad = self._too_long(rows or ())
+        most = self._most
+        is_short = most is not None and any(len(row) < most for row in rows or ())
+        notes = (SHORT,) if is_short else ()
         arrays = []
         for cells, column in zip(texts, self._schema, strict=True):
             values = values_of(cells, column.type, cuts=True)
@@ -160,9 +163,6 @@ class GivenCsvColumns(CsvColumns):
             None if column.name.lower() in self._csv.made_up else next(positions, None)
             for column in self._columns
         ]
-
-    def _by_name(self, header: Sequence[str]) -> list[int | None]:
-        return [self._position(column, header) for column in self._columns]
 
     def _position(self, column: Column, header: Sequence[str]) -> int | None:
         wanted = column.name.lower()
@@ -210,12 +210,6 @@ class GivenCsvColumns(CsvColumns):
             for at, row in enumerate(rows)
             if len(row) > most or (len(row) < most and not self._picks_cells)
         ]
-
-    def _has_short(self, rows: Sequence[Row]) -> bool:
-        return self._most is not None and any(len(row) < self._most for row in rows)
-
-
-_QUOTES = "The source must put a cell that holds the separator in quotes."
 
 
 class FoundCsvColumns(CsvColumns):
@@ -342,9 +336,6 @@ class FoundCsvColumns(CsvColumns):
 
     def _forced_word(self, name: str) -> str:
         return self._forced.get(name, "").lower() or self._default
-
-
-_STRING = Primitive("string")
 
 
 def _in_type(numbers: pa.Array | None, kind: pa.DataType) -> pa.Array | None:

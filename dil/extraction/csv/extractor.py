@@ -11,9 +11,11 @@ import pyarrow as pa
 from dil.errors import SourceContractError
 from dil.extraction.coercion import RowPosition
 from dil.extraction.content import (
+    PACKED_MARK_BYTES,
     charset_advice,
     notes_of_end,
     refuse_other_types,
+    refuse_packed,
     refuse_web_page,
     refuse_wide,
 )
@@ -23,11 +25,10 @@ from dil.extraction.csv.dialect import CsvDialect
 from dil.extraction.csv.failures import DROPPED, CsvFailures
 from dil.extraction.csv.records import RecordBlocks
 from dil.extraction.names import NameCleansing
-from dil.extraction.packed import LONGEST, refuse_packed, stream_of
 from dil.extraction.preprocessing.compression import GunzipProcessor
 from dil.extraction.preprocessing.limits import CountedStream, LimitedStream, ReceivedBytes
 from dil.extraction.sizes import CSV_RECORD_BYTES, longest
-from dil.extraction.streams import located_errors, read_up_to
+from dil.extraction.streams import located_errors, page_place, read_up_to, stream_of
 from dil.model.job import ExtractionSpec
 from dil.spi.connector import Response
 from dil.spi.extractor import Extractor, Page, nothing_found
@@ -132,8 +133,7 @@ class CsvExtractor(Extractor):
     @contextmanager
     def _translated_errors(self, response: Response) -> Iterator[None]:
         """Name the location and page of a response in errors about it."""
-        place = f"{response.location}, " if response.location else ""
-        with located_errors(f"{place}page {self._pages}: "):
+        with located_errors(page_place(response, self._pages)):
             try:
                 yield
             except UnicodeDecodeError as error:
@@ -145,7 +145,7 @@ class CsvExtractor(Extractor):
     @contextmanager
     def _unpacked(self, body: BinaryIO, response: Response) -> Iterator[BinaryIO]:
         """Yield the body; unpack it if its type and its first bytes say that it is gzip."""
-        begin = read_up_to(body, LONGEST)
+        begin = read_up_to(body, PACKED_MARK_BYTES)
         stream = stream_of(begin, body)
         if response.content_type != _GZIP or not begin.startswith(_GZIP_MAGIC):
             refuse_packed(begin, "")

@@ -1,16 +1,17 @@
-"""Drops unreadable CSV rows up to a limit; beyond the limit the work unit fails."""
+"""Refuses a first line that is no header, and drops unreadable rows up to a limit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.errors import ConversionError
+from dil.errors import ConversionError, SourceContractError, lasting
 from dil.extraction.coercion import RowPosition
 from dil.extraction.excerpt import bracketed_form, kind_of
+from dil.model.suggestions import nearest_word
 
 DROPPED = "CSV rows that could not be read were dropped, as ms.csv allows by maxFailures"
 _FIX = (
@@ -18,6 +19,33 @@ _FIX = (
     " defaultFieldType of ms.csv."
 )
 _MORE = "To drop such rows instead, raise maxFailures of ms.csv."
+
+
+def refuse_other_header(header: Sequence[str], known: Collection[str], whose: str) -> None:
+    """Raise if a header has no known column and no name that resembles one.
+
+    Letter case does not count. ``whose`` names the origin of the known columns for the message.
+
+    Raises:
+        SourceContractError: the line is probably not a header. The message shows the line with its
+            letters and digits replaced, because it may be a row.
+    """
+    names = [name for name in header if name]
+    there = {name.lower() for name in names}
+    if not names or not known or any(name.lower() in there for name in known):
+        return
+    if any(nearest_word(name, names) for name in known):
+        return  # The header has a column under a new or misspelled name.
+    form = bracketed_form(",".join(header)).strip(" ()")
+    error = SourceContractError(
+        f"the header line has none of the columns of {whose}; it looks like {form} (9 means a"
+        " digit, a means a letter)",
+        "If the file came without its header line, ask the source for one, or leave"
+        " columnHeaderIndex out of ms.csv and describe the columns in ms.output.schema. If the"
+        " line is the header, name its columns in ms.output.schema, or check columnHeaderIndex"
+        " and fieldSeparator of ms.csv.",
+    )
+    raise lasting(error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,11 @@ from functools import partial
 from typing import BinaryIO
 
 from dil.errors import SourceContractError
+from dil.extraction.content import decoded_texts, is_utf8
 from dil.extraction.csv.dialect import NO_TEXT, CsvDialect, record_patterns
 from dil.extraction.sizes import CSV_RECORD_BYTES
 
 _CHUNK_BYTES = 2 * 1024 * 1024
-_UTF8 = {"utf-8", "ascii"}
-_BOM = "\ufeff"
 
 
 class CsvBlock:
@@ -201,19 +200,12 @@ def _utf8_chunks(
     stream: BinaryIO, charset: str, size: int, *, whole_characters: bool
 ) -> Iterator[bytes]:
     """Yield the stream as UTF-8 without a byte order mark at its beginning."""
-    if codecs.lookup(charset).name in _UTF8 and not whole_characters:
-        first = True
-        for chunk in _chunks(stream, size):
-            yield chunk.removeprefix(codecs.BOM_UTF8) if first else chunk
-            first = False
+    if is_utf8(charset) and not whole_characters:
+        chunks = _chunks(stream, size)
+        yield next(chunks, b"").removeprefix(codecs.BOM_UTF8)
+        yield from chunks
         return
-    decoder = codecs.getincrementaldecoder(charset)()
-    first = True
-    for chunk in _chunks(stream, size):
-        text = decoder.decode(chunk)
-        yield (text.removeprefix(_BOM) if first and text else text).encode()
-        first = first and not text
-    yield decoder.decode(b"", final=True).encode()
+    yield from map(str.encode, decoded_texts(_chunks(stream, size), charset))
 
 
 def _chunks(stream: BinaryIO, size: int) -> Iterator[bytes]:

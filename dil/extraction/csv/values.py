@@ -14,7 +14,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.extraction.numbers import exact_number
+from dil.extraction.numbers import EXACT_IN_DOUBLE, FLOAT32_MAX, MAX_EXPONENT, exact_number
 from dil.extraction.shapes import FoundNumbers, FoundShape
 from dil.types.fitting import exact_cast
 from dil.types.number_texts import number_text, plain, texts_of_numbers
@@ -25,10 +25,7 @@ _RE2_NUMBER = f"^{_NUMBER.pattern}$"
 _JAVA_BLANKS = "".join(map(chr, range(0x21)))
 _SAMPLE = 64
 _SHORT = 15  # A number of up to this many characters is exact as a double, and less than 2^53.
-_EXACT_IN_DOUBLE = 2**53
 _MAX_DIGITS = 40
-_MAX_EXPONENT = 400  # More digits than any type holds, but few enough to calculate with.
-_FLOAT32_MAX = 3.4028235677973366e38
 _BITS = {pa.int32(): 31, pa.int64(): 63}
 
 Read = Callable[[str], object]
@@ -45,8 +42,10 @@ def observed(cells: pa.Array) -> tuple[FoundShape, pa.Array | None]:
         return FoundShape(), None
     if all(_NUMBER.fullmatch(text) for text in texts):
         return _observed_numbers(cells)
-    words = {text.lower() for text in texts}
-    if words <= {"true", "false"} and _are_booleans(cells.drop_null()):
+    words = ["true", "false"]
+    if {text.lower() for text in texts}.issubset(words) and pc.all(
+        pc.is_in(pc.ascii_lower(cells.drop_null()), pa.array(words))
+    ).as_py():
         return FoundShape({"boolean"}), None
     return FoundShape({"text"}), None
 
@@ -105,22 +104,15 @@ def _quick(cells: pa.Array, kind: pa.DataType) -> pa.Array | None:
 
 def _has(cells: pa.Array, letter: str) -> bool:
     """Return whether any cell has a letter, small or capital."""
-    texts = cells.buffers()[-1]
-    if texts is None or not _in_bytes(texts.to_pybytes(), letter):
+    buffer = cells.buffers()[-1]
+    texts = b"" if buffer is None else buffer.to_pybytes()
+    if letter.encode() not in texts and letter.upper().encode() not in texts:
         return False
     return bool(pc.any(_holds(cells, letter), min_count=0).as_py())
 
 
-def _in_bytes(texts: bytes, letter: str) -> bool:
-    return letter.encode() in texts or letter.upper().encode() in texts
-
-
 def _holds(cells: pa.Array, letter: str) -> pa.Array:
     return pc.or_(pc.match_substring(cells, letter), pc.match_substring(cells, letter.upper()))
-
-
-def _are_booleans(texts: pa.Array) -> bool:
-    return bool(pc.all(pc.is_in(pc.ascii_lower(texts), pa.array(["true", "false"]))).as_py())
 
 
 def _observed_numbers(texts: pa.Array) -> tuple[FoundShape, pa.Array | None]:
@@ -149,7 +141,7 @@ def _are_exact(doubles: pa.Array, texts: pa.Array) -> bool:
     A text is exact if it is short, or equal to the text that Arrow writes for the double. If a
     number is so large that integers of its size may have no double, the result is False.
     """
-    if pc.max(pc.abs(doubles)).as_py() >= _EXACT_IN_DOUBLE:
+    if pc.max(pc.abs(doubles)).as_py() >= EXACT_IN_DOUBLE:
         return False
     is_long = pc.greater(pc.binary_length(texts), _SHORT)
     if _has(texts, "e"):
@@ -183,7 +175,7 @@ def _exact(text: str) -> object:
 
 def _reader(kind: pa.DataType, *, cuts: bool) -> Read:
     if pa.types.is_floating(kind):
-        limit = _FLOAT32_MAX if kind == pa.float32() else sys.float_info.max
+        limit = FLOAT32_MAX if kind == pa.float32() else sys.float_info.max
         return _floating(limit)
     if pa.types.is_decimal(kind):
         return _decimal(kind.precision, kind.scale)
@@ -195,7 +187,7 @@ def _number(text: str) -> Decimal | None:
     if not _NUMBER.fullmatch(stripped):
         return None
     number = Decimal(stripped)
-    return number if number == 0 or abs(number.adjusted()) <= _MAX_EXPONENT else None
+    return number if number == 0 or abs(number.adjusted()) <= MAX_EXPONENT else None
 
 
 def _integer(bits: int, *, cuts: bool) -> Read:

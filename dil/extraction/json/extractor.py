@@ -15,6 +15,7 @@ from dil.errors import SourceContractError
 from dil.extraction.coercion import RowPosition
 from dil.extraction.content import (
     NO_DATA_FIELD,
+    as_text,
     charset_advice,
     notes_of_end,
     refuse_other_types,
@@ -22,16 +23,15 @@ from dil.extraction.content import (
 from dil.extraction.excerpt import excerpt, wide_charset_of
 from dil.extraction.failed_answers import refuse_failed_answer
 from dil.extraction.json.document import Document, collector_paused, is_null, is_object
-from dil.extraction.json.envelope import is_envelope, likely_rows, note_of
 from dil.extraction.json.large import LargeDocument, LargeLines, whole_document
-from dil.extraction.json.missing_field import missing_field
+from dil.extraction.json.places import is_envelope, likely_rows, missing_field, note_of
 from dil.extraction.json.rows import GivenJsonColumns, InferredColumns, RowColumns
 from dil.extraction.json.scan import MalformedError, OversizeError
 from dil.extraction.json.spool import Span, Spool, SpoolLimits, read_body
 from dil.extraction.json.windows import RowWindows
 from dil.extraction.names import NameCleansing
-from dil.extraction.packed import as_text
 from dil.extraction.sizes import longest
+from dil.extraction.streams import page_place
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue
 from dil.model.path import MISSING, Missing, Reach
@@ -151,7 +151,9 @@ class JsonExtractor(Extractor):
         if isinstance(payload, Missing):
             self._refuse_failed(document, source)
             if source.page == 1 and not self.spec.data_field_optional:
-                raise source.refusal(*_what_is_there(field, document))
+                # A long response is not read again for the message.
+                at = document.at if isinstance(document, Document) else lambda _steps: MISSING
+                raise source.refusal(*missing_field(compile_path(field), at))
             return () if self.spec.data_field_optional else None
         if isinstance(payload, RowWindows):
             return payload
@@ -228,8 +230,7 @@ class _Source:
 
     def refusal(self, what: str, fix: str) -> SourceContractError:
         """Return an error about this response: ``what`` is the problem, ``fix`` is the advice."""
-        place = f"{self.response.location}, " if self.response.location else ""
-        return SourceContractError(f"{place}page {self.page}: {what}", fix)
+        return SourceContractError(f"{page_place(self.response, self.page)}{what}", fix)
 
     def _no_json(self, error: Exception) -> SourceContractError:
         reason = str(error)
@@ -267,11 +268,3 @@ class _Source:
 
     def _begin(self) -> bytes:
         return self.text if isinstance(self.text, bytes) else self.text.read(Span(0, 1024))
-
-
-def _what_is_there(field: str, document: _AnyDocument) -> tuple[str, str]:
-    """Return the error and advice for a missing ``ms.data.field``; read no long response again."""
-    path = compile_path(field)
-    if isinstance(document, Document):
-        return missing_field(path, document.at)
-    return missing_field(path, lambda _steps: MISSING)

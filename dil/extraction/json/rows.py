@@ -15,9 +15,8 @@ from dil.errors import SourceContractError
 from dil.extraction.absent_columns import WRONG_NAMES, AbsentColumns, left_out_below
 from dil.extraction.coercion import RowPosition, coerced_batch
 from dil.extraction.excerpt import kind_of
+from dil.extraction.json.arrow_reader import ArrowFastPath, ArrowReader, joined
 from dil.extraction.json.document import collector_paused, decode_rows, is_object, member_names
-from dil.extraction.json.fast_path import ArrowFastPath
-from dil.extraction.json.reader import ArrowReader, joined
 from dil.extraction.names import NameCleansing, suspicious_rows
 from dil.extraction.numbers import NumberText
 from dil.extraction.shapes import FoundShape
@@ -72,7 +71,7 @@ class GivenJsonColumns(RowColumns):
     """
 
     def __init__(
-        self, columns: Schema, names: NameCleansing | None, made_up: Collection[str] = ()
+        self, columns: Schema, names: NameCleansing | None, made_up: Collection[str]
     ) -> None:
         self._schema = raw_schema(columns)
         self._record = pa.struct(list(self._schema))

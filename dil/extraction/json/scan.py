@@ -71,12 +71,11 @@ def _end_from(message: str, view: memoryview, *, is_all: bool, offset: int) -> i
 class Cursor:
     """Reads a spooled text value by value; ``at`` is the offset of the next byte."""
 
-    def __init__(self, text: Spool, limits: SpoolLimits, at: int = 0) -> None:
+    def __init__(self, text: Spool, limits: SpoolLimits) -> None:
         self.text = text
-        self.at = at
+        self.at = self._begin = 0
         self._limits = limits
         self._held = b""
-        self._begin = at
 
     def move_to(self, at: int) -> None:
         """Continue reading at another offset."""

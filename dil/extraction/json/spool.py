@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from dil.errors import SourceContractError
-from dil.extraction.content import is_utf8
+from dil.extraction.content import decoded_texts, is_utf8
 from dil.extraction.sizes import JSON_VALUE_BYTES
 from dil.extraction.streams import read_up_to, temporary_file_errors
 from dil.spi.connector import Response
@@ -97,7 +97,7 @@ def read_body(response: Response, charset: str, limits: SpoolLimits) -> bytes | 
         following = next(chunks, b"")
         if not following and is_utf8(charset):
             return begin.removeprefix(codecs.BOM_UTF8)
-        texts = _Transcoder(charset, response.location).texts(chain((begin, following), chunks))
+        texts = _utf8(chain((begin, following), chunks), charset, response.location)
         if not following:
             return b"".join(texts)
         spool = Spool()
@@ -106,38 +106,12 @@ def read_body(response: Response, charset: str, limits: SpoolLimits) -> bytes | 
         return spool
 
 
-class _Transcoder:
-    """Converts text of any character set, chunk by chunk, into UTF-8 without byte order mark."""
-
-    def __init__(self, charset: str, place: str) -> None:
-        self._charset = charset
-        self._place = place
-        name = "utf-8" if is_utf8(charset) else charset
-        self._decode = codecs.getincrementaldecoder(name)().decode
-        self._offset = 0
-        self._has_begun = False
-
-    def texts(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield the text of chunks.
-
-        Raises:
-            SourceContractError: the chunks are not in the character set.
-        """
-        for chunk in chunks:
-            yield self._text(chunk)
-            self._offset += len(chunk)
-        yield self._text(b"", is_last=True)
-
-    def _text(self, chunk: bytes, *, is_last: bool = False) -> bytes:
-        try:
-            text = self._decode(chunk, is_last)
-        except UnicodeDecodeError as error:
-            raise SourceContractError(
-                f"{self._place}: the body is not {self._charset} text: {error.reason} at byte"
-                f" {self._offset + error.start} or shortly before",
-                "Check ms.source.data.character.set.",
-            ) from None
-        if text and not self._has_begun:
-            self._has_begun = True
-            text = text.removeprefix("\ufeff")
-        return text.encode()
+def _utf8(chunks: Iterable[bytes], charset: str, place: str) -> Iterator[bytes]:
+    try:
+        yield from map(str.encode, decoded_texts(chunks, "utf-8" if is_utf8(charset) else charset))
+    except UnicodeDecodeError as error:
+        raise SourceContractError(
+            f"{place}: the body is not {charset} text: {error.reason} at byte {error.start} or"
+            " shortly before",
+            "Check ms.source.data.character.set.",
+        ) from None

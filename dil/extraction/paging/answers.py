@@ -1,4 +1,4 @@
-"""Reads the parts of an answer that steer paging: next page, flag, session key, total, page.
+"""Reads the parts of an answer that steer paging: next page, flag, session key, total, page, time.
 
 The members of ``ms.pagination`` for address and flag are additions to LinkedIn's DIL: see
 ``dil.model.settings.Pagination``. Source: RFC 8288. See rules G26 to G29.
@@ -6,8 +6,9 @@ The members of ``ms.pagination`` for address and flag are additions to LinkedIn'
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -15,10 +16,11 @@ from urllib.parse import urljoin, urlsplit
 
 from dil.errors import SourceContractError
 from dil.extraction.excerpt import kind_of
-from dil.extraction.failed_answers import NO
+from dil.extraction.failed_answers import NO, Lookup
 from dil.model.json import JsonValue, as_text
 from dil.model.path import MISSING, Missing, is_jsonpath
 from dil.spi.connector import Response
+from dil.text.http_times import http_date_s, wait_s
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 LINK = "link"
 HEADER = "header:"
 
-Lookup = Callable[[str], "JsonValue | Missing"]
 _TARGET = re.compile(r"[\s,]*<([^>]*)>")
 # A parameter: its name, and a value that is a token or a quoted string, or none at all.
 _PARAMETER = re.compile(
@@ -35,6 +36,8 @@ _PARAMETER = re.compile(
 )
 _WHOLE = re.compile(r"\d{1,18}", re.ASCII)
 _ESCAPED = re.compile(r"\\(.)")
+# Date has whole seconds (RFC 9110, section 5.6.7), and servers may keep its text for a second.
+_INEXACT_MS = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +75,7 @@ class EchoedPage:
     number: int | None = None
 
 
-def next_address(
-    place: str, response: Response, lookup: Lookup, *, query_only: bool = False
-) -> str:
+def next_address(place: str, response: Response, lookup: Lookup, *, query_only: bool) -> str:
     """Return the absolute address of the next page, empty if the answer names none.
 
     A relative reference is resolved against the address that answered (RFC 3986, 5.2); an absolute
@@ -200,9 +201,17 @@ def page_integer(found: JsonValue | Missing, path: str) -> int | None:
     return int(text)
 
 
-def session_key(
-    name: str, response: Response, lookup: Callable[[str], JsonValue | Missing]
-) -> SessionKey:
+def echoed_page(fields: Iterable[str], lookup: Lookup) -> EchoedPage:
+    """Return the page values at the places of start, size and number; an empty place has none.
+
+    It raises the error of ``page_integer``.
+    """
+    paths = [name.strip() for name in (*fields, "", "", "")]
+    found = [page_integer(lookup(path), path) if path else None for path in paths]
+    return EchoedPage(found[0], found[1], found[2])
+
+
+def session_key(name: str, response: Response, lookup: Lookup) -> SessionKey:
     """Return the session key of a response (rule G27), from its body, else from its headers.
 
     If the body is an array, the values at a dot path in each object are joined with ``|``.
@@ -221,7 +230,7 @@ def session_key(
     return SessionKey(header or "", is_null=header == "null", is_there=header is not None)
 
 
-def _element_keys(name: str, lookup: Callable[[str], JsonValue | Missing]) -> Iterator[str]:
+def _element_keys(name: str, lookup: Lookup) -> Iterator[str]:
     """Yield the key's text from each element if the body is an array."""
     position = 0
     while not isinstance(lookup(str(position)), Missing):
@@ -259,6 +268,33 @@ def _links(header: str) -> Iterator[tuple[str, dict[str, str]]]:
             value = _ESCAPED.sub(r"\1", quoted) if quoted is not None else token or ""
             parameters.setdefault(name.lower(), value)
         yield link[1].strip(), parameters
+
+
+def behind_ms(response: Response, high: int) -> int:
+    """Return by how many ms the clock of an answer is behind ``high`` (epoch ms UTC), at least 0.
+
+    The clock of an answer from a cache is its Date and Age (RFC 9111, section 4.2.3).
+
+    >>> behind_ms(Response(None, {"Date": "Thu, 01 Jan 1970 00:01:00 GMT"}), 100_000)
+    38000
+    """
+    sent, age = http_date_s(response.header("Date") or ""), response.header("Age") or "0"
+    if sent is None or not (age.isascii() and age.isdecimal()):
+        return 0
+    return max(0, high - round(sent * 1000) - int(age[:9]) * 1000 - _INEXACT_MS)
+
+
+def pause_s(response: Response) -> float:
+    """Return how many seconds an answer asks to wait before the next request, 0 if it does not.
+
+    A date in Retry-After (RFC 9110, section 10.2.3) is compared with the answer's own Date; without
+    a Date, it asks for no wait.
+
+    >>> pause_s(Response(None, {"Retry-After": "30"}))
+    30.0
+    """
+    sent = http_date_s(response.header("Date") or "")
+    return wait_s(response.header("Retry-After") or "", math.inf if sent is None else sent) or 0.0
 
 
 class LastRow:

@@ -8,17 +8,12 @@ report can count the work units with the same note.
 from __future__ import annotations
 
 import re
-import zlib
-from collections.abc import Iterator, Mapping
-from http import HTTPStatus
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlsplit
 
 from dil.extraction.content import NO_DATA_FIELD
-from dil.extraction.paging.position import LastPage
+from dil.extraction.paging.answers import next_link
 from dil.extraction.paging.rules import (
-    BY_VALUES,
-    SAYS_MORE,
     PageState,
     PagingDecision,
     PagingRules,
@@ -27,11 +22,7 @@ from dil.extraction.paging.rules import (
     total_reached,
 )
 from dil.model.json import JsonValue, as_text
-from dil.spi.extractor import Page
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
+from dil.spi.connector import RequestValues, Response
 
 TOTAL_NOT_REACHED = (
     "paging ended before as many rows had come as ms.total.count.field says; the source may give"
@@ -111,6 +102,11 @@ UNREAD = (
     "the source answered with a status from 200 to 299 that ms.http.statuses does not list, and the"
     " content of those answers was not read; if it is rows, list the status under `success`"
 )
+SOURCE_BEHIND = (
+    "the source's clock, by the header Date, had not reached the end of the window, so no run reads"
+    " the rows that it writes until then; set the clocks right, let `to` end the window earlier, or"
+    " read back by ms.grace.period"
+)
 SAME_ROWS = "two pages in a row had the same rows; they may be doubled, and others may be missing"
 
 # Notes that cast doubt on whether each row came exactly once; if paging is strict, they fail the
@@ -156,10 +152,8 @@ def end_notes(
     rules: PagingRules,
     state: PageState,
     decision: PagingDecision,
-    *,
-    has_body: bool,
-    has_link: bool = False,
-    asked: int | None = None,
+    request: RequestValues,
+    response: Response,
 ) -> tuple[str, ...]:
     """Return notes about the oddities of a walk that has stopped.
 
@@ -167,10 +161,10 @@ def end_notes(
         rules: The configured rules.
         state: The state after the last page.
         decision: The row of the table that stopped the walk.
-        has_link: Whether the last answer had a Link header with the address of a next page.
-        has_body: Whether the last answer had a body, because only a body can hold the fields.
-        asked: How many rows the last request asked for, None if unknown.
+        request: The last request.
+        response: Its answer.
     """
+    has_link = next_link(response.header("Link") or "") is not None
     lacks_rows = total_reached(rules, state) is False
     is_cut = decision.row is Row.SHORT_PAGE and (
         lacks_rows or has_link or (_has_new_cursor(state) and rules.gets_cursor)
@@ -181,7 +175,7 @@ def end_notes(
         TOTAL_NOT_REACHED: lacks_rows and not is_cut,
         CONDITION_LEFT: _lacks_its_condition(rules, state, decision),
     }
-    if has_body and decision.row is not Row.CAP:
+    if response.body is not None and decision.row is not Row.CAP:  # a body can hold the fields
         found |= {
             CURSOR_LEFT: _names_another_page(rules, state),
             NO_TOTAL: rules.has_total and state.total is None and state.processed > 0,
@@ -194,6 +188,7 @@ def end_notes(
             **_nothing_named(rules, state, decision),
         }
     notes = (note for note, applies in found.items() if applies)
+    asked = asked_rows(request.parameters, response.uri)
     is_short = asked is not None and state.rows < asked
     # Sources leave a whole header or member out of their last page; a deeper path that leads to
     # nothing may be misspelt, and the page short because the source caps its pages. What a request
@@ -262,76 +257,3 @@ def _lacks_its_key(rules: PagingRules, state: PageState) -> bool:
     if not rules.has_session or rules.condition or state.key_was_there or state.more is False:
         return False
     return _may_have_another(state)
-
-
-class PageNotes:
-    """Finds oddities between the pages of one walk, by a checksum of each page's rows.
-
-    ``is_waiting`` is true if the newest answer had the status 202 in place of rows. It is false for
-    a source that gives rows with this status, too.
-
-    Args:
-        before: The page before the first page, if the walk was resumed.
-        compares: Whether to note two pages in a row with equal rows; if not, rows are not read.
-    """
-
-    def __init__(self, before: LastPage, *, compares: bool) -> None:
-        self._is_named = before.names_next
-        self._compares = compares
-        self._was_short = before.is_short
-        self._rows_before, self._rows = 0, before.rows
-        self._number_before, self._number = 0, before.checksum
-        self._accepts_with_rows = False
-        self.is_waiting = False
-
-    def watch(self, page: Page) -> None:
-        """Compute the checksum of a page's rows while they are read."""
-        self._rows_before, self._number_before = self._rows, self._number
-        self._rows = self._number = 0
-        if self._compares:
-            page.batches = self._reading(page.batches)
-
-    def about(self, page: Page, status: int) -> tuple[str, ...]:
-        """Return notes about the watched page, after all its rows were read.
-
-        The status is 0 if the job lists it as one without rows.
-        """
-        is_accepted = status == HTTPStatus.ACCEPTED
-        self._accepts_with_rows |= is_accepted and page.rows > 0 and not page.is_whole
-        self.is_waiting = is_accepted and not self._accepts_with_rows
-        if self._was_short and page.rows:
-            return (SHORT_PAGE,)
-        if not self._is_named:
-            return ()
-        if not page.has_content:
-            return (NO_CONTENT,)
-        is_same = (self._rows, self._number) == (self._rows_before, self._number_before)
-        return (SAME_ROWS,) if is_same and self._rows else ()
-
-    def go_on(self, decision: PagingDecision, *, is_short: bool) -> None:
-        """Record the reason for another page.
-
-        Args:
-            decision: The row of the table that asks for another page.
-            is_short: Whether this page had fewer rows than the start of the next page assumes.
-        """
-        self._is_named = decision.row in SAYS_MORE
-        self._was_short = is_short and decision.row in BY_VALUES
-
-    def last_page(self, content: bytes | None) -> LastPage:
-        """Return the facts about the last page for a later attempt; ``content`` hashes the body."""
-        return LastPage(
-            content=(content or b"").hex(),
-            rows=self._rows,
-            checksum=self._number,
-            names_next=self._is_named,
-            is_short=self._was_short,
-        )
-
-    def _reading(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            self._rows += batch.num_rows
-            # The row is serialized, because a slice shares the buffers of all rows from which it
-            # was cut.
-            self._number = zlib.crc32(batch.serialize(), self._number)
-            yield batch

@@ -1,7 +1,7 @@
-"""Decides whether to ask for another page; no side effects (docs/semantics/paging.md).
+"""Decides whether to ask for another page, and with which values; no side effects.
 
-Row n of the table is rule Gn. Rows 16 to 20 decide by members of ``ms.pagination`` that LinkedIn's
-DIL does not have. The order of all rows is::
+See docs/semantics/paging.md. Row n of the table is rule Gn. Rows 16 to 20 decide by members of
+``ms.pagination`` that LinkedIn's DIL does not have. The order of all rows is::
 
     1 2 3    the session condition, its opposite, its time-out
     4 5      payload rows
@@ -27,16 +27,18 @@ DIL does not have. The order of all rows is::
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import Enum, IntEnum
 
-from dil.extraction.excerpt import excerpt
-from dil.extraction.paging.answers import HEADER, LINK, SessionKey
+import msgspec
+
+from dil.extraction.paging.answers import HEADER, LINK, EchoedPage, SessionKey
+from dil.extraction.parameters import PageValues
 from dil.model.job import ExtractionSpec
-from dil.model.json import JsonValue
-from dil.model.messages import shortened
-from dil.model.settings import FailCondition, SessionCondition, SessionKeyField, flat_parameters
+from dil.model.json import JsonValue, as_text, read_number
+from dil.model.settings import FailCondition, SessionCondition, flat_parameters
+from dil.spi.extractor import Page
 from dil.text.java_regex import compile_java
 from dil.text.paths import compile_path
 
@@ -151,12 +153,13 @@ class PagingRules:
     def of(cls, spec: ExtractionSpec) -> PagingRules:
         """Return the rules of a parsed job."""
         session, paging = spec.session, spec.pagination
+        types = frozenset(each.type for each in flat_parameters(spec.parameters))
         failing = session.fail_condition if session and spec.failing is None else None
         return cls(
             has_session=session is not None,
             condition=_compiled(session.condition if session else None),
             fail_condition=_compiled(failing),
-            sends_session=any(each.type == "session" for each in flat_parameters(spec.parameters)),
+            sends_session="session" in types,
             takes_key_of_row=session is not None and _leads_into_row(session.name),
             is_paged=paging.is_on,
             has_total=bool(spec.total_count_field),
@@ -172,8 +175,7 @@ class PagingRules:
             max_pages=paging.max_pages,
             max_rows=paging.max_rows,
             fails_at_cap=paging.fail_at_cap,
-            sent_values=frozenset(each.type for each in flat_parameters(spec.parameters))
-            & _PAGE_VALUES,
+            sent_values=types & _PAGE_VALUES,
         )
 
 
@@ -210,6 +212,88 @@ class PageState:
     next_was_there: bool = False
     more: bool | None = None
     more_was_there: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LastPage:
+    """The last page of an attempt, for comparison with the first page of the next attempt.
+
+    ``content`` is the hash of the body in hexadecimal, empty if bodies are not compared. ``rows``
+    and ``checksum`` are the number and checksum of its rows, if rows are compared. ``names_next``
+    is true if the page named the next page, ``is_short`` if it had fewer rows than the start of the
+    next page assumes.
+    """
+
+    content: str = ""
+    rows: int = 0
+    checksum: int = 0
+    names_next: bool = False
+    is_short: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PagingPosition:
+    """The state between two pages: all rows before it were read, and no row after it.
+
+    ``number`` counts the requests so far. ``values`` and ``next_uri`` are the page values and the
+    address of the next request. The other fields come from earlier pages: the numbers of
+    ``processed`` and ``dropped`` rows, the last session key, the total as text. ``sent_rows`` is a
+    hash of all payload rows that were sent, in order; it is empty if there is no payload.
+    """
+
+    number: int = 0
+    values: PageValues = field(default_factory=PageValues)
+    next_uri: str = field(default="", repr=False)
+    processed: int = 0
+    dropped: int = 0
+    key: SessionKey = field(default_factory=SessionKey)
+    key_was_there: bool = False
+    more_was_there: bool = False
+    total: str | None = None
+    sent_rows: str = ""
+    last: LastPage = field(default_factory=LastPage)
+
+    @classmethod
+    def after(cls, state: PageState, values: PageValues, last: LastPage) -> PagingPosition:
+        """Return the position after a page; ``values`` are the page values of the next request."""
+        total = state.total
+        text = str(total) if isinstance(total, Decimal | float) else as_text(total)
+        return cls(
+            number=state.asked,
+            values=values,
+            next_uri=state.next_uri,
+            processed=state.processed,
+            key=state.key,
+            key_was_there=state.key_was_there,
+            more_was_there=state.more_was_there,
+            total=None if total is None else text,
+            last=last,
+        )
+
+    @property
+    def state(self) -> PageState:
+        """Return the state before the next page; the number of the page's rows is 0 in it."""
+        return PageState(
+            processed=self.processed,
+            key=self.key,
+            key_was_there=self.key_was_there,
+            more_was_there=self.more_was_there,
+            total=None if self.total is None else read_number(self.total),
+            asked=self.number,
+            next_uri=self.next_uri,
+        )
+
+    def encoded(self) -> str:
+        """Return the position as JSON text for ``decoded``; cursors and addresses are unchanged."""
+        return msgspec.json.encode(self).decode()
+
+    @classmethod
+    def decoded(cls, text: str) -> PagingPosition | None:
+        """Return the position in a text of ``encoded``, None for a text of another version."""
+        try:
+            return msgspec.json.decode(text, type=cls)
+        except msgspec.MsgspecError:
+            return None
 
 
 def decide(rules: PagingRules, state: PageState) -> PagingDecision:
@@ -319,33 +403,33 @@ def total_exceeded(state: PageState) -> bool:
     return isinstance(state.total, int | float | Decimal) and state.processed > state.total
 
 
-def failure(
-    decision: PagingDecision,
-    session: SessionKeyField | None,
-    timeout_s: float,
-    key: SessionKey,
-    document: str = "",
-) -> str:
-    """Return the sentence that explains a FAIL decision.
-
-    It shows the session key only if the key is a status: if it matched ``failCondition``, or did
-    not meet its condition in time. ``document`` is the last answer as it may be shown, or empty.
-    """
-    name = session.name if session else ""
-    if decision.row is Row.REPEATED_CURSOR:
-        return f'the source returned the same session key "{name}" twice in a row'
-    if decision.row is Row.CAP:
-        return "the source has more pages than maxPages and maxRows of ms.pagination allow"
-    is_document = key.text.startswith(("{", "["))  # whose values could be data
-    shown = excerpt(key.text.encode(), is_refusal=True) if is_document else key.text
-    shown = shortened(shown, 60)
-    if decision.row is Row.FAIL_CONDITION_MET:
-        return f'the session key "{name}" is "{shown}", which matches failCondition'
-    last = f'the last one was "{shown}"' if key.is_there else "the last answer had none"
-    return (
-        f'the session key "{name}" did not meet its condition within {timeout_s:g} seconds; {last}'
-        + (f", in {document}" if document else "")
+def next_values(previous: PageValues, echoed: EchoedPage, rows: int, cursor: str) -> PageValues:
+    """Return the page values of the next request (rule G29); an empty cursor becomes None."""
+    size = previous.size if echoed.size is None else echoed.size
+    if echoed.start is not None and echoed.size is not None:
+        start = echoed.start + echoed.size
+    else:
+        start = (previous.start or 0) + (rows if size is None else size)
+    number = previous.number if echoed.number is None else echoed.number
+    return replace(
+        previous,
+        start=start,
+        size=size,
+        number=1 if number is None else number + 1,
+        session=cursor or None,
     )
+
+
+def skips_rows(rules: PagingRules, state: PageState, echoed: EchoedPage, page: Page) -> bool:
+    """Return whether the next start skips rows after a page, and no total would show it.
+
+    The start moves on by the requested size (rule G29), but a source that caps its pages gives
+    fewer rows. A page value in the answer would correct the start.
+    """
+    is_echoed = echoed.start is not None or echoed.size is not None
+    if state.page_size is None or is_echoed or state.total is not None or page.is_whole:
+        return False
+    return page.rows + page.dropped < state.page_size and "pagestart" in rules.sent_values
 
 
 def _leads_into_row(name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,48 +23,38 @@ from dil.errors import (
 from dil.extraction.excerpt import excerpt
 from dil.extraction.failed_answers import TemporaryAnswerError, refuse_failed_answer
 from dil.extraction.paging.answers import (
-    EchoedPage,
     LastRow,
     SessionKey,
+    behind_ms,
+    echoed_page,
     found_at,
     has_place,
     more_flag,
     next_address,
-    next_link,
-    page_integer,
+    pause_s,
     session_key,
     total_count,
 )
-from dil.extraction.paging.guard import PagingGuard
-from dil.extraction.paging.notes import (
-    DOUBTS,
-    NOT_READY,
-    UNREAD,
-    PageNotes,
-    asked_rows,
-    end_notes,
-)
-from dil.extraction.paging.position import (
-    LastPage,
-    PagingPosition,
-    next_values,
-    skips_rows,
-)
+from dil.extraction.paging.notes import DOUBTS, end_notes
 from dil.extraction.paging.rules import (
     Action,
+    LastPage,
     PageState,
     PagingDecision,
+    PagingPosition,
     PagingRules,
     Row,
     decide,
-    failure,
+    next_values,
+    skips_rows,
 )
-from dil.extraction.paging.source_clock import behind_ms, pause_s
+from dil.extraction.paging.watch import PageWatch
 from dil.extraction.parameters import PageValues, ParameterScope, evaluate, initial_values
 from dil.extraction.payload_rows import PayloadRows
 from dil.extraction.streams import MeasuredBody
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonObject, as_text, compact
+from dil.model.messages import shortened
 from dil.model.path import Missing
 from dil.spi.connector import ByteSession, RequestValues, Response, RowSession, Session
 from dil.spi.egress import RefusedSink
@@ -75,6 +66,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 MOST_LEFT_OUT = 100
 _FIRST_BYTES = 1 << 20  # of rows that are copied for a checksum
+_SEE = "See ms.session.key.field, ms.pagination and ms.wait.timeout.seconds."
 _ONE_CURSOR = (
     " If the source keeps one cursor for all pages, as a scroll does, read by offsets or by a key"
     " of the last row."
@@ -176,7 +168,8 @@ def _ignore(position: PagingPosition) -> None:
     del position
 
 
-def _no_log(session: Session, values: RequestValues) -> None:
+def no_log(session: Session, values: RequestValues) -> None:
+    """Log nothing."""
     del session, values
 
 
@@ -201,7 +194,7 @@ class Walk:
     refused: RefusedSink | None = None
     refused_before: Mapping[int, RefusedAnswer] = field(default_factory=dict)
     on_page: Callable[[PagingPosition], None] = _ignore
-    log_request: Callable[[Session, RequestValues], None] = _no_log
+    log_request: Callable[[Session, RequestValues], None] = no_log
 
 
 _Ask = Callable[[RequestValues], tuple[Page, Response]]
@@ -287,10 +280,7 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
     if rows is not None and not rows.left:
         return
     last = start.last if rows is None else LastPage()
-    guard = PagingGuard(rules, bytes.fromhex(last.content) or None)
-    oddities = PageNotes(
-        last, compares=rules.names_pages and rows is None and not rules.allows_equal_pages
-    )
+    watch = PageWatch(rules, last, is_sending=rows is not None)
     while True:
         pace.before_request()
         request = _request(walk, values, state)
@@ -303,7 +293,7 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
             if is_refused and rules.is_paged and state.asked > 1:
                 error.fix += _BEYOND
             raise
-        oddities.watch(page)
+        watch.begin(page)
         # The path counts, because a source cannot ignore it: daily files may begin alike.
         address = response.uri or response.location
         walk.counters.watch_first(page, address.partition("?")[0])
@@ -311,13 +301,8 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
         for _ in page.batches:
             pass
         walk.counters.count(page)
-        _note(
-            walk,
-            *page.notes,
-            *oddities.about(page, 0 if response.warning else response.status),
-            *_unread(walk, response),
-        )
-        echoed = _echoed(walk.spec, page)
+        _note(walk, *page.notes, *watch.about(page, response))
+        echoed = echoed_page(walk.spec.pagination.fields, page.lookup)
         state = replace(
             _state_after(walk, state, page, response),
             asked_key=values.session,
@@ -327,83 +312,56 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
         decision = decide(rules, state)
         if decision.action is Action.FAIL:
             walk.counters.is_void = True
-            raise _failed(walk, rules, state, decision, page)
+            raise _failure(walk, state, decision, page)
         if decision.action is Action.STOP:
             walk.counters.behind_ms = behind_ms(response, walk.scope.high)
-            _note(
-                walk,
-                *_notes_of_end(rules, state, decision, request, response),
-                *_unready(rules, state, is_waiting=oddities.is_waiting),
-            )
+            notes = end_notes(rules, state, decision, request, response)
+            _log_notes(notes, state, response)
+            _note(walk, *notes, *watch.may_follow(state))
             return
-        following = next_values(values, echoed, page.rows, state.key.cursor)
-        body: object = response.body
-        guard.answered(response.uri)
+        asked, values = values, next_values(values, echoed, page.rows, state.key.cursor)
         walk.counters.is_void = True  # An error here would occur again after any page.
-        guard.check(decision, state, body.content if isinstance(body, MeasuredBody) else None)
-        guard.check_values(decision, values, following)
+        skips = skips_rows(rules, state, echoed, page)
+        watch.go_on(decision, state, response, asked, values, skips=skips)
         walk.counters.is_void = False
         if decision.row in {Row.POLLING, Row.POLLING_PAGES}:
             # At the end of the waiting time the source is asked once more.
             pace.hold(min(pause_s(response), max(0.0, rules.wait_timeout_s - state.elapsed_s)))
-        oddities.go_on(decision, is_short=_is_short(walk, state, echoed, page))
-        values = following
-        walk.on_page(_position(walk, state, values, oddities.last_page(guard.content)))
+        walk.on_page(
+            replace(
+                PagingPosition.after(state, values, watch.last),
+                sent_rows="" if rows is None else rows.sent,
+                dropped=walk.counters.dropped,
+            )
+        )
 
 
-def _position(walk: Walk, state: PageState, values: PageValues, last: LastPage) -> PagingPosition:
-    """Return the position of a walk; ``values`` are the page values of its next request."""
-    return replace(
-        PagingPosition.after(state, values, last),
-        sent_rows="" if walk.payload is None else walk.payload.sent,
-        dropped=walk.counters.dropped,
-    )
-
-
-def _failed(
-    walk: Walk, rules: PagingRules, state: PageState, decision: PagingDecision, page: Page
+def _failure(
+    walk: Walk, state: PageState, decision: PagingDecision, page: Page
 ) -> SourceContractError:
-    """Return the error of a walk that fails by the decision after a page."""
-    document = _shown(page) if decision.row is Row.TIMED_OUT else ""
-    return SourceContractError(
-        failure(decision, walk.spec.session, rules.wait_timeout_s, state.key, document),
-        "See ms.session.key.field, ms.pagination and ms.wait.timeout.seconds."
-        + (_ONE_CURSOR if decision.row is Row.REPEATED_CURSOR else ""),
-    )
+    """Return the error of a walk that fails by the decision after a page.
 
-
-def _notes_of_end(
-    rules: PagingRules,
-    state: PageState,
-    decision: PagingDecision,
-    request: RequestValues,
-    response: Response,
-) -> tuple[str, ...]:
-    """Return the notes about the end of a walk, and log them with the number of rows."""
-    asked = asked_rows(request.parameters, response.uri)
-    has_body = response.body is not None
-    has_link = next_link(response.header("Link") or "") is not None
-    notes = end_notes(rules, state, decision, has_body=has_body, has_link=has_link, asked=asked)
-    for note in notes:
-        log.warning(
-            "%s: %s (rows %d, total %s)",
-            response.location or "the source", note, state.processed,
-            "unknown" if state.total is None else as_text(state.total),
-        )  # fmt: skip
-    return notes
-
-
-def _unread(walk: Walk, response: Response) -> tuple[str, ...]:
-    return (UNREAD,) if response.is_unread and walk.payload is None else ()
-
-
-def _unready(rules: PagingRules, state: PageState, *, is_waiting: bool) -> tuple[str, ...]:
-    """Return the note about a walk whose last answer says by its status that rows may follow.
-
-    A key with a condition knows better than the status.
+    It shows the session key only if the key is a status: if it matched ``failCondition``, or did
+    not meet its condition in time.
     """
-    is_decided = rules.condition is not None and state.key.is_there
-    return (NOT_READY,) if is_waiting and not is_decided and state.payload_left is None else ()
+    key, name = state.key, walk.spec.session.name if walk.spec.session else ""
+    is_document = key.text.startswith(("{", "["))  # whose values could be data
+    shown = excerpt(key.text.encode(), is_refusal=True) if is_document else key.text
+    shown, fix = shortened(shown, 60), _SEE
+    if decision.row is Row.REPEATED_CURSOR:
+        what = f'the source returned the same session key "{name}" twice in a row'
+        fix += _ONE_CURSOR
+    elif decision.row is Row.CAP:
+        what = "the source has more pages than maxPages and maxRows of ms.pagination allow"
+    elif decision.row is Row.FAIL_CONDITION_MET:
+        what = f'the session key "{name}" is "{shown}", which matches failCondition'
+    else:
+        last = f'the last one was "{shown}"' if key.is_there else "the last answer had none"
+        if document := _shown(page):
+            last += f", in {document}"
+        within = f"within {walk.spec.wait_timeout_s:g} seconds"
+        what = f'the session key "{name}" did not meet its condition {within}; {last}'
+    return SourceContractError(what, fix)
 
 
 def _shown(page: Page) -> str:
@@ -412,11 +370,19 @@ def _shown(page: Page) -> str:
         document = page.lookup("$")
     except SourceContractError:  # it is too long
         return ""
-    return (
-        ""
-        if isinstance(document, Missing)
-        else excerpt(compact(document).encode(), is_refusal=True)
-    )
+    if isinstance(document, Missing):
+        return ""
+    return excerpt(compact(document).encode(), is_refusal=True)
+
+
+def _log_notes(notes: tuple[str, ...], state: PageState, response: Response) -> None:
+    """Log notes about the end of a walk with the number of rows."""
+    for note in notes:
+        log.warning(
+            "%s: %s (rows %d, total %s)",
+            response.location or "the source", note, state.processed,
+            "unknown" if state.total is None else as_text(state.total),
+        )  # fmt: skip
 
 
 def _request(walk: Walk, values: PageValues, state: PageState) -> RequestValues:
@@ -541,19 +507,6 @@ def _state_after(walk: Walk, before: PageState, page: Page, response: Response) 
     )
 
 
-def _is_short(walk: Walk, state: PageState, echoed: EchoedPage, page: Page) -> bool:
-    """Return whether rows after a page may be skipped, and no total would show it."""
-    if state.total is not None or page.is_whole:
-        return False
-    return skips_rows(walk.spec, state.page_size, echoed, page.rows + page.dropped)
-
-
-def _echoed(spec: ExtractionSpec, page: Page) -> EchoedPage:
-    fields = [name.strip() for name in (*spec.pagination.fields, "", "", "")]
-    found = [page_integer(page.lookup(path), path) if path else None for path in fields]
-    return EchoedPage(found[0], found[1], found[2])
-
-
 def _counted(
     batches: Iterator[pa.RecordBatch], page: Page, last: LastRow, session: RowSession
 ) -> Iterator[pa.RecordBatch]:
@@ -570,8 +523,7 @@ class _Pace:
     def __init__(self, walk: Walk) -> None:
         self._walk = walk
         self._first: float | None = None
-        self._last = 0.0
-        self._held_until = 0.0
+        self._last = self._held_until = -math.inf
 
     def hold(self, seconds: float) -> None:
         """Let the next request start no earlier than in so many seconds."""
@@ -583,18 +535,13 @@ class _Pace:
         now = clock.monotonic()
         if self._first is None:
             self._first = now
-        else:
-            now = self._wait_until(max(self._last + interval_s, self._held_until), now)
+        due, begun = max(self._last + interval_s, self._held_until), now
+        while now < due:
+            clock.sleep(due - now)
+            now = clock.monotonic()
+        self._walk.counters.seconds_waited += now - begun
         self._last = now
 
     def elapsed_s(self) -> float:
         """Return the seconds since the first request started."""
         return self._walk.clock.monotonic() - (self._first or 0.0)
-
-    def _wait_until(self, due: float, now: float) -> float:
-        clock, begun = self._walk.clock, now
-        while now < due:
-            clock.sleep(due - now)
-            now = clock.monotonic()
-        self._walk.counters.seconds_waited += now - begun
-        return now

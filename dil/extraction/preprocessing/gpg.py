@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import BinaryIO, ClassVar, cast
 
-from dil.extraction.preprocessing.armor import WatchedArmor
+from dil.extraction.preprocessing.decoded import cut, garbage, not_of
 from dil.extraction.preprocessing.gpg_process import GpgHome, GpgStream
+from dil.extraction.streams import ReadStream
 from dil.spi.preprocessor import Parameters, Preprocessor, PreprocessorContext, without_suffix
 
 _KEY_ID = re.compile(r"(?:0x)?(?:[0-9A-Fa-f]{8}|[0-9A-Fa-f]{16}|[0-9A-Fa-f]{40})")
@@ -21,6 +22,8 @@ _SHARED = {
     " starts at the folder of the job file.",
     "keystore_password": "Pass phrase, of the secret key or, without key file, of the message.",
 }
+_BEGIN = b"-----BEGIN PGP "
+_END = b"\n-----END PGP MESSAGE-----"
 
 
 class GpgDecryptProcessor(Preprocessor):
@@ -138,3 +141,64 @@ def _home(context: PreprocessorContext) -> GpgHome:
         home.close()
         raise
     return home
+
+
+class WatchedArmor(ReadStream):
+    """Passes on a PGP message; an armored message must be whole. Closing it closes the source.
+
+    GnuPG would drop text around an armored message, and accept a cut one. Source: RFC 9580, 6.2.
+    """
+
+    def __init__(self, source: BinaryIO) -> None:
+        self._source = source
+        self._tail = b""
+        self._is_armored: bool | None = None
+        self._has_ended = False
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return up to ``size`` bytes, empty at the end; -1 means all the rest.
+
+        Raises:
+            SourceContractError: an armored message has no end, or other text than blanks around it.
+        """
+        if size < 0:
+            return self.readall()
+        if size == 0:
+            return b""
+        data = self._source.read(size)
+        if self._is_armored is None:
+            self._look_at_begin(data)
+        if self._is_armored:
+            self._look_for_end(data)
+        return data
+
+    def close(self) -> None:
+        """Close the stream beneath."""
+        if not self.closed:
+            super().close()
+            self._source.close()
+
+    def _look_at_begin(self, data: bytes) -> None:
+        begin = (self._tail + data).lstrip()
+        if data and _BEGIN.startswith(begin[: len(_BEGIN)]) and len(begin) < len(_BEGIN):
+            self._tail = begin
+            return
+        self._is_armored = begin.startswith(_BEGIN)
+        # All packets of a message in binary form begin with this bit (4.2).
+        if begin and not self._is_armored and not begin[0] & 0x80:
+            raise not_of("PGP", begin[:1024])
+
+    def _look_for_end(self, data: bytes) -> None:
+        if not data and not self._has_ended:
+            raise cut("PGP")
+        behind = data
+        if not self._has_ended:
+            text = self._tail + data
+            at = text.find(_END)
+            if at < 0:
+                self._tail = text[1 - len(_END) :]
+                return
+            self._has_ended = True
+            behind = text[at + len(_END) :]
+        if behind.strip():
+            raise garbage("PGP")

@@ -11,14 +11,13 @@ import selectors
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, BinaryIO
 
 from dil.errors import ConfigError, SourceContractError
 from dil.extraction.preprocessing.decoded import garbage, nothing
-from dil.extraction.preprocessing.gpg_status import unlocking_failure
 from dil.extraction.streams import ReadStream
 
 _PROGRAM = "gpg"
@@ -36,6 +35,10 @@ _FIX = (
 )
 # GnuPG's lines about its own buffers and its new home, which help no reader.
 _CHATTER = ("block_filter", "keybox '", "trustdb created")
+# The lower half of a code is the error, the upper half the part of GnuPG that reported it.
+_CODE = 0xFFFF
+_BAD_PASSPHRASE, _NO_PASSPHRASE = 11, 177
+_ANONYMOUS = "0" * 16
 
 
 class GpgHome:
@@ -272,3 +275,38 @@ class GpgStream(ReadStream):
         raise SourceContractError(
             f"GnuPG failed: {what}" if what == words else f"GnuPG failed: {what} ({words})", fix
         )
+
+
+def unlocking_failure(lines: Iterable[str]) -> tuple[str, str] | None:
+    """Return why a message could not be unlocked, and the advice; None if no line says why.
+
+    GnuPG's last message is "No secret key" both for a wrong pass phrase and for a missing key, so
+    its status lines decide. Source: GnuPG 2.2, doc/DETAILS, "Format of the --status-fd output";
+    error codes of libgpg-error.
+    """
+    words = [line.split()[1:] for line in lines]
+    codes = {_number(each[2]) & _CODE for each in words if each[:1] == ["ERROR"] and each[2:]}
+    if _BAD_PASSPHRASE in codes:
+        return "the pass phrase is wrong", f"Correct keystore_password in {_PARAMETERS}."
+    if _NO_PASSPHRASE in codes or ["MISSING_PASSPHRASE"] in words:
+        return "a pass phrase is needed", f"Set keystore_password in {_PARAMETERS}."
+    missing = [each[1] for each in words if each[:1] == ["NO_SECKEY"] and each[1:]]
+    if not missing:
+        return None
+    if set(missing) == {_ANONYMOUS}:
+        return (
+            "the message does not name its key, and no key of the job opens it",
+            f"Check keystore_path and keystore_password in {_PARAMETERS}.",
+        )
+    keys = " or ".join(dict.fromkeys(missing))
+    return (
+        f"the secret key is missing: the message is for {keys}",
+        f"Let keystore_path in {_PARAMETERS} name a file with this key: gpg --export-secret-keys"
+        f" {missing[0]} writes the file on the machine that has the key.",
+    )
+
+
+def _number(text: str) -> int:
+    """Return the number that a code begins with, such as 11 of ``11_BAD_PASSPHRASE``."""
+    digits = text.partition("_")[0]
+    return int(digits) if digits.isdigit() else 0

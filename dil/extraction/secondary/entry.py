@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from dil.errors import ConfigError, SourceError, WriteError
-from dil.extraction.secondary.columns import exact_json
+from dil.extraction.secondary.columns import Allowance, InputLimits, exact_json
 from dil.extraction.secondary.formats import read_rows, unreadable
-from dil.extraction.secondary.limits import Allowance, InputLimits
 from dil.extraction.secondary.places import LiveFiles, find_files
 from dil.model.json import JsonObject, JsonValue, compact
 from dil.model.path import Missing, is_jsonpath

@@ -12,9 +12,8 @@ from pathlib import PurePosixPath
 from typing import BinaryIO, TypeAlias, cast
 
 from dil.errors import SourceContractError, SourceError
-from dil.extraction.secondary.columns import Open, Rows, UnfitError
+from dil.extraction.secondary.columns import Allowance, Open, Rows, UnfitError
 from dil.extraction.secondary.json_lines import read_json_lines
-from dil.extraction.secondary.limits import Allowance
 from dil.extraction.secondary.places import InputNotThereError
 from dil.extraction.sizes import memory_words
 from dil.extraction.streams import located_errors
@@ -143,17 +142,14 @@ def _opened(filesystem: Filesystem, path: str) -> Iterator[BinaryIO]:
 
 
 def _reader(kind: str) -> Reader:
-    # Imported here, because loading the reader of Parquet takes longer than a whole plan may last.
-    if kind == "avro":
-        from dil.extraction.secondary.avro_files import read_avro
-
-        return read_avro
     if kind == "json":
         return read_json_lines
-    from dil.extraction.secondary import arrow_files
+    # Imported here, because loading the reader of Parquet takes longer than a whole plan may last.
+    from dil.extraction.secondary import tables
 
     return {
-        "parquet": arrow_files.read_parquet,
-        "orc": arrow_files.read_orc,
-        "csv": arrow_files.read_csv,
+        "avro": tables.read_avro,
+        "parquet": tables.read_parquet,
+        "orc": tables.read_orc,
+        "csv": tables.read_csv,
     }[kind]

@@ -84,7 +84,8 @@ def read_authentication(
     found: list[tuple[SecondaryEntry, dict[str, JsonValue]]] = []
     entries = _entries(secondary, access, "authentication")
     for entry in entries:
-        rows = _patiently(entry, wait, _first_two)
+        # Two rows are enough to notice too many.
+        rows = _patiently(entry, wait, lambda each: list(islice(each.rows(), 2)))
         found += [(entry, row) for row in rows]
     if not entries:
         return {}
@@ -125,11 +126,9 @@ def read_payload(
                 "Declare it in ms.parameters, or as a unit.",
             )
         refuse_other_path(template.path, path.text, variables)
-        entry = SecondaryEntry(template.source, path.text, access, template.parse_json)
-        try:
-            yield from map(entry.revealed, entry.rows())
-        except InputNotThereError as error:
-            raise _absent(error) from error
+        yield from _revealed(
+            SecondaryEntry(template.source, path.text, access, template.parse_json)
+        )
 
 
 def read_validation(
@@ -145,10 +144,14 @@ def read_validation(
         ConfigError: an ENC(...) text cannot be decrypted.
     """
     for entry in _entries(secondary, access, "validation"):
-        try:
-            yield from map(entry.revealed, entry.rows())
-        except InputNotThereError as error:
-            raise _absent(error) from error
+        yield from _revealed(entry)
+
+
+def _revealed(entry: SecondaryEntry) -> Iterator[dict[str, JsonValue]]:
+    try:
+        yield from map(entry.revealed, entry.rows())
+    except InputNotThereError as error:
+        raise _absent(error) from error
 
 
 @dataclass(slots=True)
@@ -209,11 +212,6 @@ def _notes(units: _Units) -> tuple[str, ...]:
         return ()
     rows = "1 row" if units.repeated == 1 else f"{units.repeated:,} rows"
     return (f"the activation input repeats rows: {rows} left out, because the first one counts",)
-
-
-def _first_two(entry: SecondaryEntry) -> list[dict[str, JsonValue]]:
-    """Return the first two rows, which are enough to notice too many rows."""
-    return list(islice(entry.rows(), 2))
 
 
 def _secret(entry: SecondaryEntry, name: str, value: JsonValue) -> Secret:

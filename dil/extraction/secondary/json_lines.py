@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from dil.extraction.secondary.columns import Open, Rows, UnfitError, check_columns, exact_json
-from dil.extraction.secondary.limits import Allowance
+from dil.extraction.secondary.columns import (
+    Allowance,
+    Open,
+    Rows,
+    UnfitError,
+    check_columns,
+    exact_json,
+)
 from dil.extraction.sizes import INPUT_LINE_BYTES
 from dil.model.json import JsonObject
 

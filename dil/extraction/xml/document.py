@@ -11,7 +11,7 @@ from typing import TypeAlias
 from xml.parsers import expat
 
 from dil.errors import SourceContractError
-from dil.extraction.sizes import XML_ROW_BYTES, XML_TAG_BYTES, too_long
+from dil.extraction.sizes import XML_TAG_BYTES, too_long
 from dil.model.path import Steps
 
 XmlValue: TypeAlias = "str | dict[str, XmlValue] | list[XmlValue] | None"
@@ -64,9 +64,7 @@ class XmlDocument:
     has members. ``longest`` is the most bytes of a row or of another part that is kept whole.
     """
 
-    def __init__(
-        self, path: Steps, encoding: str | None, text_name: str, longest: int = XML_ROW_BYTES
-    ) -> None:
+    def __init__(self, path: Steps, encoding: str | None, text_name: str, longest: int) -> None:
         self._text_name = text_name
         self._longest = longest
         self._fed = 0

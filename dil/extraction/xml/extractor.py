@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import BinaryIO, ClassVar
@@ -11,12 +10,18 @@ import pyarrow as pa
 
 from dil.errors import SourceContractError
 from dil.extraction.coercion import RowPosition
-from dil.extraction.content import NO_DATA_FIELD, OMITTED_FIX, refuse_other_types
+from dil.extraction.content import (
+    NO_DATA_FIELD,
+    OMITTED_FIX,
+    as_text,
+    decoded_texts,
+    is_utf8,
+    refuse_other_types,
+)
 from dil.extraction.json.document import collector_paused
 from dil.extraction.names import NameCleansing
-from dil.extraction.packed import as_text
 from dil.extraction.sizes import BATCH_BYTES, XML_ROW_BYTES, longest
-from dil.extraction.streams import located_errors
+from dil.extraction.streams import located_errors, page_place
 from dil.extraction.xml.document import XmlDocument
 from dil.extraction.xml.rows import FoundXmlColumns, GivenXmlColumns, XmlColumns
 from dil.model.job import ExtractionSpec
@@ -33,7 +38,6 @@ LOOKED_TOO_EARLY = (
 _TEXT = "#text"
 _CHUNK_BYTES = 1024 * 1024
 _BATCH_ROWS = 65_536
-_UTF8 = {"utf-8", "ascii"}
 
 
 class XmlExtractor(Extractor):
@@ -69,7 +73,7 @@ class XmlExtractor(Extractor):
             if spec.output_schema is not None
             else FoundXmlColumns(spec, names, self._text_name)
         )
-        self._is_own_charset = codecs.lookup(spec.charset).name in _UTF8
+        self._is_own_charset = is_utf8(spec.charset)
         self._pages = 0
 
     def extract(self, response: Response) -> Page:
@@ -97,8 +101,7 @@ class XmlExtractor(Extractor):
     def _batches(
         self, body: BinaryIO, response: Response, document: XmlDocument, page: Page
     ) -> Iterator[pa.RecordBatch]:
-        place = f"{response.location}, " if response.location else ""
-        with closing(body), located_errors(f"{place}page {self._pages}: "):
+        with closing(body), located_errors(page_place(response, self._pages)):
             fed = 0
             for chunk in self._chunks(body):
                 with collector_paused():
@@ -146,15 +149,12 @@ class XmlExtractor(Extractor):
 
     def _chunks(self, body: BinaryIO) -> Iterator[bytes]:
         """Yield the body unchanged, or as UTF-8 if the job names another character set."""
+        chunks = iter(lambda: body.read(_CHUNK_BYTES), b"")
         if self._is_own_charset:
-            while chunk := body.read(_CHUNK_BYTES):
-                yield chunk
+            yield from chunks
             return
-        decoder = codecs.getincrementaldecoder(self.spec.charset)()
         try:
-            while chunk := body.read(_CHUNK_BYTES):
-                yield decoder.decode(chunk).encode()
-            yield decoder.decode(b"", final=True).encode()
+            yield from map(str.encode, decoded_texts(chunks, self.spec.charset))
         except UnicodeDecodeError as error:
             raise SourceContractError(
                 f"the body is not {self.spec.charset} text: {error.reason}",

@@ -66,7 +66,7 @@ class GivenXmlColumns(XmlColumns):
         columns: Schema,
         names: NameCleansing | None,
         text_name: str,
-        made_up: Collection[str] = (),
+        made_up: Collection[str],
     ) -> None:
         self._types = {column.name: column.type for column in columns}
         self._schema = raw_schema(columns)

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from dil.conversion.known_types import KnownTypes
+from dil.conversion.contract import KnownTypes
 from dil.model.contract import ContractMode
 from dil.model.path import MISSING
 from dil.spi.converter import ConverterContext, PageFacts

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import csv
 
-from dil.extraction.arrow_input import arrow_file, arrow_stream
-from dil.extraction.columnar.body import seekable_body
+from dil.extraction.arrow_input import arrow_file, arrow_stream, seekable_body
 from dil.extraction.csv.cells import CellReader
 from dil.extraction.csv.dialect import CsvDialect
 

@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 
 from dil.errors import SourceContractError
 from dil.extraction.paging.answers import EchoedPage, SessionKey, page_integer, total_count
-from dil.extraction.paging.position import next_values
-from dil.extraction.paging.rules import Action, PageState, PagingDecision, PagingRules, decide
+from dil.extraction.paging.rules import (
+    Action,
+    PageState,
+    PagingDecision,
+    PagingRules,
+    decide,
+    next_values,
+)
 from dil.extraction.parameters import PageValues, ParameterScope, initial_values
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.path import MISSING

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dil.errors import SourceContractError
 from dil.extraction.json.extractor import JsonExtractor
-from dil.extraction.paging.position import PagingPosition
+from dil.extraction.paging.rules import PagingPosition
 from dil.extraction.paging.walk import Walk, walk_pages
 from dil.extraction.parameters import ParameterScope
 from dil.model.job import ClassRef, ExtractionSpec

@@ -23,7 +23,7 @@ from dil.extraction.paging.notes import (
     asked_rows,
     emphasized,
 )
-from dil.extraction.paging.position import PagingPosition
+from dil.extraction.paging.rules import PagingPosition
 from dil.extraction.paging.walk import Walk, walk_pages
 from dil.extraction.parameters import ParameterScope
 from dil.model.job import ClassRef, ExtractionSpec

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dil.errors import SourceError, TransientSourceError
 from dil.extraction.json.extractor import JsonExtractor
-from dil.extraction.paging.position import PagingPosition
+from dil.extraction.paging.rules import PagingPosition
 from dil.extraction.paging.walk import ResumeRefusedError, Walk, walk_pages
 from dil.extraction.parameters import ParameterScope
 from dil.extraction.payload_rows import PayloadRows

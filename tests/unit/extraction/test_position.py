@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dil.extraction.paging.answers import SessionKey
-from dil.extraction.paging.position import LastPage, PagingPosition
-from dil.extraction.paging.rules import PageState
+from dil.extraction.paging.rules import LastPage, PageState, PagingPosition
 from dil.extraction.parameters import PageValues
 
 NUMBERS = st.none() | st.integers(0, 10**20)

@@ -152,7 +152,7 @@ def test_a_message_that_cannot_be_formatted_costs_one_line_and_no_secret(
 @pytest.mark.parametrize(("level", "lines"), [("WARNING", 5), ("DEBUG", 2_001)])
 def test_a_warning_that_repeats_itself_is_said_with_its_count(level: str, lines: int) -> None:
     stream = start(level=level)
-    log = logging.getLogger("connectors.http.exchange")
+    log = logging.getLogger("connectors.http.session")
     for number in range(1_000):
         with bind(unit=f"u{number}"):
             log.warning("connection refused; again in %.1f s (%d of 5)", number / 7, number % 5)

@@ -29,8 +29,7 @@ from dil.errors import (
     TransientSourceError,
     WriteError,
 )
-from dil.extraction.paging.notes import EMPHASIS
-from dil.extraction.paging.source_clock import SOURCE_BEHIND
+from dil.extraction.paging.notes import EMPHASIS, SOURCE_BEHIND
 from dil.publishing import read_results
 from dil.storage import LocalFilesystem
 from tests.unit.task.scripted import NOW, Desk, Page, Waits, rows, work_unit

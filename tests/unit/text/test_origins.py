@@ -11,8 +11,7 @@ from urllib3.exceptions import LocationParseError
 from urllib3.util import parse_url
 
 from connectors.address import AddressError
-from connectors.http.origin import is_same_origin, origin_of
-from connectors.http.target import legal
+from connectors.http.target import is_same_origin, legal, origin_of
 from dil.errors import ConfigError
 from dil.text.origins import is_host_entry, own_origin, refuse_other_origin
 from dil.text.variables import substitute

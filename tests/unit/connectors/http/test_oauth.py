@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from connectors.http.environment import SessionEnvironment
 from connectors.http.oauth import OAuthSource
-from connectors.http.settings import HttpSettings
+from connectors.http.settings import HttpSettings, SessionEnvironment
 from dil.errors import AuthenticationError, TransientSourceError
 from dil.model.authentication import Authentication
 from dil.model.job import KeySpec

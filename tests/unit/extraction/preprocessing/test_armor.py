@@ -7,7 +7,7 @@ from typing import BinaryIO, cast
 import pytest
 
 from dil.errors import SourceContractError
-from dil.extraction.preprocessing.armor import WatchedArmor
+from dil.extraction.preprocessing.gpg import WatchedArmor
 from tests.preprocessing import Dribble
 
 MESSAGE = b"""-----BEGIN PGP MESSAGE-----

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dil.extraction.preprocessing.gpg_status import unlocking_failure
+from dil.extraction.preprocessing.gpg_process import unlocking_failure
 
 KEY, OTHER = "32C71DB1563C9145", "CFA23ABBCDBE43D8"
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from requests.structures import CaseInsensitiveDict
 
-from connectors.http.limits import asked_wait, is_rate_limited
+from connectors.http.verdicts import asked_wait, is_rate_limited
 
 NOW = 1_577_836_800.0  # 2020-01-01T00:00:00Z
 DATE = {"Date": "Wed, 01 Jan 2020 00:01:00 GMT"}

@@ -1,12 +1,19 @@
-"""Finds the array that holds the rows, if a job reads a whole answer as one row by mistake."""
+"""Explains where an answer has its rows, if ``ms.data.field`` finds nothing or is not set."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
+from dil.extraction.content import OMITTED_FIX
+from dil.model.json import JsonValue
+from dil.model.messages import listed, shortened
+from dil.model.path import Missing, Path, Steps
+from dil.model.suggestions import nearest_word
+
+_FIX = "Check ms.data.field; an error document may also look like this."
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ARRAY_OF_OBJECTS = re.compile(rb"\[\s*\{")
 _PLAIN_NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
@@ -23,6 +30,39 @@ _BESIDE = re.compile(
     r"|message|kind|etag|@odata",
     re.IGNORECASE,
 )
+
+
+def missing_field(path: Path, lookup: Callable[[Steps], JsonValue | Missing]) -> tuple[str, str]:
+    """Return the error and the advice for a response that has no value at a path.
+
+    Args:
+        path: The path; if it is a search, its steps lead to the searched value.
+        lookup: Returns the value at steps; for no steps, the whole response.
+    """
+    steps = path.steps
+    what = f'there is no "{path.text if path.is_place else path.shown(steps)}" in the response'
+    is_null = False
+    for depth in range(len(steps) - 1, -1, -1):
+        level = lookup(steps[:depth])
+        if isinstance(level, Missing):
+            continue
+        if level is None and depth:
+            what += f'; "{path.shown(steps[:depth])}" is null'
+            is_null = True
+            continue
+        root = "the response" if is_null else "it"
+        place = f'"{path.shown(steps[:depth])}"' if depth else root
+        if isinstance(level, list):
+            return f"{what}; {place} is an array", _FIX
+        if isinstance(level, dict):
+            near = "" if is_null else nearest_word(str(steps[depth]), level)
+            meant = path.shown((*steps[:depth], near, *steps[depth + 1 :]))
+            omitted = "" if is_null else f" {OMITTED_FIX}"
+            fix = f'Did you mean "{shortened(meant)}"? {_FIX}' if near else f"{_FIX}{omitted}"
+            members = f"the members {listed(list(level))}" if level else "no members"
+            return f"{what}; {place} has {members}", fix
+        break
+    return what, _FIX
 
 
 def likely_rows(root: Mapping[str, msgspec.Raw]) -> str:

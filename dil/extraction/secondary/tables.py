@@ -1,4 +1,4 @@
-"""Reads the requested columns of Parquet, ORC and CSV files."""
+"""Reads the requested columns of Avro, Parquet, ORC and CSV files."""
 
 from __future__ import annotations
 
@@ -7,14 +7,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from csv import Error as StdCsvError
 from csv import reader as std_csv_reader
+from typing import Any
 
 import pyarrow as pa
 
-from dil.extraction.arrow_input import arrow_stream
-from dil.extraction.columnar.body import seekable_body
-from dil.extraction.secondary.columns import Open, Rows, UnfitError, check_columns, json_row
-from dil.extraction.secondary.limits import Allowance
-from dil.extraction.sizes import MOST_COLUMNS
+from dil.extraction.arrow_input import arrow_stream, seekable_body
+from dil.extraction.avro.container import CheckedBlocks
+from dil.extraction.secondary.columns import (
+    Allowance,
+    Open,
+    Rows,
+    UnfitError,
+    check_columns,
+    json_row,
+)
+from dil.extraction.sizes import AVRO_BLOCK_BYTES, MOST_COLUMNS
 
 _BATCH_ROWS = 8192
 _CSV_BLOCK_BYTES = 1 << 20
@@ -117,3 +124,25 @@ def _rows(
                 continue
             for row in part.to_pylist(maps_as_pydicts="strict"):
                 yield json_row(row, columns, maps)
+
+
+def read_avro(opened: Open, columns: tuple[str, ...], allowed: Allowance) -> Rows:
+    """Yield the rows; memory holds one block at a time."""
+    with opened() as stream:
+        blocks = CheckedBlocks(stream, allowed.longest(AVRO_BLOCK_BYTES))
+        schema: Any = blocks.schema
+        if not isinstance(schema, dict) or schema.get("type") != "record":
+            raise UnfitError("does not hold records")
+        types = {field["name"]: field["type"] for field in schema["fields"]}
+        check_columns(columns, types)
+        maps = {name for name in columns if _is_map(types[name])}
+        for block in blocks:
+            allowed.take(block.num_records, block.bytes_.getbuffer().nbytes)
+            for row in block:
+                yield json_row(row, columns, maps)
+
+
+def _is_map(avro_type: object) -> bool:
+    if isinstance(avro_type, list):
+        return any(_is_map(branch) for branch in avro_type)
+    return isinstance(avro_type, dict) and avro_type.get("type") == "map"
