@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from dil.config.destinations import other_place
+from dil.config.destinations import TablesSection, other_place, require_package
 from dil.config.findings import Findings
 from dil.config.identity import DatasetSection
-from dil.config.packages import require_package
 from dil.config.property import names_of
 from dil.config.publishing import FINAL_DIR, PublishingSection
-from dil.config.tables import TablesSection
 from dil.config.writing import FORMAT as WRITTEN
 from dil.config.writing import PATH_TYPE, WritingSection
 from dil.model.catalog import LABEL_FIELDS, CatalogSpec, CatalogType

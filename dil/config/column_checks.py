@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from dil.config.conversion import WITH_TARGET
+from dil.config.destinations import FIELDS, TablesSection
 from dil.config.event_time import COLUMN as EVENTS
 from dil.config.event_time import PARTITION_COLUMN as STREAMS
 from dil.config.event_time import EventTimeSection
@@ -18,7 +19,6 @@ from dil.config.findings import Findings
 from dil.config.identity import DELTAS, KEYS, DatasetSection
 from dil.config.merging import OP, MergingSection
 from dil.config.publishing import publish_mode
-from dil.config.tables import FIELDS, TablesSection
 from dil.config.timelabels import COLUMN as LABEL
 from dil.config.timelabels import TimelabelsSection
 from dil.config.writing import SYSTEM, WritingSection

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from dil.config.canonical import DEPRECATED, MISSPELLED, Replacement
 from dil.config.explaining import bounds, secret_parts
-from dil.config.json_forms import JsonMember, form_of
-from dil.config.property import Group, Property
+from dil.config.property import Group, JsonMember, Property, form_of
 from dil.config.table import GROUPS
 from dil.model.section import Support
 

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dil.config.canonical import DEPRECATED
 from dil.config.explaining import facts, old_key_text
-from dil.config.json_forms import JsonMember, form_of
-from dil.config.property import Property
+from dil.config.property import JsonMember, Property, form_of
 from dil.config.table import ALIASES, OWN_PREFIX, PLUGIN_PREFIX, TABLE
 from dil.model.json import JsonObject, JsonValue
 from dil.model.section import ValueType

@@ -7,11 +7,10 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
 
+from dil.config.destinations import FIELDS, OPERATION, TablesSection
 from dil.config.findings import Findings
 from dil.config.identity import DELTAS, KEYS, DatasetSection
 from dil.config.property import names_of
-from dil.config.tables import FIELDS, TablesSection
-from dil.config.warehouse import OPERATION
 from dil.model.destination import MAX_DELETED_PERCENT, MergeSpec, TableFormat
 from dil.model.job import PublishMode
 from dil.model.properties import Properties

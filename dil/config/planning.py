@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dil.config.destinations import is_timeseries
 from dil.config.egress import COMMIT
 from dil.config.findings import Findings
 from dil.config.grace import MODE as GRACE_MODE
@@ -22,7 +23,6 @@ from dil.config.timelabels import (
     as_written,
     timelabels_section,
 )
-from dil.config.warehouse import is_timeseries
 from dil.config.watermarks import (
     ABSTINENT,
     GRACE,

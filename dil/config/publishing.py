@@ -10,7 +10,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal, TypeAlias
 
-from dil.config.destinations import DESTINATION, is_of_files, other_place
+from dil.config.destinations import (
+    DESTINATION,
+    FIELDS,
+    FORMAT,
+    OPERATION,
+    URL,
+    TablesSection,
+    WarehouseSection,
+    is_of_files,
+    is_timeseries,
+    other_place,
+    table_spec,
+    warehouse_section,
+)
 from dil.config.entry import Entry
 from dil.config.findings import Findings
 from dil.config.identity import NAMESPACE, TABLE, TYPE, DatasetSection
@@ -18,9 +31,7 @@ from dil.config.merging import OP as OP_FIELD
 from dil.config.merging import MergingSection, merge_spec
 from dil.config.preprocessing import dump_mode
 from dil.config.read_context import path_of
-from dil.config.tables import FIELDS, FORMAT, TablesSection, table_spec
 from dil.config.timelabels import require_labels
-from dil.config.warehouse import OPERATION, URL, WarehouseSection, is_timeseries, warehouse_section
 from dil.config.watermarks import PlanningSection
 from dil.config.writing import PATH, PATH_TYPE, WritingSection, group_problem
 from dil.model import beside

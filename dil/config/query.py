@@ -18,6 +18,7 @@ from dil.config.findings import Findings
 from dil.config.grace import GraceSection
 from dil.config.identity import CLASS
 from dil.config.inheritance import TrustedUsers
+from dil.config.output_classes import WRITER
 from dil.config.preprocessing import PreprocessingSection
 from dil.config.property import names_of
 from dil.config.publishing import MODE as PUBLISH_MODE
@@ -37,7 +38,6 @@ from dil.config.timelabels import (
 from dil.config.timelabels import COLUMN as LABEL_COLUMN
 from dil.config.watermarks import ZONE, PlanningSection
 from dil.config.windows import window_spec
-from dil.config.writers import WRITER
 from dil.errors import Origin
 from dil.model.event_time import EventTimeSpec
 from dil.model.job import ClassRef, PublishMode, QueryMode, QuerySpec

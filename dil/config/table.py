@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dil.config.catalog import CatalogSection
-from dil.config.date_patterns import LintSection
-from dil.config.destinations import DestinationSection
+from dil.config.destinations import DestinationSection, TablesSection, WarehouseSection
 from dil.config.egress import EgressSection, ProgressSection
 from dil.config.event_time import EventTimeSection
 from dil.config.grace import GraceSection
 from dil.config.identity import DatasetSection, JobSection
 from dil.config.merging import MergingSection
+from dil.config.output_classes import WriterSection
 from dil.config.preprocessing import PreprocessingSection
 from dil.config.property import Group, Property, properties_of
 from dil.config.publishing import PublishingSection
@@ -19,13 +19,11 @@ from dil.config.read_context import SecretsSection
 from dil.config.running import EventsSection, ExecutionSection
 from dil.config.state import StateSection
 from dil.config.streaming import StreamSection
-from dil.config.tables import TablesSection
 from dil.config.timelabels import TimelabelsSection
 from dil.config.timeseries import TimeseriesSection
-from dil.config.warehouse import WarehouseSection
 from dil.config.watermarks import PlanningSection
-from dil.config.writers import WriterSection
 from dil.config.writing import WritingSection
+from dil.config.written_texts import LintSection
 from dil.model.section import Section
 from dil.sections.conversion import (
     ConversionSection,

@@ -7,12 +7,19 @@ from typing import Annotated
 
 from annotated_types import Ge
 
+from dil.config.destinations import (
+    FIELDS,
+    KIND,
+    OPERATION,
+    URL,
+    TablesSection,
+    WarehouseSection,
+    is_timeseries,
+)
 from dil.config.findings import Findings
 from dil.config.identity import TABLE
 from dil.config.publishing import MODE, PublishingSection
-from dil.config.tables import FIELDS, TablesSection
 from dil.config.timelabels import require_labels
-from dil.config.warehouse import KIND, OPERATION, URL, WarehouseSection, is_timeseries
 from dil.model.destination import MAX_PARTITIONS, Operation, Physical, TableFormat
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.properties import Properties

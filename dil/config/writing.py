@@ -11,11 +11,10 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
 
-from dil.config.destinations import is_of_files
+from dil.config.destinations import TablesSection, check_doubles, is_of_files
 from dil.config.findings import Findings
 from dil.config.identity import DatasetSection
 from dil.config.preprocessing import dump_name
-from dil.config.tables import TablesSection, check_doubles
 from dil.config.timelabels import require_labels
 from dil.model.destination import TableFormat
 from dil.model.job import Blocks, OutputFormat, PathType, WritingSpec
