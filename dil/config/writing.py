@@ -209,61 +209,38 @@ def writing_spec(values: Properties) -> WritingSpec:
 
 def check_writing(values: Properties, final_dir: str, findings: Findings) -> None:
     """Add findings for settings that cannot be written to ``final_dir``, a path or URI."""
-    section = values.section(WritingSection)
-    _check_format(section, values, findings)
-    _check_system_columns(section, values, findings)
-    _check_ownership(section, final_dir, findings)
+    section, table = values.section(WritingSection), values.section(TablesSection).format
+    is_dump = values.section(ExtractionSection).is_file_dump
+    is_table = table is not TableFormat.FILES and not is_dump
     name, size = section.file_name, section.block_bytes
-    if name.startswith(("_", ".")) or "/" in name:
-        findings.problem(
-            _FILE_NAME,
-            f"is {quote(name)}",
-            "Write a name without /, that begins with neither _ nor .: such files are no data.",
-        )
-    if size is not None and size % _CHECKSUM_BYTES:
+    for is_refused, key, what, fix in (
+        (is_table and FORMAT in values.explicit and section.format is not OutputFormat.PARQUET,
+         FORMAT, f"is {quote(section.format_word)}, and the files of a {table} table are Parquet",
+         "Write PARQUET, or leave it out."),
+        (is_table and PATH_TYPE in values.explicit and section.path_type is PathType.DEFAULT,
+         PATH_TYPE, f'is "{PathType.DEFAULT}", a folder for each run, and a {table} table has one '
+         "folder", "Write namespace_table or tablename, or leave it out."),
+        (name.startswith(("_", ".")) or "/" in name, _FILE_NAME, f"is {quote(name)}",
+         "Write a name without /, that begins with neither _ nor .: such files are no data."),
         # No name node takes another size: a block consists of whole checksums.
-        findings.problem(
-            _BLOCK_SIZE,
-            f"is {size}, and HDFS cuts files into blocks of a multiple of {_CHECKSUM_BYTES} bytes",
-            "Write such a number, for example 134217728.",
-        )
-
-
-def _check_format(section: WritingSection, values: Properties, findings: Findings) -> None:
-    """Refuse settings of files that the job's table does not allow."""
-    table = values.section(TablesSection).format
-    if table is TableFormat.FILES or values.section(ExtractionSection).is_file_dump:
-        return
-    if FORMAT in values.explicit and section.format is not OutputFormat.PARQUET:
-        findings.problem(
-            FORMAT,
-            f"is {quote(section.format_word)}, and the files of a {table} table are Parquet",
-            "Write PARQUET, or leave it out.",
-        )
-    if PATH_TYPE in values.explicit and section.path_type is PathType.DEFAULT:
-        findings.problem(
-            PATH_TYPE,
-            f'is "{PathType.DEFAULT}", a folder for each run, and a {table} table has one folder',
-            "Write namespace_table or tablename, or leave it out.",
-        )
-
-
-def _check_system_columns(section: WritingSection, values: Properties, findings: Findings) -> None:
-    names = section.system_columns
-    for name in names:
-        if name not in _KNOWN:
-            findings.problem(SYSTEM, f"names {quote(name)}", known_words(name, _KNOWN))
-    check_doubles(SYSTEM, names, findings)
-    if "_timelabel" in names:
+        (size is not None and size % _CHECKSUM_BYTES, _BLOCK_SIZE,
+         f"is {size}, and HDFS cuts files into blocks of a multiple of {_CHECKSUM_BYTES} bytes",
+         "Write such a number, for example 134217728."),
+    ):  # fmt: skip
+        if is_refused:
+            findings.problem(key, what, fix)
+    added = section.system_columns
+    for column in added:
+        if column not in _KNOWN:
+            findings.problem(SYSTEM, f"names {quote(column)}", known_words(column, _KNOWN))
+    check_doubles(SYSTEM, added, findings)
+    if "_timelabel" in added:
         require_labels(SYSTEM, 'names "_timelabel"', values, findings)
     taken = {column.name.lower() for column in values.section(SchemaSection).columns}
-    for name in dict.fromkeys(names):
-        if name in taken:
-            findings.problem(
-                SYSTEM,
-                f"names {quote(name)}, and the rows have a column of that name",
-                "Leave it out, or rename the other column.",
-            )
+    for column in (each for each in dict.fromkeys(added) if each in taken):
+        what = f"names {quote(column)}, and the rows have a column of that name"
+        findings.problem(SYSTEM, what, "Leave it out, or rename the other column.")
+    _check_ownership(section, final_dir, findings)
 
 
 def _check_ownership(section: WritingSection, final_dir: str, findings: Findings) -> None:

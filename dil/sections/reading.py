@@ -119,6 +119,16 @@ def as_array(value: JsonValue, where: str = "") -> list[JsonValue]:
     return value
 
 
+def unknown_members(
+    members: Iterable[str], known: Sequence[str], where: str = ""
+) -> Iterator[Finding]:
+    """Yield a finding for each member of an object that is not known."""
+    for member in members:
+        if member not in known:
+            fix = nearest(member, known, f"Known members: {', '.join(known)}.")
+            yield f'{where} has the unknown member "{member}"'.lstrip(), fix
+
+
 def is_scalar(value: JsonValue) -> bool:
     """Return whether a value is neither array nor object."""
     return not isinstance(value, list | Mapping)
