@@ -125,22 +125,19 @@ def load(
     entries = canonical(interpolated, findings, lenient=lenient, used=used)
     entries = with_schema_files(entries, place, findings)
     blanks = {key: entry for key, entry in interpolated.items() if not entry.text.strip()}
-    load_input = None if as_input else _loads_inputs(environ)
-    job = _Builder(entries, blanks, place, findings, secrets, load_input).job()
+
+    def load_input(path: Path) -> Job:
+        """Load the job of an input, without the secrets of its source."""
+        return load(path, environ=environ, secrets=False, as_input=True).job
+
+    job = _Builder(
+        entries, blanks, place, findings, secrets, None if as_input else load_input
+    ).job()
     if unused := [name for name in findings.without_effect if name not in used]:
         what = "has properties without effect here; dil explain NAME says what to use instead: "
         findings.information(f"{what}{', '.join(unused)}", Origin(str(path)))
     findings.note_plain_secrets()
     return Loaded(job, findings.sorted_notices(), tuple(findings.infos))
-
-
-def _loads_inputs(environ: Mapping[str, str]) -> LoadInput:
-    """Return a function that loads the job of an input without the secrets of its source."""
-
-    def load_input(path: Path) -> Job:
-        return load(path, environ=environ, secrets=False, as_input=True).job
-
-    return load_input
 
 
 def peek_name(

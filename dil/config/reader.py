@@ -62,18 +62,14 @@ def check_readable(path: str) -> None:
     if not target.exists():
         folder = target.parent
         names = [item.name for item in folder.iterdir()] if folder.is_dir() else []
-        raise _unreadable(
-            path, "does not exist", suggestion(target.name, names) or _where_it_is_not(folder)
-        )
-
-
-def _where_it_is_not(folder: Path) -> str:
-    """Return the advice that names the folder in which a job file was not found."""
-    try:
-        searched = folder.absolute()
-    except FileNotFoundError:
-        return "The working directory is gone, too: change to another one."
-    return f"The folder is {searched}{'' if folder.is_dir() else ', which does not exist'}."
+        fix = suggestion(target.name, names)
+        if not fix:
+            try:
+                is_there = "" if folder.is_dir() else ", which does not exist"
+                fix = f"The folder is {folder.absolute()}{is_there}."
+            except FileNotFoundError:
+                fix = "The working directory is gone, too: change to another one."
+        raise _unreadable(path, "does not exist", fix)
 
 
 def _unreadable(path: str, what: str, fix: str) -> ConfigError:

@@ -189,7 +189,7 @@ def read_model(
     from pydantic import ValidationError  # takes longer than a plan without JSON properties
 
     try:
-        found: M = _adapter(cast("Any", model)).validate_python(members)
+        found: M = adapter(cast("Any", model)).validate_python(members)
     except ValidationError as error:
         findings.extend(_finding(model, each, where) for each in error.errors(include_url=False))
         return None
@@ -202,7 +202,8 @@ def json_name(field: Any) -> str:  # a dataclass's Field of whatever type
 
 
 @cache
-def _adapter(model: Any) -> TypeAdapter[Any]:  # mypy takes no model for hashable
+def adapter(model: Any) -> TypeAdapter[Any]:  # mypy takes no model for hashable
+    """Return pydantic's reader of a model or a section."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(model)
