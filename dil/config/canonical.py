@@ -127,27 +127,19 @@ def canonical(
     for key, entry in written.items():
         if key in ALIASES:
             _move(entry, ALIASES[key], entry.text, known, findings)
-        elif key in DEPRECATED:
-            _replace(entry, DEPRECATED[key], known, findings)
+            continue
+        replacement = DEPRECATED.get(key)
+        if replacement is None:
+            continue
+        use, text = replacement.use, replacement.convert(entry.text)
+        if use is None or not text:
+            findings.notice(key, "is an old key without effect", "Remove it.", entry.origin)
+        elif replacement.member:
+            _move_into(entry, use, replacement.member, text, known, findings)
+        elif _move(entry, use, text, known, findings):
+            findings.notice(key, "is an old key", f"Write {use}={text} instead.", entry.origin)
     _report_unknown(written, findings, used, lenient=lenient)
     return known
-
-
-def _replace(
-    entry: Entry, replacement: Replacement, known: dict[str, Entry], findings: Findings
-) -> None:
-    text = replacement.convert(entry.text)
-    if replacement.use is None or not text:
-        findings.notice(entry.key, "is an old key without effect", "Remove it.", entry.origin)
-    elif replacement.member:
-        _move_into(entry, replacement, text, known, findings)
-    elif _move(entry, replacement.use, text, known, findings):
-        findings.notice(
-            entry.key,
-            "is an old key",
-            f"Write {replacement.use}={text} instead.",
-            entry.origin,
-        )
 
 
 def _move(entry: Entry, name: str, text: str, known: dict[str, Entry], findings: Findings) -> bool:
@@ -166,26 +158,30 @@ def _move(entry: Entry, name: str, text: str, known: dict[str, Entry], findings:
 
 
 def _move_into(
-    entry: Entry, replacement: Replacement, text: str, known: dict[str, Entry], findings: Findings
+    entry: Entry,
+    name: str,
+    member: str,
+    text: str,
+    known: dict[str, Entry],
+    findings: Findings,
 ) -> None:
     """Put an entry into a member of a JSON property."""
-    name = replacement.use or ""
     try:
         members, _ = parse(known[name].text) if name in known else ({}, "")
     except JsonError:
         return  # another check reports broken JSON
     if not isinstance(members, Mapping):
         return
-    present = members.get(replacement.member)
+    present = members.get(member)
     if present is not None and as_text(present) != text:
         findings.problem(
             entry.key,
-            f"contradicts {replacement.member} of {name}",
+            f"contradicts {member} of {name}",
             f"Keep {name} and remove {entry.key}.",
             entry.origin,
         )
         return
-    merged = compact({**members, replacement.member: text})
+    merged = compact({**members, member: text})
     findings.notice(entry.key, "is an old key", f"Write {name}={merged} instead.", entry.origin)
     known[name] = replace(known.get(name, entry), key=name, text=merged, breaks=())
 

@@ -296,13 +296,7 @@ class _Builder(Struct):
         check_rereading(parts, properties, findings)
         events = job_events(parts, properties, findings)
         events = own_events(events, properties, self.place.path, findings)
-        check_measured(
-            planning.grace,
-            findings,
-            has_events=events is not None,
-            keeps_state=state.enabled,
-            compares_rows=publishing.keeps_files,
-        )
+        check_measured(parts, findings, has_events=events is not None)
         is_beside = uses_side_table(parts, findings)
         is_beside |= events is not None and events.late_action == "side_table"
         publishing = replace(publishing, has_side_table=is_beside)

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
-from typing import NoReturn
 
 from dil.config.entry import Entry
 from dil.config.findings import Findings
@@ -64,19 +63,16 @@ def parse(
             index += 1
             continue
         if _HOCON.match(stripped):
-            _refuse_hocon(Origin(path, index + 1), findings)
+            # The rest of a HOCON file cannot be read: the error has all problems so far.
+            what = "looks like HOCON, which is not read"
+            fix = "Write one key=value per line (Java properties), or a .yaml file."
+            hocon = Problem(Origin(path, index + 1), "", what, fix)
+            raise ConfigError([*findings.problems, hocon])
         line = _Line(path, index)
         index = line.read(lines)
         yield _entry(line, lines, findings, spans_lines)
         index = max(index, line.next)
         skips = line.is_unclosed
-
-
-def _refuse_hocon(origin: Origin, findings: Findings) -> NoReturn:
-    """Raise the error with all earlier problems: the rest of a HOCON file cannot be read."""
-    what = "looks like HOCON, which is not read"
-    fix = "Write one key=value per line (Java properties), or a .yaml file."
-    raise ConfigError([*findings.problems, Problem(origin, "", what, fix)])
 
 
 @dataclass(slots=True)
@@ -128,20 +124,17 @@ def _entry(
     key_end = _match_end(_KEY, line.raw, 0)
     value_start = _match_end(_SEPARATOR, line.raw, key_end)
     key = _unescape(line.raw[:key_end], origin, findings)
-    if spans_lines(key) and _opens_bracket(line, lines, value_start):
-        _extend(line, lines, value_start, origin, findings, key)
+    if spans_lines(key):
+        is_bare = value_start == len(line.raw)
+        if is_bare and line.next < len(lines) and _BRACKET.match(lines[line.next]):
+            line.append(lines)  # JSON that begins in the line after its key
+        if _BRACKET.match(line.raw, value_start):
+            _extend(line, lines, value_start, origin, findings, key)
     value = _unescape(line.raw[value_start:], origin, findings).rstrip()
     # The starts of lines are offsets in the text without escapes.
     starts = [value_start, *(start for start in line.starts if start >= value_start)]
     lengths = (len(_plain(line.raw[start:end])) for start, end in pairwise(starts))
     return Entry(key, value, origin, tuple(accumulate(lengths)))
-
-
-def _opens_bracket(line: _Line, lines: list[str], start: int) -> bool:
-    """Return whether a value is JSON; a value that begins in the next line is joined to its key."""
-    if not line.raw[start:] and line.next < len(lines) and _BRACKET.match(lines[line.next]):
-        line.append(lines)
-    return _BRACKET.match(line.raw, start) is not None
 
 
 def _match_end(pattern: re.Pattern[str], text: str, start: int) -> int:

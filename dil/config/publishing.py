@@ -332,19 +332,19 @@ def _keeps_changelog(values: Properties, mode: PublishMode, findings: Findings) 
         return False
     if mode is not PublishMode.MERGE:
         what = f"{MODE} is {mode}: only a merge changes rows one by one"
-        fix = f"Set {MODE}=merge"
+        fix = f"Set {MODE}=merge, or"
     elif key in _ELSEWHERE:
         what = f"rows go {_ELSEWHERE[key]}, which merges them itself: {key} is set"
-        fix = "Publish files or a table of files"
+        fix = "Publish files or a table of files, or set"
     elif not section.adds_dataset_path:
         what = "the dataset has no folder of its own beside which changed rows could go"
-        fix = "Leave data.publisher.appendExtractToFinalDir out"
+        fix = "Leave data.publisher.appendExtractToFinalDir out, or set"
     elif values.section(MergingSection).op_field == beside.OP:
         what = f"the column of {OP_FIELD} is named {beside.OP}, as the one that it adds"
-        fix = "Give the column another name in the rows and there"
+        fix = "Give the column another name in the rows and there, or set"
     else:
         return True
-    findings.problem(CHANGELOG, f"is true, and {what}", f"{fix}, or set {CHANGELOG}=false.")
+    findings.problem(CHANGELOG, f"is true, and {what}", f"{fix} {CHANGELOG}=false.")
     return True
 
 
