@@ -40,17 +40,27 @@ from dil.model.properties import Properties
 from dil.model.section import Section
 from dil.model.windows import END, START, WindowSpec
 from dil.sections.conversion import ENCRYPTED, EncryptionSection
-from dil.sections.dedupe import DedupeSection
 from dil.sections.extraction import CsvSection, DumpSection, ExtractionSection
 from dil.sections.paging import PagingSection
 from dil.sections.parameters import ParametersSection
-from dil.sections.query import FILE, FUNCTION, INPUTS, MODE, SQL, QuerySection
+from dil.sections.query import (
+    AGGS,
+    FILE,
+    FUNCTION,
+    INPUTS,
+    MODE,
+    SIZE,
+    SLIDE,
+    SQL,
+    WINDOW_COLUMN,
+    WINDOW_KEYS,
+    DedupeSection,
+    QuerySection,
+    WindowSection,
+)
 from dil.sections.schema import SCHEMA
 from dil.sections.secondary import SecondarySection
 from dil.sections.source import SourceSection
-from dil.sections.windows import AGGS, SIZE, SLIDE, WindowSection
-from dil.sections.windows import COLUMN as WINDOW_COLUMN
-from dil.sections.windows import KEYS as WINDOW_KEYS
 from dil.spi.registry import built_in_sections
 
 _OF_SOURCES: tuple[type[Section], ...] = (

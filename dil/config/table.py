@@ -33,16 +33,14 @@ from dil.sections.conversion import (
     RangesSection,
     ValidationSection,
 )
-from dil.sections.dedupe import DedupeSection
 from dil.sections.extraction import CsvSection, DumpSection, ExtractionSection
 from dil.sections.file_systems import FileSystemsSection
 from dil.sections.paging import PagingSection
 from dil.sections.parameters import ParametersSection
-from dil.sections.query import QuerySection
+from dil.sections.query import DedupeSection, QuerySection, WindowSection
 from dil.sections.schema import SchemaSection
 from dil.sections.secondary import SecondarySection
 from dil.sections.source import SourceSection
-from dil.sections.windows import WindowSection
 from dil.spi.registry import built_in_sections
 
 
