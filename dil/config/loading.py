@@ -354,7 +354,9 @@ class _Builder(Struct):
             # Imported here: a job without problems does not need it.
             from dil.config.locating import located
 
-            self.findings.move(lambda found: located(found, self.entries))
+            # Notices stay at their key's line: looking inside a value takes longer than planning.
+            found = self.findings.problems
+            self.findings.problems = [located(problem, self.entries) for problem in found]
             self.findings.raise_problems()
 
     def _plugin_folders(self, properties: Properties) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from dil.config.canonical import DEPRECATED
 from dil.config.entry import Entry
 from dil.config.findings import Findings
 from dil.config.inheritance import inherited_files, normal
-from dil.config.table import ALIASES, lookup, spans_lines
+from dil.config.table import ALIASES, lookup
 from dil.errors import ConfigError, Origin, Problem
 from dil.model.secret import MASK
 from dil.model.suggestions import suggestion
@@ -126,7 +126,7 @@ def _parsed(text: str, path: str, findings: Findings) -> Iterable[Entry]:
 
         return yaml_text.parse(text, path, findings)
     if suffix in {*_PROPERTY_SUFFIXES, _TEMPLATE_SUFFIX}:
-        return properties_text.parse(text, path, findings, spans_lines=spans_lines)
+        return properties_text.parse(text, path, findings)
     findings.problem(
         "",
         f"ends in {suffix or 'nothing'}, which is no job file",

@@ -126,12 +126,3 @@ OWN_PREFIX = "ms."
 def lookup(name: str) -> Property | None:
     """Return a property by its name or one of its aliases."""
     return TABLE.get(ALIASES.get(name, name))
-
-
-def spans_lines(name: str) -> bool:
-    """Return whether a value of this key may continue until its brackets balance (rule F2).
-
-    Values of unknown keys may continue, too, because they may hold JSON for ``${}``.
-    """
-    entry = lookup(name)
-    return entry is None or entry.type.spans_lines
