@@ -62,7 +62,7 @@ _DUMP_FIX = "Leave it out, or read the files with another ms.extractor.class."
 
 
 def extraction_spec(
-    values: Properties, extractor: ClassRef, preprocessors: tuple[PreprocessorSpec, ...] = ()
+    values: Properties, extractor: ClassRef, preprocessors: tuple[PreprocessorSpec, ...]
 ) -> ExtractionSpec:
     """Return the extraction part of a job: how pages are requested, and responses become rows."""
     section = values.section(ExtractionSection)

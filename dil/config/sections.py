@@ -62,7 +62,7 @@ def evaluate(
     place: JobFileLocation,
     findings: Findings,
     *,
-    secrets: bool = True,
+    secrets: bool,
 ) -> tuple[list[Section], JobReadContext]:
     """Return the sections of a job, and the context with which their values were read.
 

@@ -122,8 +122,16 @@ def timelabels_section(values: Properties, findings: Findings) -> TimelabelSpec 
     planning = values.section(PlanningSection)
     for key in given[1:]:
         findings.problem(key, f"is given, and so is {given[0]}", "Keep one of the two.")
+    if labels.schedule:
+        from dil.text.cron import CRON_FIX, CronError, parse_cron
+
+        try:
+            parse_cron(labels.schedule)
+        except CronError as error:
+            what = f"is {quote(labels.schedule)}, which {error}"
+            findings.problem(SCHEDULE, what, CRON_FIX)
     spec = TimelabelSpec(
-        schedule=_schedule(labels.schedule, findings),
+        schedule=labels.schedule,
         every_ms=_every(labels.every, findings),
         unit=labels.unit,
         zone=labels.zone,
@@ -138,17 +146,6 @@ def timelabels_section(values: Properties, findings: Findings) -> TimelabelSpec 
 def as_written(value: object) -> str:
     """Return a text or a truth value as a job file writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _schedule(text: str, findings: Findings) -> str:
-    if text:
-        from dil.text.cron import CRON_FIX, CronError, parse_cron
-
-        try:
-            parse_cron(text)
-        except CronError as error:
-            findings.problem(SCHEDULE, f"is {quote(text)}, which {error}", CRON_FIX)
-    return text
 
 
 def _every(text: str, findings: Findings) -> int:
