@@ -123,10 +123,11 @@ def unknown_members(
     members: Iterable[str], known: Sequence[str], where: str = ""
 ) -> Iterator[Finding]:
     """Yield a finding for each member of an object that is not known."""
+    subject = f"{where} " if where else ""
     for member in members:
         if member not in known:
             fix = nearest(member, known, f"Known members: {', '.join(known)}.")
-            yield f'{where} has the unknown member "{member}"'.lstrip(), fix
+            yield f'{subject}has the unknown member "{member}"', fix
 
 
 def is_scalar(value: JsonValue) -> bool:
