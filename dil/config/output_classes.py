@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -125,18 +126,24 @@ def with_writer(
             f"{what}, the extension of a built-in format",
             "Give the class another extension: files are read back by their extension.",
         )
-    place, catalog = other_place(values), values.section(CatalogSection).type
-    for is_refused, key, what, fix in (
-        (WRITTEN in values.explicit, WRITTEN, "says another format", "Leave one of them out."),
-        (place, place or "", "is set, and only Parquet files go there", f"Leave {WRITER} out."),
-        (publishing.mode is PublishMode.MERGE, MODE, "is merge, for which files are read back",
-         "Write append, replace or window_replace."),
-        (publishing.shares_files, FILE_EACH, "is false, for which files are read back",
-         "Leave it out."),
-        (catalog != "none", TYPE, f"is {quote(catalog)}, which takes Parquet and ORC",
-         "Leave one of them out."),
-    ):  # fmt: skip
-        if is_refused:
-            findings.problem(key, f"{what}, and {WRITER} is set", fix)
+    for key, why, fix in _contradictions(publishing, values):
+        findings.problem(key, f"{why}, and {WRITER} is set", fix)
     own = WriterSpec(ref, values.only(kind.sections, [each.name for each in kind.properties]))
     return replace(writing, format=OutputFormat.PARQUET, own=own)
+
+
+def _contradictions(
+    publishing: PublishingSpec, values: Properties
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the properties that contradict the job's own writer, each with why and the fix."""
+    if WRITTEN in values.explicit:
+        yield WRITTEN, "says another format", "Leave one of them out."
+    if place := other_place(values):
+        yield place, "is set, and only Parquet files go there", f"Leave {WRITER} out."
+    if publishing.mode is PublishMode.MERGE:
+        why = "is merge, for which files are read back"
+        yield MODE, why, "Write append, replace or window_replace."
+    if publishing.shares_files:
+        yield FILE_EACH, "is false, for which files are read back", "Leave it out."
+    if (catalog := values.section(CatalogSection).type) != "none":
+        yield TYPE, f"is {quote(catalog)}, which takes Parquet and ORC", "Leave one of them out."

@@ -199,27 +199,29 @@ def _check_units_of_source(name: str, values: Properties, findings: Findings) ->
     gets another signature whenever the table has grown.
     """
     planning = values.section(PlanningSection)
-    start, is_files = planning.marks.start, name == ONCE
-    is_replaced = publish_mode(values) is PublishMode.REPLACE
-    for is_refused, key, what, fix in (
-        (planning.marks.has_units, WATERMARK,
-         f"declares units while {name} takes them from the source", "Keep one."),
-        (planning.partition != "none", PARTITION,
-         f"cuts time, and each unit of {name} is read whole", "Leave it out."),
-        (name == KEY_RANGES and not is_replaced, name,
-         "cuts a growing table into other ranges in each run, so that its rows would be doubled",
-         "Set ms.publish.mode=replace."),
-        (is_files and start.upper().startswith(("P", "-")), WATERMARK,
-         f'begins at "{start}", another time in each run: {ONCE} would recognise no file',
-         "Leave the datetime watermark out, or begin at a date."),
-        (is_files and is_replaced, ONCE,
-         "reads only new files, and each run replaces the whole dataset",
-         "Set ms.publish.mode=append, or leave one of the two out."),
-    ):  # fmt: skip
-        if is_refused:
-            findings.problem(key, what, fix)
-    if is_files:
-        findings.unused(_REREAD, f"has no effect: {ONCE} reads each file once", "Leave it out.")
+    start, is_replaced = planning.marks.start, publish_mode(values) is PublishMode.REPLACE
+    if planning.marks.has_units:
+        what = f"declares units while {name} takes them from the source"
+        findings.problem(WATERMARK, what, "Keep one.")
+    if planning.partition != "none":
+        what = f"cuts time, and each unit of {name} is read whole"
+        findings.problem(PARTITION, what, "Leave it out.")
+    if name == KEY_RANGES and not is_replaced:
+        what = (
+            "cuts a growing table into other ranges in each run, so that its rows would be doubled"
+        )
+        findings.problem(name, what, "Set ms.publish.mode=replace.")
+    if name != ONCE:
+        return
+    if start.upper().startswith(("P", "-")):
+        what = f'begins at "{start}", another time in each run: {ONCE} would recognise no file'
+        fix = "Leave the datetime watermark out, or begin at a date."
+        findings.problem(WATERMARK, what, fix)
+    findings.unused(_REREAD, f"has no effect: {ONCE} reads each file once", "Leave it out.")
+    if is_replaced:
+        what = "reads only new files, and each run replaces the whole dataset"
+        fix = "Set ms.publish.mode=append, or leave one of the two out."
+        findings.problem(ONCE, what, fix)
 
 
 def _with_periods(spec: TimelabelSpec, values: Properties, findings: Findings) -> TimelabelSpec:

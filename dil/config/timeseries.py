@@ -104,34 +104,35 @@ def with_labels(
 def _check(values: Properties, table: str, engine: str, findings: Findings) -> None:
     """Refuse settings that a timeseries, or a timeseries on this engine, cannot have."""
     require_labels(KIND, 'is "timeseries"', values, findings)
-    operation, mode = (
-        values.section(WarehouseSection).operation,
-        values.section(PublishingSection).mode,
-    )
-    section, size = values.section(TimeseriesSection), len(table.encode())
-    most, regular = section.max_partitions or 0, f"Leave it out, or set {KIND}=regular."
-    for is_refused, key, what, fix in (
-        (operation in {Operation.REPLACE, Operation.UPSERT}, OPERATION,
-         f"is {quote(str(operation))}, and a timeseries has one way to load: a timelabel's rows "
-         "replace its earlier rows", regular),
-        (mode not in (None, PublishMode.WINDOW_REPLACE), MODE,
-         f"is {quote(str(mode))}, and a timeseries is published by window_replace", regular),
-        (table.lower() == _REGISTRY, TABLE,
-         f"is {quote(table)}, the name of the registry of timelabels", "Choose another."),
-        (engine == "postgresql" and size > _PG_NAME_BYTES, TABLE,
-         f"is {quote(table)}, of {size} bytes, and each timelabel's table has 16 more",
-         f"PostgreSQL keeps 63 bytes of a name: use at most {_PG_NAME_BYTES}."),
-        (engine == "mysql" and len(table) > _MYSQL_NAME_LENGTH, TABLE,
-         f"is {quote(table)}, of {len(table)} characters, and each timelabel's table has 16 more",
-         f"MySQL takes names of 64 characters: use at most {_MYSQL_NAME_LENGTH}."),
-        (section.physical is Physical.NATIVE and engine != "postgresql", PHYSICAL,
-         f'is "native", and {KIND}=timeseries has partitions of the database on PostgreSQL only',
-         f"Set {PHYSICAL}=tables."),
-        (engine == "sqlite" and most > _SQLITE_TERMS, MOST, f"is {most}",
-         f"SQLite reads at most {_SQLITE_TERMS} tables in a view."),
-    ):  # fmt: skip
-        if is_refused:
-            findings.problem(key, what, fix)
+    operation = values.section(WarehouseSection).operation
+    mode, regular = values.section(PublishingSection).mode, f"Leave it out, or set {KIND}=regular."
+    if operation in {Operation.REPLACE, Operation.UPSERT}:
+        what = f"is {quote(str(operation))}, and a timeseries has one way to load: a timelabel's"
+        findings.problem(OPERATION, f"{what} rows replace its earlier rows", regular)
+    if mode not in (None, PublishMode.WINDOW_REPLACE):
+        what = f"is {quote(str(mode))}, and a timeseries is published by window_replace"
+        findings.problem(MODE, what, regular)
+    if table.lower() == _REGISTRY:
+        what = f"is {quote(table)}, the name of the registry of timelabels"
+        findings.problem(TABLE, what, "Choose another.")
+    if engine == "postgresql" and len(table.encode()) > _PG_NAME_BYTES:
+        size = f"{len(table.encode())} bytes"
+        what = f"is {quote(table)}, of {size}, and each timelabel's table has 16 more"
+        fix = f"PostgreSQL keeps 63 bytes of a name: use at most {_PG_NAME_BYTES}."
+        findings.problem(TABLE, what, fix)
+    elif engine == "mysql" and len(table) > _MYSQL_NAME_LENGTH:
+        size = f"{len(table)} characters"
+        what = f"is {quote(table)}, of {size}, and each timelabel's table has 16 more"
+        fix = f"MySQL takes names of 64 characters: use at most {_MYSQL_NAME_LENGTH}."
+        findings.problem(TABLE, what, fix)
+    section = values.section(TimeseriesSection)
+    most = section.max_partitions or 0
+    if section.physical is Physical.NATIVE and engine != "postgresql":
+        what = f'is "native", and {KIND}=timeseries has partitions of the database on PostgreSQL'
+        findings.problem(PHYSICAL, f"{what} only", f"Set {PHYSICAL}=tables.")
+    if engine == "sqlite" and most > _SQLITE_TERMS:
+        fix = f"SQLite reads at most {_SQLITE_TERMS} tables in a view."
+        findings.problem(MOST, f"is {most}", fix)
 
 
 def _note_unused(values: Properties, findings: Findings, why: str) -> None:

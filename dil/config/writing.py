@@ -6,6 +6,7 @@ See rule U7.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -210,37 +211,39 @@ def writing_spec(values: Properties) -> WritingSpec:
 def check_writing(values: Properties, final_dir: str, findings: Findings) -> None:
     """Add findings for settings that cannot be written to ``final_dir``, a path or URI."""
     section, table = values.section(WritingSection), values.section(TablesSection).format
-    is_dump = values.section(ExtractionSection).is_file_dump
-    is_table = table is not TableFormat.FILES and not is_dump
+    if table is not TableFormat.FILES and not values.section(ExtractionSection).is_file_dump:
+        if FORMAT in values.explicit and section.format is not OutputFormat.PARQUET:
+            what = f"is {quote(section.format_word)}, and the files of a {table} table are Parquet"
+            findings.problem(FORMAT, what, "Write PARQUET, or leave it out.")
+        if PATH_TYPE in values.explicit and section.path_type is PathType.DEFAULT:
+            what = f'is "{PathType.DEFAULT}", a folder for each run, and a {table} table has one'
+            fix = "Write namespace_table or tablename, or leave it out."
+            findings.problem(PATH_TYPE, f"{what} folder", fix)
+    _check_system_columns(section.system_columns, values, findings)
+    _check_ownership(section, final_dir, findings)
     name, size = section.file_name, section.block_bytes
-    for is_refused, key, what, fix in (
-        (is_table and FORMAT in values.explicit and section.format is not OutputFormat.PARQUET,
-         FORMAT, f"is {quote(section.format_word)}, and the files of a {table} table are Parquet",
-         "Write PARQUET, or leave it out."),
-        (is_table and PATH_TYPE in values.explicit and section.path_type is PathType.DEFAULT,
-         PATH_TYPE, f'is "{PathType.DEFAULT}", a folder for each run, and a {table} table has one '
-         "folder", "Write namespace_table or tablename, or leave it out."),
-        (name.startswith(("_", ".")) or "/" in name, _FILE_NAME, f"is {quote(name)}",
-         "Write a name without /, that begins with neither _ nor .: such files are no data."),
+    if name.startswith(("_", ".")) or "/" in name:
+        fix = "Write a name without /, that begins with neither _ nor .: such files are no data."
+        findings.problem(_FILE_NAME, f"is {quote(name)}", fix)
+    if size is not None and size % _CHECKSUM_BYTES:
         # No name node takes another size: a block consists of whole checksums.
-        (size is not None and size % _CHECKSUM_BYTES, _BLOCK_SIZE,
-         f"is {size}, and HDFS cuts files into blocks of a multiple of {_CHECKSUM_BYTES} bytes",
-         "Write such a number, for example 134217728."),
-    ):  # fmt: skip
-        if is_refused:
-            findings.problem(key, what, fix)
-    added = section.system_columns
-    for column in added:
-        if column not in _KNOWN:
-            findings.problem(SYSTEM, f"names {quote(column)}", known_words(column, _KNOWN))
-    check_doubles(SYSTEM, added, findings)
-    if "_timelabel" in added:
+        what = f"is {size}, and HDFS cuts files into blocks of a multiple of {_CHECKSUM_BYTES}"
+        fix = "Write such a number, for example 134217728."
+        findings.problem(_BLOCK_SIZE, f"{what} bytes", fix)
+
+
+def _check_system_columns(names: Sequence[str], values: Properties, findings: Findings) -> None:
+    for name in names:
+        if name not in _KNOWN:
+            findings.problem(SYSTEM, f"names {quote(name)}", known_words(name, _KNOWN))
+    check_doubles(SYSTEM, names, findings)
+    if "_timelabel" in names:
         require_labels(SYSTEM, 'names "_timelabel"', values, findings)
     taken = {column.name.lower() for column in values.section(SchemaSection).columns}
-    for column in (each for each in dict.fromkeys(added) if each in taken):
-        what = f"names {quote(column)}, and the rows have a column of that name"
-        findings.problem(SYSTEM, what, "Leave it out, or rename the other column.")
-    _check_ownership(section, final_dir, findings)
+    for name in dict.fromkeys(names):
+        if name in taken:
+            what = f"names {quote(name)}, and the rows have a column of that name"
+            findings.problem(SYSTEM, what, "Leave it out, or rename the other column.")
 
 
 def _check_ownership(section: WritingSection, final_dir: str, findings: Findings) -> None:
