@@ -211,8 +211,10 @@ def _metastore(text: str, folder: Path, findings: Findings) -> str:
     """Return the metastore's address, or the absolute path of an embedded metastore."""
     if not text or _THRIFT.fullmatch(text):
         return text
-    path, what = "", "which names no host and port"
-    if not text.startswith("thrift:"):
+    path, what = "", ""
+    if text.startswith("thrift:"):
+        what = "which names no host and port"
+    else:
         try:
             path = str(local_path(text, folder))
             what = "in which no metastore can be kept" if ";" in path else ""

@@ -52,7 +52,7 @@ def check_columns(values: Properties, plugins: Plugins, findings: Findings) -> N
     origin, columns = found
     is_merged = publish_mode(values) is PublishMode.MERGE
     dataset, events = values.section(DatasetSection), values.section(EventTimeSection)
-    named = {
+    several: dict[str, tuple[str, ...]] = {
         KEYS: dataset.primary_keys,
         DELTAS: dataset.delta_fields,
         FIELDS: values.section(TablesSection).partition_fields,
@@ -61,8 +61,8 @@ def check_columns(values: Properties, plugins: Plugins, findings: Findings) -> N
         EVENTS: (events.column,),
         STREAMS: (events.stream_column,),
     }
-    each_once = ((key, name) for key, names in named.items() for name in dict.fromkeys(names))
-    for key, text in ((key, text) for key, text in each_once if text):
+    named = ((key, text) for key, texts in several.items() for text in dict.fromkeys(texts) if text)
+    for key, text in named:
         name = _column_of(text, columns) if key in {EVENTS, STREAMS} else text
         if name not in columns:
             report = findings.problem if is_merged or key not in {KEYS, DELTAS} else findings.notice

@@ -325,15 +325,16 @@ def search(text: str, classes: Iterable[type] = ()) -> tuple[Found, ...]:
     def has_words(searched: str) -> bool:
         return all(word in searched.lower() for word in text.lower().split())
 
-    found: dict[Found, None] = {}
+    every = [*_of_reference(), *_of_classes((*classes, *_installed()))]
+    found = dict.fromkeys(each for each in every if has_words(f"{each.name} {each.text}"))
+    return tuple(sorted(found, key=lambda each: not has_words(each.name)))
+
+
+def _of_reference() -> Iterator[Found]:
     for name, entry in TABLE.items():
         form = form_of(entry)
         members = (f"{each.path} {each.meaning}" for each in (form.members if form else ()))
-        more = " ".join((*entry.aliases, *members, group_of(name).title))
-        found[_found(entry, "", more)] = None
-    found |= dict.fromkeys(_of_classes((*classes, *_installed())))
-    matching = (each for each in found if has_words(f"{each.name} {each.text}"))
-    return tuple(sorted(matching, key=lambda each: not has_words(each.name)))
+        yield _found(entry, "", " ".join((*entry.aliases, *members, group_of(name).title)))
 
 
 def _of_classes(classes: Iterable[type]) -> Iterator[Found]:

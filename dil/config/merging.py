@@ -71,14 +71,12 @@ def merge_spec(values: Properties, mode: PublishMode, findings: Findings) -> Mer
             values.origin("ms.publish.mode") or values.origin(OPERATION),
         )
     section, table = values.section(MergingSection), values.section(TablesSection)
-    compared = {
-        KEYS: dataset.primary_keys,
-        DELTAS: dataset.delta_fields,
-        OP: (section.op_field,),
-    }
+    compared = {KEYS: dataset.primary_keys, DELTAS: dataset.delta_fields, OP: (section.op_field,)}
+    # The files of an Iceberg table hold the columns that separate rows; other files do not.
+    only_folders = () if table.format is TableFormat.ICEBERG else table.partition_fields
     for name, fields in compared.items():
-        for field in () if table.format is TableFormat.ICEBERG else fields:
-            if field in table.partition_fields:
+        for field in fields:
+            if field in only_folders:
                 findings.problem(
                     name,
                     f'names "{field}", which is one of {FIELDS}: only the names of folders '

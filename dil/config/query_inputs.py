@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 
 from dil.config.entry import Entry
@@ -104,7 +103,8 @@ def _of_job_file(
             f"dil validate {item.job} lists it all.",
         )
         return None
-    for what, fix in islice(_obstacles(job, mode, item), 1):
+    if obstacle := next(_obstacles(job, mode, item), None):
+        what, fix = obstacle
         findings.problem(INPUTS, f"{where}.job names {path}, which {what}", fix)
     return DatasetInput(
         job.name,

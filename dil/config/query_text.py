@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TypeAlias
 
 from dil.config.findings import Findings
 from dil.config.inheritance import TrustedUsers
@@ -18,8 +19,8 @@ from dil.model.properties import Properties
 from dil.model.suggestions import nearest
 from dil.sections.query import FILE, FUNCTION, INPUTS, SQL, QuerySection
 
-# The offsets of lines in the SQL, each with the file and the number of the line.
-Places = tuple[tuple[int, str], ...]
+# The offset of each line in the SQL, with the line's file and number.
+Places: TypeAlias = tuple[tuple[int, str], ...]
 
 
 def query_text(
@@ -40,9 +41,10 @@ def query_text(
         return *_sql_of_file(section.file, parts, findings), None, ""
     if section.function:
         return "", (), *_function(section.function, findings)
-    sql, places = parts.sql, Places()
-    if sql is not None and section.sql:
-        places = tuple((start, str(sql.origin_at(start))) for start in (0, *sql.breaks))
+    places: Places = ()
+    if parts.sql is not None and section.sql:
+        starts = (0, *parts.sql.breaks)
+        places = tuple((start, str(parts.sql.origin_at(start))) for start in starts)
     return section.sql, places, None, ""
 
 

@@ -271,7 +271,8 @@ def check_paging(values: Properties, plugins: Plugins, findings: Findings) -> No
     """Check the settings by which a work unit requests its pages."""
     if not findings.is_sound(PAGES, PARAMETERS, SESSION, SECONDARY):
         return
-    paging, pagination = values.section(PagingSection), values.section(PagingSection).pagination
+    paging = values.section(PagingSection)
+    pagination = paging.pagination
     if not values.section(SecondarySection).has_payload:
         _check_page_parameters(values, pagination, findings)
     elif pagination.has_cap:
@@ -378,10 +379,8 @@ def _check_ends(values: Properties, paging: PagingSection, findings: Findings) -
 
 def _check_progress(key: str, values: Properties, plugins: Plugins, findings: Findings) -> None:
     """Check that pages give a place to resume from, and that no converter holds rows back."""
-    paging, has_payload = (
-        values.section(PagingSection),
-        values.section(SecondarySection).has_payload,
-    )
+    paging = values.section(PagingSection)
+    has_payload = values.section(SecondarySection).has_payload
     walks = paging.pagination.is_on or paging.pagination.is_named or has_payload
     if not walks and paging.session is None:
         findings.problem(

@@ -140,8 +140,9 @@ def stream_spec(
     if section.mode == "stateful":
         _refuse_stateful(query, section, values, findings)
     planning, publishing = parts.planning, parts.publishing
-    checkpoint = path_of(section.checkpoint.strip(), CHECKPOINT, folder, findings, system="")
-    if not section.checkpoint.strip():
+    if named := section.checkpoint.strip():
+        checkpoint = path_of(named, CHECKPOINT, folder, findings, system="")
+    else:
         name = values.section(JobSection).name
         checkpoint = f"{publishing.final_dir.rstrip('/')}/{_CHECKPOINTS}/{name}"
     for is_refused, what, fix in (

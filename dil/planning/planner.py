@@ -121,12 +121,7 @@ def plan_on_demand(
     fresh_reason = Reason.BACKFILL if spec.backfill else Reason.NEW
     matrix = Matrix(partitions, units, views, rule, fresh_reason, labels_of(spec, now_ms))
     choice = matrix.choose(spec.limit)
-    if len(choice.taken) < spec.min_units:
-        raise PlanningError(
-            f"{len(choice.taken)} work units are planned, but ms.work.unit.min.units asks for "
-            f"{spec.min_units}",
-            "Run again when more is due, or lower ms.work.unit.min.units",
-        )
+    _refuse_too_few(spec, len(choice.taken))
     due = matrix.due_count()
     is_whole = spec.is_full or (spec.dynamic_full_load and (ignored or not history.has_succeeded()))
     return Plan(
@@ -201,6 +196,14 @@ def _refuse_too_many(spec: PlanningSpec, size: int) -> None:
             f"{spec.limit}",
             "Raise ms.work.unit.parallelism.max (-1 is no limit), or choose a smaller range or "
             "longer partitions",
+        )
+
+
+def _refuse_too_few(spec: PlanningSpec, size: int) -> None:
+    if size < spec.min_units:
+        raise PlanningError(
+            f"{size} work units are planned, but ms.work.unit.min.units asks for {spec.min_units}",
+            "Run again when more is due, or lower ms.work.unit.min.units",
         )
 
 
