@@ -227,8 +227,10 @@ def _check_units_of_source(name: str, values: Properties, findings: Findings) ->
 def _with_periods(spec: TimelabelSpec, values: Properties, findings: Findings) -> TimelabelSpec:
     """Return a schedule with the choice of periods; contradictions become findings."""
     labels, asked = values.section(TimelabelsSection), units_of_source(values)
-    is_set, is_wanted = SPLIT in values.explicit, labels.split == "units"
-    splits = spec.is_dated and (is_wanted and not asked if is_set else is_asked_by_window(values))
+    is_wanted = labels.split == "units"
+    splits = is_wanted and not asked
+    if SPLIT not in values.explicit:
+        splits = is_asked_by_window(values)
     if is_wanted and asked:
         what = f'is "units", and each unit of {asked} is read whole'
         findings.problem(SPLIT, what, "Leave it out.")
@@ -236,7 +238,7 @@ def _with_periods(spec: TimelabelSpec, values: Properties, findings: Findings) -
         findings.notice(SPLIT, "has no effect: work units have no time", "")
     found = replace(
         spec,
-        splits=splits,
+        splits=spec.is_dated and splits,
         catches_up=labels.catches_up,
         first_period=labels.first_run == "period",
     )
