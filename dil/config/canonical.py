@@ -83,9 +83,10 @@ DEPRECATED: dict[str, Replacement] = {
 }
 
 # Keys that steer how Gobblin, its launchers and metrics run a job: real job files set them, without
-# effect here. Keys that decide about rows are not among them, so that a warning names them.
+# effect here. Keys that decide about rows are not among them, so that a warning names them. A part
+# begins all keys of a part of Gobblin, Azkaban, Kafka or the JVM.
 # Source: Gobblin's ``ConfigurationKeys`` and the ``.pull`` files of LinkedIn's DIL.
-_PARTS = (
+_PARTS_OF_GOBBLIN = (
     "admin.", "azkaban.", "email.", "fork.", "gobblin.", "job.commit.parallel", "job.lock.",
     "jobconf.", "jobexecutor.", "kafka.schemaRegistry.", "metrics.", "mr.", "scheduler.",
     "task.execution.", "task.state.collector.", "taskretry.", "tasktracker.", "yarn.",
@@ -191,7 +192,9 @@ def _report_unknown(
 ) -> None:
     foreign: list[str] = []
     of_gobblin = [
-        key for key in written if key not in TABLE and (key in OF_GOBBLIN or key.startswith(_PARTS))
+        key
+        for key in written
+        if key not in TABLE and (key in OF_GOBBLIN or key.startswith(_PARTS_OF_GOBBLIN))
     ]
     for key, entry in written.items():
         is_known = key in TABLE or key in ALIASES or key in DEPRECATED or key in of_gobblin

@@ -1,4 +1,7 @@
-"""Checks of jobs that judge rows by their time: event columns, late rows, closed timelabels."""
+"""Checks of jobs that judge rows by their time: event columns, late rows, closed timelabels.
+
+See rules T30 to T33 for ``ms.timelabel.close``.
+"""
 
 from __future__ import annotations
 

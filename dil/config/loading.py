@@ -275,7 +275,7 @@ class _Builder(Struct):
         running = running_section(properties, plugin_folders, findings)
         audit = egress.audit_section(properties, folder, findings)
         written_texts.note_plain_credentials(properties, self.entries, findings)
-        written_texts.check_names(properties, findings)
+        written_texts.check_names_and_hosts(properties, findings)
         requests.check_paging(properties, plugins, findings)
         egress.check_egress(properties, findings)
         requests.check_secondary_input(properties, folder, findings)

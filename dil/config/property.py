@@ -1,4 +1,4 @@
-"""The facts about a property, from the field of a section that declares it."""
+"""The facts about a property, from the field of a section that declares it, and its JSON form."""
 
 from __future__ import annotations
 
@@ -187,7 +187,11 @@ class JsonForm:
 
 
 def form_of(entry: Property) -> JsonForm | None:
-    """Return the JSON form of a property; None if the property is not JSON or has no example."""
+    """Return the JSON form of a property; None if the property is not JSON or has no example.
+
+    Types, defaults and meanings come from the model that reads the value. A property that is read
+    without a model declares its members itself.
+    """
     if not entry.type.spans_lines or not entry.example:
         return None
     if entry.model is not None:

@@ -133,7 +133,7 @@ def note_plain_credentials(
             findings.plain_secrets.setdefault(PARAMETERS, given.origin)
 
 
-def check_names(values: Properties, findings: Findings) -> None:
+def check_names_and_hosts(values: Properties, findings: Findings) -> None:
     """Check names that become keys, folders and Avro names, and hosts that a job connects to.
 
     No finding shows the login of a proxy.
