@@ -81,6 +81,7 @@ def check_parameters(values: Properties, planning: PlanningSpec, findings: Findi
     for parameter in flat_parameters(counting):
         if parameter.type == "watermark":
             _check_watermark(parameter, values, planning, units, findings)
+            _check_form(parameter, findings)
     if findings.is_sound(PAGES, SESSION):
         _check_page_values(counting, values.section(PagingSection), findings)
     # A parameter cannot have its own value (rule G33). Only whole parameters have values: names
@@ -169,25 +170,13 @@ def _check_watermark(
     units: tuple[frozenset[str], ...],
     findings: Findings,
 ) -> None:
-    """Check which watermark a parameter names (rule G35), its value and its format.
-
-    An unknown value or format is a notice that names the default that takes its place.
-    """
+    """Check the watermark that a parameter names; a job has one of type datetime (rule G35)."""
     marks, name, where = values.section(PlanningSection).marks, parameter.watermark, parameter.name
     dated = planning.datetime_name if marks.is_dated else ""
     unit = planning.unit_name if marks.has_units or planning.units is None else ""
-    if name and name not in {dated, unit}:
-        what = f'"{where}" names the watermark "{name}", '
-        if dated:
-            what += f'which is not declared; "{dated}" is used, the only watermark of type datetime'
-            fix = f'Write "watermark":"{dated}".'
-        else:
-            what += (
-                "and ms.watermark declares none of type datetime: the range is 2019-01-01 to now"
-            )
-            fix = f'Declare "{name}" in ms.watermark, with its range.'
-        findings.notice(PARAMETERS, what, fix)
-    elif name and name != dated:
+    if not name or name == dated:
+        return
+    if name == unit:
         members = sorted({member for each in units for member in each}) or [name]
         variables = " or ".join(f"{{{{{member}}}}}" for member in members)
         findings.problem(
@@ -196,7 +185,25 @@ def _check_watermark(
             f'Write {variables} in a text, such as "value":"{{{{{members[0]}}}}}" in a '
             "parameter of type list.",
         )
-    value, form = as_text(parameter.value), parameter.format
+    elif dated:
+        findings.notice(
+            PARAMETERS,
+            f'"{where}" names the watermark "{name}", which is not declared; "{dated}" is used, '
+            "the only watermark of type datetime",
+            f'Write "watermark":"{dated}".',
+        )
+    else:
+        findings.notice(
+            PARAMETERS,
+            f'"{where}" names the watermark "{name}", and ms.watermark declares none of type '
+            "datetime: the range is 2019-01-01 to now",
+            f'Declare "{name}" in ms.watermark, with its range.',
+        )
+
+
+def _check_form(parameter: Parameter, findings: Findings) -> None:
+    """Report an unknown value or format, with the default that takes its place."""
+    where, value, form = parameter.name, as_text(parameter.value), parameter.format
     if value.lower() not in _ENDS:
         findings.notice(
             PARAMETERS,
