@@ -1,4 +1,4 @@
-"""The context of property readers: secrets, zone, folder, a place for notices."""
+"""The context of property readers: secrets, their resolvers, zone, folder, a place for notices."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from dil.storage.locations import PathError, any_path, local_path
 _PASSWORD_IN_URL = re.compile(r"(?i)://[^/@\s]*:[^/@\s]+@|[?&;](?:password|pwd)=")
 _KEY_FILE = "encrypt.key.loc"
 _KEY_FILE_FIX = "Name a file whose first line is the master password."
-_PREFIX = re.compile(r"[a-z][a-z0-9_-]*")
-_TAKEN = frozenset({"env", "file"})
+_RESOLVER_PREFIX = re.compile(r"[a-z][a-z0-9_-]*")
+_TAKEN_PREFIXES = frozenset({"env", "file"})
 _RESOLVERS_FIX = "Write the name that a package offers, or prefix=package.module.Class."
 _Manager = Annotated[
     Literal["com.linkedin.cdi.util.GobblinSecretManager", "GobblinSecretManager"], ONE_OF
@@ -271,7 +271,7 @@ def plugged_references(
     named: dict[str, str] = {}
     for entry in entries:
         prefix, _, text = map(str.strip, entry.partition("="))
-        if not _PREFIX.fullmatch(prefix) or prefix in _TAKEN:
+        if not _RESOLVER_PREFIX.fullmatch(prefix) or prefix in _TAKEN_PREFIXES:
             findings.problem(
                 RESOLVERS, f'has "{entry}", whose prefix cannot be used', _RESOLVERS_FIX
             )
