@@ -55,13 +55,15 @@ def dump(target: Path, prefixes: tuple[str, ...]) -> None:
         for path in sorted((ROOT / folder).rglob("*"))
         if path.suffix in SUFFIXES
     }
-    with tempfile.TemporaryDirectory() as folder:
-        for kind, text in JOBS.items():
-            path = Path(folder) / f"{kind}.conf"
-            path.write_text(text, "utf-8")
-            for name in (name for name in TABLE if name.startswith(prefixes)):
-                for odd in ODD:
-                    found[f"{kind} {name}={odd}"] = reading(path, {name: odd})
+    # Both checkouts read the same folder: a digest contains the place of a relative path.
+    folder = target.parent / "jobs"
+    folder.mkdir(exist_ok=True)
+    for kind, text in JOBS.items():
+        path = folder / f"{kind}.conf"
+        path.write_text(text, "utf-8")
+        for name in (name for name in TABLE if name.startswith(prefixes)):
+            for odd in ODD:
+                found[f"{kind} {name}={odd}"] = reading(path, {name: odd})
     target.write_text(json.dumps(found), "utf-8")
 
 

@@ -11,7 +11,7 @@ from dil.cli.error_codes import CODES
 from dil.cli.property_names import property_names
 from dil.cli.stdout import emit, emit_json
 from dil.config import explaining
-from dil.config.searching import elsewhere, search
+from dil.config.explaining import elsewhere, search
 from dil.errors import ConfigError
 from dil.spi.registry import load
 

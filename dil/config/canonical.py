@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 
 from dil.config.entry import Entry
 from dil.config.findings import UNKNOWN, Findings
-from dil.config.gobblin_keys import is_of_gobblin
 from dil.config.table import ALIASES, OWN_PREFIX, PLUGIN_PREFIX, TABLE
-from dil.model.json import JsonValue, as_text, compact
+from dil.model.json import as_text, compact
 from dil.model.suggestions import nearest_word, property_suggestion, quote
 from dil.text.lenient_json import JsonError, parse
 
@@ -32,16 +31,16 @@ _WHERE_KEYS_ARE = "Keys of a plug-in class of your own begin with ms.x."
 _FACTORIES = ("DefaultConnectionClientFactory", "SecureConnectionClientFactory")
 
 
-def _as_enabled(text: str) -> str:
-    return json.dumps({"enabled": text.strip().lower()})
-
-
 def _known_factory(text: str) -> str:
     return text if text.rpartition(".")[2] in _FACTORIES else ""
 
 
-def _as_header_index(text: str) -> str:
+def _header_index(text: str) -> str:
     return {"true": "0", "false": "-1"}.get(text.strip().lower(), text)
+
+
+def _cleansing(text: str) -> str:
+    return json.dumps({"enabled": text.strip().lower()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class Replacement:
 
 DEPRECATED: dict[str, Replacement] = {
     "dataset.name": Replacement("extract.table.name"),
-    "ms.csv.column.header": Replacement("ms.csv", "columnHeaderIndex", _as_header_index),
+    "ms.csv.column.header": Replacement("ms.csv", "columnHeaderIndex", _header_index),
     "ms.csv.column.header.index": Replacement("ms.csv", "columnHeaderIndex"),
     "ms.csv.column.projection": Replacement("ms.csv", "columnProjection"),
     "ms.csv.escape.character": Replacement("ms.csv", "escapeCharacter"),
@@ -80,8 +79,34 @@ DEPRECATED: dict[str, Replacement] = {
         "ms.connection.client.factory", "", _known_factory
     ),
     "ms.watermark.type": Replacement(None),
-    "ms.enable.cleansing": Replacement("ms.schema.cleansing", "", _as_enabled),
+    "ms.enable.cleansing": Replacement("ms.schema.cleansing", "", _cleansing),
 }
+
+# Keys that steer how Gobblin, its launchers and metrics run a job: real job files set them, without
+# effect here. Keys that decide about rows are not among them, so that a warning names them. A part
+# begins all keys of a part of Gobblin, Azkaban, Kafka or the JVM.
+# Source: Gobblin's ``ConfigurationKeys`` and the ``.pull`` files of LinkedIn's DIL.
+_PARTS_OF_GOBBLIN = (
+    "admin.", "azkaban.", "email.", "fork.", "gobblin.", "job.commit.parallel", "job.lock.",
+    "jobconf.", "jobexecutor.", "kafka.schemaRegistry.", "metrics.", "mr.", "scheduler.",
+    "task.execution.", "task.state.collector.", "taskretry.", "tasktracker.", "yarn.",
+)  # fmt: skip
+OF_GOBBLIN = frozenset({
+    "Xms", "Xmx", "bootstrap.servers", "cleanup.old.job.data",
+    "cleanup.staging.data.by.initializer", "cleanup.staging.data.per.task",
+    "data.publisher.canBeSkipped", "data.publisher.extract.type", "data.publisher.final.name",
+    "data.publisher.metadata.output.dir", "data.publisher.overwrite.enabled",
+    "event.metadata.generator.class", "job.class", "job.config.path", "job.dependencies",
+    "job.hdfs.files", "job.hdfs.jars", "job.jars", "job.jars.uploading.retry.maximum",
+    "job.listeners", "job.local.files", "job.max.failures", "job.retriggering.enabled", "job.tag",
+    "job.tracking.url", "key.serializer", "launcher.type", "overwrite.configs.in.statestore",
+    "retention.job.class", "source.max.number.of.partitions", "state.store.compress.values",
+    "state.store.db.conn.min.evictable.idle.time", "state.store.factory.class",
+    "task.ignoreCloseFailures", "task.status.reportintervalinms", "task.timeout.seconds",
+    "taskexecutor.threadpool.maxsize", "user.to.proxy", "value.serializer",
+    "workunit.creation.and.run.interval", "workunit.enableTrackingLogs", "writer.addTaskTimestamp",
+    "writer.eager.initialization", "writer.group.name", "writer.preserve.file.name",
+})  # fmt: skip
 
 
 def canonical(
@@ -103,27 +128,19 @@ def canonical(
     for key, entry in written.items():
         if key in ALIASES:
             _move(entry, ALIASES[key], entry.text, known, findings)
-        elif key in DEPRECATED:
-            _replace(entry, DEPRECATED[key], known, findings)
+            continue
+        replacement = DEPRECATED.get(key)
+        if replacement is None:
+            continue
+        use, text = replacement.use, replacement.convert(entry.text)
+        if use is None or not text:
+            findings.notice(key, "is an old key without effect", "Remove it.", entry.origin)
+        elif replacement.member:
+            _move_into(entry, use, replacement.member, text, known, findings)
+        elif _move(entry, use, text, known, findings):
+            findings.notice(key, "is an old key", f"Write {use}={text} instead.", entry.origin)
     _report_unknown(written, findings, used, lenient=lenient)
     return known
-
-
-def _replace(
-    entry: Entry, replacement: Replacement, known: dict[str, Entry], findings: Findings
-) -> None:
-    text = replacement.convert(entry.text)
-    if replacement.use is None or not text:
-        findings.notice(entry.key, "is an old key without effect", "Remove it.", entry.origin)
-    elif replacement.member:
-        _move_into(entry, replacement, text, known, findings)
-    elif _move(entry, replacement.use, text, known, findings):
-        findings.notice(
-            entry.key,
-            "is an old key",
-            f"Write {replacement.use}={text} instead.",
-            entry.origin,
-        )
 
 
 def _move(entry: Entry, name: str, text: str, known: dict[str, Entry], findings: Findings) -> bool:
@@ -142,42 +159,43 @@ def _move(entry: Entry, name: str, text: str, known: dict[str, Entry], findings:
 
 
 def _move_into(
-    entry: Entry, replacement: Replacement, text: str, known: dict[str, Entry], findings: Findings
+    entry: Entry,
+    name: str,
+    member: str,
+    text: str,
+    known: dict[str, Entry],
+    findings: Findings,
 ) -> None:
     """Put an entry into a member of a JSON property."""
-    name = replacement.use or ""
-    members = _members(known.get(name))
-    if members is None:
-        return  # The JSON is broken, which is reported elsewhere.
-    present = members.get(replacement.member)
+    try:
+        members, _ = parse(known[name].text) if name in known else ({}, "")
+    except JsonError:
+        return  # another check reports broken JSON
+    if not isinstance(members, Mapping):
+        return
+    present = members.get(member)
     if present is not None and as_text(present) != text:
         findings.problem(
             entry.key,
-            f"contradicts {replacement.member} of {name}",
+            f"contradicts {member} of {name}",
             f"Keep {name} and remove {entry.key}.",
             entry.origin,
         )
         return
-    merged = compact({**members, replacement.member: text})
+    merged = compact({**members, member: text})
     findings.notice(entry.key, "is an old key", f"Write {name}={merged} instead.", entry.origin)
     known[name] = replace(known.get(name, entry), key=name, text=merged, breaks=())
-
-
-def _members(entry: Entry | None) -> Mapping[str, JsonValue] | None:
-    if entry is None:
-        return {}
-    try:
-        value, _ = parse(entry.text)
-    except JsonError:
-        return None
-    return value if isinstance(value, Mapping) else None
 
 
 def _report_unknown(
     written: Mapping[str, Entry], findings: Findings, used: Container[str], *, lenient: bool
 ) -> None:
     foreign: list[str] = []
-    of_gobblin = [key for key in written if key not in TABLE and is_of_gobblin(key)]
+    of_gobblin = [
+        key
+        for key in written
+        if key not in TABLE and (key in OF_GOBBLIN or key.startswith(_PARTS_OF_GOBBLIN))
+    ]
     for key, entry in written.items():
         is_known = key in TABLE or key in ALIASES or key in DEPRECATED or key in of_gobblin
         if is_known or key.startswith(PLUGIN_PREFIX):

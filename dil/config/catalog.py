@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from dil.config.destinations import other_place
+from dil.config.destinations import TablesSection, other_place, require_package
 from dil.config.findings import Findings
 from dil.config.identity import DatasetSection
-from dil.config.packages import require_package
 from dil.config.property import names_of
 from dil.config.publishing import FINAL_DIR, PublishingSection
-from dil.config.tables import TablesSection
 from dil.config.writing import FORMAT as WRITTEN
 from dil.config.writing import PATH_TYPE, WritingSection
 from dil.model.catalog import LABEL_FIELDS, CatalogSpec, CatalogType
@@ -104,9 +102,15 @@ def with_catalog(
         return publishing
     _check_output(values, findings, run_folder=publishing.run_folder)
     _check_columns(values, findings)
-    kind = CatalogType(section.type)
+    kind, region, endpoint = CatalogType(section.type), section.region, section.endpoint
     if kind is CatalogType.GLUE:
-        _check_glue(section, findings)
+        require_package("botocore", "glue", TYPE, 'is "glue"', findings)
+        if region and not endpoint and not _REGION.fullmatch(region):
+            what = f"is {quote(region)}, which is no region of AWS"
+            findings.problem(REGION, what, "Write one such as eu-central-1.")
+        if endpoint and not _HTTP.fullmatch(endpoint):
+            what = f"is {quote(endpoint)}, which is no http address"
+            findings.problem(ENDPOINT, what, "Write http://host:port or https://host.")
     dataset = values.section(DatasetSection)
     database = section.database or dataset.namespace.rpartition(".")[2]
     spec = CatalogSpec(
@@ -116,8 +120,8 @@ def with_catalog(
         metastore=_metastore(section.metastore, folder, findings)
         if kind is CatalogType.HIVE
         else "",
-        region=section.region,
-        endpoint=section.endpoint,
+        region=region,
+        endpoint=endpoint,
     )
     return replace(publishing, catalog=spec)
 
@@ -207,35 +211,20 @@ def _metastore(text: str, folder: Path, findings: Findings) -> str:
     """Return the metastore's address, or the absolute path of an embedded metastore."""
     if not text or _THRIFT.fullmatch(text):
         return text
-    fix = (
-        "Write thrift://host:9083, several with commas and no blanks between; or a local path for"
-        " an embedded metastore."
-    )
+    path, what = "", ""
     if text.startswith("thrift:"):
-        findings.problem(METASTORE, f"is {quote(text)}, which names no host and port", fix)
-        return ""
-    try:
-        path = str(local_path(text, folder))
-    except PathError as error:
-        findings.problem(METASTORE, f"is {quote(text)}, which {error}", fix)
-        return ""
-    if ";" in path:
-        findings.problem(METASTORE, f"is {quote(text)}, in which no metastore can be kept", fix)
+        what = "which names no host and port"
+    else:
+        try:
+            path = str(local_path(text, folder))
+            what = "in which no metastore can be kept" if ";" in path else ""
+        except PathError as error:
+            what = f"which {error}"
+    if what:
+        findings.problem(
+            METASTORE,
+            f"is {quote(text)}, {what}",
+            "Write thrift://host:9083, several with commas and no blanks between; or a local path "
+            "for an embedded metastore.",
+        )
     return path
-
-
-def _check_glue(section: CatalogSection, findings: Findings) -> None:
-    require_package("botocore", "glue", TYPE, 'is "glue"', findings)
-    endpoint, region = section.endpoint, section.region
-    if region and not endpoint and not _REGION.fullmatch(region):
-        findings.problem(
-            REGION,
-            f"is {quote(region)}, which is no region of AWS",
-            "Write one such as eu-central-1.",
-        )
-    if endpoint and not _HTTP.fullmatch(endpoint):
-        findings.problem(
-            ENDPOINT,
-            f"is {quote(endpoint)}, which is no http address",
-            "Write http://host:port or https://host.",
-        )

@@ -8,9 +8,10 @@ columns are unknown before the run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from dil.config.conversion import WITH_TARGET
+from dil.config.destinations import FIELDS, TablesSection
 from dil.config.event_time import COLUMN as EVENTS
 from dil.config.event_time import PARTITION_COLUMN as STREAMS
 from dil.config.event_time import EventTimeSection
@@ -18,7 +19,6 @@ from dil.config.findings import Findings
 from dil.config.identity import DELTAS, KEYS, DatasetSection
 from dil.config.merging import OP, MergingSection
 from dil.config.publishing import publish_mode
-from dil.config.tables import FIELDS, TablesSection
 from dil.config.timelabels import COLUMN as LABEL
 from dil.config.timelabels import TimelabelsSection
 from dil.config.writing import SYSTEM, WritingSection
@@ -51,7 +51,18 @@ def check_columns(values: Properties, plugins: Plugins, findings: Findings) -> N
         return
     origin, columns = found
     is_merged = publish_mode(values) is PublishMode.MERGE
-    for key, text in _named(values, is_merged=is_merged):
+    dataset, events = values.section(DatasetSection), values.section(EventTimeSection)
+    several: dict[str, tuple[str, ...]] = {
+        KEYS: dataset.primary_keys,
+        DELTAS: dataset.delta_fields,
+        FIELDS: values.section(TablesSection).partition_fields,
+        OP: (values.section(MergingSection).op_field,) if is_merged else (),
+        LABEL: (values.section(TimelabelsSection).column,),
+        EVENTS: (events.column,),
+        STREAMS: (events.stream_column,),
+    }
+    named = ((key, text) for key, texts in several.items() for text in dict.fromkeys(texts) if text)
+    for key, text in named:
         name = _column_of(text, columns) if key in {EVENTS, STREAMS} else text
         if name not in columns:
             report = findings.problem if is_merged or key not in {KEYS, DELTAS} else findings.notice
@@ -128,22 +139,6 @@ def _json_part(data_type: DataType) -> str | None:
             return None
 
 
-def _named(values: Properties, *, is_merged: bool) -> Iterator[tuple[str, str]]:
-    """Yield each property that names columns, once with each column that it names."""
-    dataset = values.section(DatasetSection)
-    several: dict[str, tuple[str, ...]] = {
-        KEYS: dataset.primary_keys,
-        DELTAS: dataset.delta_fields,
-        FIELDS: values.section(TablesSection).partition_fields,
-        OP: (values.section(MergingSection).op_field,) if is_merged else (),
-        LABEL: (values.section(TimelabelsSection).column,),
-        EVENTS: (values.section(EventTimeSection).column,),
-        STREAMS: (values.section(EventTimeSection).stream_column,),
-    }
-    for key, names in several.items():
-        yield from ((key, name) for name in dict.fromkeys(names) if name)
-
-
 def _column_of(text: str, columns: Mapping[str, object]) -> str:
     """Return the first step of a path; a column's name, and any other text, stays unchanged."""
     if text in columns:
@@ -162,34 +157,24 @@ def _columns(
 
     A type is None if the schema does not decide it.
     """
+    schema, writing = values.section(SchemaSection), values.section(WritingSection)
     if values.section(ConversionSection).keeps_columns:
         return None  # columns of earlier runs are kept, whatever the schema says now
     names = [short_name(PluginKind.CONVERTER, ref) for ref in plugins.converters]
     if any(name not in WITH_TARGET for name in names):
         return None
-    origin = TARGET if names else SCHEMA
-    known = _types(values.section(SchemaSection).target) if names else _read(values, plugins)
-    system = dict.fromkeys(values.section(WritingSection).system_columns)
-    return (origin, {**known, **system}) if known else None
-
-
-def _read(values: Properties, plugins: Plugins) -> dict[str, DataType | None]:
-    """Return the columns of the rows that are read, with derived columns; empty if unknown."""
-    schema = values.section(SchemaSection)
-    source = short_name(PluginKind.CONNECTOR, plugins.connector)
-    extractor = short_name(PluginKind.EXTRACTOR, plugins.extractor)
-    is_given = source in BUILT_IN[PluginKind.CONNECTOR] and extractor in _EXTRACTORS
-    if not (is_given and schema.filters):  # rows may have more
-        return {}
-    # The columns of a database keep their types.
-    types = _types(schema.columns)
-    known = dict.fromkeys(types) if source == _DATABASES else types
-    added = {field.name: None for field in values.section(DerivedSection).fields}
-    return {**known, **added} if known else {}
-
-
-def _types(schema: Schema) -> dict[str, DataType | None]:
-    return {column.name: column.type for column in schema}
+    origin, columns = (TARGET, schema.target) if names else (SCHEMA, schema.columns)
+    known: dict[str, DataType | None] = {column.name: column.type for column in columns}
+    if not names:
+        source = short_name(PluginKind.CONNECTOR, plugins.connector)
+        extractor = short_name(PluginKind.EXTRACTOR, plugins.extractor)
+        is_given = source in BUILT_IN[PluginKind.CONNECTOR] and extractor in _EXTRACTORS
+        if not (is_given and schema.filters and known):  # rows may have more
+            return None
+        if source == _DATABASES:
+            known = dict.fromkeys(known)  # columns of a database keep their types
+        known |= {field.name: None for field in values.section(DerivedSection).fields}
+    return (origin, known | dict.fromkeys(writing.system_columns)) if known else None
 
 
 def _fix(name: str, columns: Mapping[str, object]) -> str:

@@ -13,10 +13,8 @@ from dil.config.findings import Findings
 from dil.config.writing import WritingSection
 from dil.model.contract import ContractMode, QuarantineSpec
 from dil.model.job import ClassRef, ConversionSpec, OutputFormat, PlanningSpec, StateSpec
-from dil.model.path import Step
 from dil.model.properties import Properties
 from dil.model.schema import ArrayType, Column, DataType, MapType, Primitive, RecordType, Schema
-from dil.model.settings import SchemaCleansing
 from dil.model.suggestions import nearest, suggestion
 from dil.sections.conversion import (
     ATTRIBUTES,
@@ -46,7 +44,6 @@ _RANGES = "csv-range-generator"
 # Converters that make rows with the columns of ms.target.schema.
 WITH_TARGET = (_JSON_NORMALIZER, _AVRO_NORMALIZER, _RANGES)
 _RANGE_COLUMNS = 2
-_ABSENT = f"is not in {SCHEMA}, so nothing would be encrypted"
 _NO_COLUMN = re.compile(r"CURRENTDATE|P[0-9]+D|\{\{[^{}]+\}\}|", re.IGNORECASE)
 # The formats whose files hold their types.
 _TYPED = {OutputFormat.AVRO, OutputFormat.PARQUET, OutputFormat.ORC}
@@ -124,30 +121,22 @@ def check_conversion(
                 f"[{index}] is of category validation, and nothing reads it",
                 f"Add {_VALIDATION} to {CONVERTERS}, or remove the entry.",
             )
+    # Only the first converter gets the rows that the job's properties describe: the columns of the
+    # schema and derived columns. They are unknown if rows may have more columns.
+    schema, given = values.section(SchemaSection), None
+    if schema.columns and schema.filters and findings.is_sound(SCHEMA):
+        known = {column.name.lower() for column in schema.columns}
+        added = (
+            Column(field.name, Primitive("string"))
+            for field in values.section(DerivedSection).fields
+            if field.name.lower() not in known
+        )
+        given = (*schema.columns, *added)
     for name in dict.fromkeys(names):
-        # Only the first converter gets the rows that the job's properties describe.
-        given = _given(values, findings) if names.index(name) == 0 else None
         if name in WITH_TARGET:
-            _check_grouping(name, given, values, findings)
+            _check_grouping(name, given if name == names[0] else None, values, findings)
         elif name == _VALIDATION:
-            _check_validation(given, values, findings)
-
-
-def _given(values: Properties, findings: Findings) -> Schema | None:
-    """Return the columns of rows before conversion: columns of the schema and derived columns.
-
-    None if they are unknown, or rows may have more columns.
-    """
-    schema = values.section(SchemaSection)
-    if not schema.columns or not schema.filters or not findings.is_sound(SCHEMA):
-        return None
-    known = {column.name.lower() for column in schema.columns}
-    added = (
-        Column(field.name, Primitive("string"))
-        for field in values.section(DerivedSection).fields
-        if field.name.lower() not in known
-    )
-    return (*schema.columns, *added)
+            _check_validation(given if name == names[0] else None, values, findings)
 
 
 def _check_grouping(
@@ -157,6 +146,8 @@ def _check_grouping(
     target = values.section(SchemaSection).target
     if not findings.is_sound(TARGET):
         return
+    known = {column.name for column in given or ()}
+    new = next((column for column in target if column.name not in known), None)
     if not target:
         findings.problem(
             CONVERTERS,
@@ -165,55 +156,52 @@ def _check_grouping(
         )
     elif name == _RANGES:
         if len(target) != _RANGE_COLUMNS:
-            findings.problem(
-                TARGET,
-                f"has {len(target)} columns, and {name} makes two: start and end",
-                "List these two.",
-            )
-    elif given is not None:
-        known = {column.name for column in given}
-        new = next((column for column in target if column.name not in known), None)
-        if new is None:
-            findings.problem(
-                TARGET,
-                f"has no column that {name} could fill: the rows have all of them already",
-                "Add the column that takes the other columns' values, of type array, map or "
-                "record.",
-            )
-        elif known <= {column.name for column in target}:
-            findings.problem(
-                TARGET,
-                f'has every column of the rows, so nothing goes into "{new.name}"',
-                f'Leave out the columns that belong into "{new.name}".',
-            )
-        elif name == _JSON_NORMALIZER:
-            _check_container(new, values.section(NormalizerSection).batch_size, findings)
+            what = f"has {len(target)} columns, and {name} makes two: start and end"
+            findings.problem(TARGET, what, "List these two.")
+    elif given is None:
+        return
+    elif new is None:
+        findings.problem(
+            TARGET,
+            f"has no column that {name} could fill: the rows have all of them already",
+            "Add the column that takes the other columns' values, of type array, map or record.",
+        )
+    elif known <= {column.name for column in target}:
+        findings.problem(
+            TARGET,
+            f'has every column of the rows, so nothing goes into "{new.name}"',
+            f'Leave out the columns that belong into "{new.name}".',
+        )
+    elif name == _JSON_NORMALIZER:
+        rows = values.section(NormalizerSection).batch_size
+        if found := _unfit_for_rows(new, rows):
+            what, fix = found
+            findings.problem(TARGET, f'"{new.name}" {what}', fix)
 
 
-def _check_container(new: Column, rows: int, findings: Findings) -> None:
-    """Check the column that takes the values of ``rows`` rows."""
-    kind = new.type
-    if isinstance(kind, ArrayType):
-        if not isinstance(kind.items, RecordType | MapType):
-            findings.problem(
-                TARGET,
-                f'"{new.name}" is an array of values other than records or maps',
+def _unfit_for_rows(column: Column, rows: int) -> tuple[str, str] | None:
+    """Return why a column cannot take the values of so many rows, and what to do; else None."""
+    match column.type:
+        case ArrayType(items=RecordType() | MapType()):
+            return None
+        case ArrayType():
+            return (
+                "is an array of values other than records or maps",
                 'For example "items":{"name":"row","dataType":{"type":"record","values":[...]}}.',
             )
-    elif not isinstance(kind, RecordType | MapType):
-        findings.problem(
-            TARGET,
-            f'"{new.name}" takes the values of other columns, so it has to be of type array, map '
-            "or record",
-            f'Write "dataType":{{"type":"array","name":"{new.name}"}}.',
-        )
-    elif rows > 1:
-        word = "map" if isinstance(kind, MapType) else "record"
-        findings.problem(
-            TARGET,
-            f'"{new.name}" is of type {word}, which holds one row, and {BATCH} is {rows}',
-            f"Set {BATCH}=1, or use type array.",
-        )
+        case RecordType() | MapType() if rows <= 1:
+            return None
+        case RecordType() | MapType():
+            word = "map" if isinstance(column.type, MapType) else "record"
+            return (
+                f"is of type {word}, which holds one row, and {BATCH} is {rows}",
+                f"Set {BATCH}=1, or use type array.",
+            )
+        case _:
+            return (
+                "takes the values of other columns, so it has to be of type array, map or record",
+                f'Write "dataType":{{"type":"array","name":"{column.name}"}}.',
+            )
 
 
 def _check_validation(given: Schema | None, values: Properties, findings: Findings) -> None:
@@ -242,46 +230,30 @@ def _check_validation(given: Schema | None, values: Properties, findings: Findin
 def _check_encryption(values: Properties, findings: Findings) -> None:
     """Check encrypted paths against a given schema: they must lead to strings without null."""
     section = values.section(SchemaSection)
-    schema = section.columns
+    schema, cleansing = section.columns, section.cleansing
     if not schema or not findings.is_sound(SCHEMA, ENCRYPTED):
         return
     for path in values.section(EncryptionSection).paths:
         # Given schemas hold cleansed names; paths hold the names of the source.
-        names = _cleansed([str(name) for name in compile_path(path).steps], section.cleansing)
+        names = [str(name) for name in compile_path(path).steps]
+        if cleansing.enabled:
+            from dil.text.java_regex import compile_java  # few jobs encrypt
+
+            pattern = compile_java(cleansing.pattern)
+            names = [pattern.sub(lambda _: cleansing.replacement, name) for name in names]
         found = _find(names, schema)
-        if isinstance(found, Column):
-            _check_encrypted(path, found, findings)
-        elif found or section.filters:
-            known = [column.name for column in schema]
-            findings.problem(
-                ENCRYPTED,
-                f'"{path}" {found or _ABSENT}',
-                suggestion(names[0], known) or f"Correct the path, or {SCHEMA}.",
-            )
-
-
-def _check_encrypted(path: str, column: Column, findings: Findings) -> None:
-    if column.type != Primitive("string"):
-        findings.problem(
-            ENCRYPTED,
-            f'"{path}" becomes text, and {SCHEMA} declares another type',
-            'Write "dataType":{"type":"string"} there.',
-        )
-    elif column.nullable:
-        findings.problem(
-            ENCRYPTED,
-            f'"{path}" is nullable in {SCHEMA}, and null cannot be encrypted',
-            'Write "isNullable":false there.',
-        )
-
-
-def _cleansed(names: Sequence[str], cleansing: SchemaCleansing) -> list[str]:
-    if not cleansing.enabled:
-        return list(names)
-    from dil.text.java_regex import compile_java
-
-    pattern = compile_java(cleansing.pattern)
-    return [pattern.sub(lambda _: cleansing.replacement, name) for name in names]
+        if isinstance(found, str):
+            if found or section.filters:
+                known = [column.name for column in schema]
+                what = found or f"is not in {SCHEMA}, so nothing would be encrypted"
+                fix = suggestion(names[0], known) or f"Correct the path, or {SCHEMA}."
+                findings.problem(ENCRYPTED, f'"{path}" {what}', fix)
+        elif found.type != Primitive("string"):
+            what = f'"{path}" becomes text, and {SCHEMA} declares another type'
+            findings.problem(ENCRYPTED, what, 'Write "dataType":{"type":"string"} there.')
+        elif found.nullable:
+            what = f'"{path}" is nullable in {SCHEMA}, and null cannot be encrypted'
+            findings.problem(ENCRYPTED, what, 'Write "isNullable":false there.')
 
 
 def _find(names: Sequence[str], schema: Schema) -> Column | str:
@@ -313,71 +285,50 @@ def check_sources(values: Properties, findings: Findings) -> None:
     extraction = values.section(ExtractionSection)
     if not schema or not findings.is_sound(DERIVED, SCHEMA) or extraction.is_file_dump:
         return
+    names = [column.name for column in schema]
     for derived in values.section(DerivedSection).fields:
         source = derived.formula.source.strip()
-        if _NO_COLUMN.fullmatch(source) or _is_column(source, schema):
+        if _NO_COLUMN.fullmatch(source) or source in names or _leads_to_value(source, schema):
             continue
         what = f'"{derived.name}": ms.output.schema has no column {source}'
         if extraction.data_field:
             what += ", so it has a value only if the root of the response has that path"
         else:
             what += f", so it is always {derived.formula.value or 'null'}"
-        names = [column.name for column in schema]
-        findings.notice(
-            DERIVED,
-            what,
-            nearest(source, names, "Add the column; columns missing in the schema are not read."),
-        )
+        fix = "Add the column; columns missing in the schema are not read."
+        findings.notice(DERIVED, what, nearest(source, names, fix))
 
 
-def _is_column(path: str, schema: tuple[Column, ...]) -> bool:
+def _leads_to_value(path: str, schema: Schema) -> bool:
     """Return whether a path leads to a column or a member of the schema (rule F12)."""
-    if any(column.name == path for column in schema):
-        return True
-    steps = compile_path(path).steps  # a path with a search has only the steps before it
-    if not steps:
-        return True
-    found = next((column.type for column in schema if column.name == steps[0]), None)
-    for step in steps[1:]:
-        if found is None:
-            return False
-        found = _member(found, step)
+    found: DataType | None = RecordType(schema)
+    for step in compile_path(path).steps:  # a path with a search has only the steps before it
+        match found:
+            case RecordType(columns=columns):
+                found = next((column.type for column in columns if column.name == step), None)
+            case MapType(values=values):
+                found = values
+            case ArrayType(items=items) if isinstance(step, int) or step.isdigit():
+                found = items
+            case _:
+                return False
     return found is not None
-
-
-def _member(data_type: DataType, step: Step) -> DataType | None:
-    match data_type:
-        case RecordType():
-            columns = (column.type for column in data_type.columns if column.name == step)
-            return next(columns, None)
-        case MapType():
-            return data_type.values
-        case ArrayType():
-            is_index = isinstance(step, int) or step.isdigit()
-            return data_type.items if is_index else None
-        case _:
-            return None
 
 
 def check_rows(values: Properties, planning: PlanningSpec, findings: Findings) -> None:
     """Add a notice to ``findings`` if the types of the job's files can differ."""
-    schema = values.section(SchemaSection).columns
-    if not findings.is_sound(SCHEMA) or values.section(ExtractionSection).is_file_dump:
+    if values.section(SchemaSection).columns or not findings.is_sound(SCHEMA):
         return
-    if not schema and _types_may_differ(values, planning):
+    units, uri = planning.units, values.section(SourceSection).uri.lower()
+    are_several = units is None or len(units) > 1 or planning.partition != "none"
+    # Databases have types of their own, except SQLite, in which each value has its own type.
+    has_types = uri.startswith("jdbc:") and not uri.startswith("jdbc:sqlite")
+    is_typed = values.section(WritingSection).format in _TYPED
+    is_dump = values.section(ExtractionSection).is_file_dump
+    if are_several and is_typed and not has_types and not is_dump:
         findings.notice(
             SCHEMA,
             "is not set: types are inferred from the rows of each work unit; files with different "
             "types are rewritten with one schema, and types that have no common type fail the run",
             "List the columns; `dil preview` prints the inferred columns, to paste.",
         )
-
-
-def _types_may_differ(values: Properties, planning: PlanningSpec) -> bool:
-    units = planning.units
-    are_several = units is None or len(units) > 1 or planning.partition != "none"
-    uri = values.section(SourceSection).uri.lower()
-    # Databases have types of their own, except SQLite, in which each value has its own type.
-    has_types = uri.startswith("jdbc:") and not uri.startswith("jdbc:sqlite")
-    is_typed = values.section(WritingSection).format in _TYPED
-    return are_several and is_typed and not has_types

@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from dil.config.canonical import DEPRECATED, MISSPELLED, Replacement
+from dil.config.canonical import DEPRECATED, MISSPELLED
 from dil.config.explaining import bounds, secret_parts
-from dil.config.json_forms import JsonMember, form_of
-from dil.config.property import Group, Property
+from dil.config.property import Group, JsonMember, Property, form_of
 from dil.config.table import GROUPS
 from dil.model.section import Support
 
@@ -48,12 +47,25 @@ only. `dil explain NAME` prints one entry.
 - Relative paths start at the job file's folder; `file:///x` and `file://localhost/x` mean `/x`.
 - JSON with single quotes, unquoted names, comments or trailing commas is read with a notice.
 """
+_OLD_KEYS = """\
+## Old keys { #old-keys }
+
+An old key is read with a notice; an old and a new key with different values are an error.
+
+| old | use |
+|---|---|"""
 
 
 def reference() -> str:
     """Return the whole reference as Markdown: one section per group, one anchor per property."""
     contents = "\n".join(f"- [{group.title}](#{group.slug})" for group in GROUPS)
-    return "\n".join([_HEAD, f"{contents}\n", *map(_section, GROUPS), _old_keys()])
+    rows = []
+    for name, replacement in DEPRECATED.items():
+        member = f", member `{replacement.member}`" if replacement.member else ""
+        target = "nothing" if replacement.use is None else f"`{replacement.use}`{member}"
+        rows.append(f"| `{name}` | {target} |")
+    rows += [f"| `{name}` | `{use}` (misspelled: an error) |" for name, use in MISSPELLED.items()]
+    return "\n".join([_HEAD, f"{contents}\n", *map(_section, GROUPS), _OLD_KEYS, *rows, ""])
 
 
 def main(arguments: list[str]) -> None:
@@ -132,23 +144,6 @@ def _listed(words: tuple[str, ...]) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
-
-
-def _old_keys() -> str:
-    rows = [f"| `{name}` | {_target(use)} |" for name, use in DEPRECATED.items()]
-    rows += [f"| `{name}` | `{use}` (misspelled: an error) |" for name, use in MISSPELLED.items()]
-    head = (
-        "## Old keys { #old-keys }\n\nAn old key is read with a notice; an old and a new key with "
-        "different values are an error.\n"
-    )
-    return "\n".join([head, "| old | use |", "|---|---|", *rows, ""])
-
-
-def _target(replacement: Replacement) -> str:
-    if replacement.use is None:
-        return "nothing"
-    member = f", member `{replacement.member}`" if replacement.member else ""
-    return f"`{replacement.use}`{member}"
 
 
 if __name__ == "__main__":

@@ -168,48 +168,35 @@ def check_egress(values: Properties, findings: Findings) -> None:
     """Add findings for properties of sending and of the audit that have no effect."""
     if not findings.is_sound(SECONDARY, COMMIT):
         return
-    egress = values.section(EgressSection)
-    _check_rows(values, egress, findings)
-    if values.section(SecondarySection).has_payload:
-        _check_sending(values, egress, findings)
-    if egress.audits and egress.audit_topic:
-        findings.notice(
-            _TOPIC,
-            "is named, and the audit goes to files in place of Kafka",
-            "Read them from ms.audit.dir, which is _audit in the dataset's folder unless set.",
-        )
-
-
-def _check_rows(values: Properties, egress: EgressSection, findings: Findings) -> None:
-    """Add findings for properties without effect, because there are no rows to send."""
-    asked = {
-        _FAILED: egress.failed_rows == "keep",
-        RESUME: egress.resumes,
-        _ROWS: egress.batch_rows > 1,
-        _FIELD: bool(egress.batch_field),
-    }
-    for key, is_asked in asked.items():
-        if is_asked and not values.section(SecondarySection).has_payload:
-            findings.notice(
-                key,
-                f"has no effect: {SECONDARY} has no rows to send",
-                "Add an entry of category payload, or remove it.",
-            )
-
-
-def _check_sending(values: Properties, egress: EgressSection, findings: Findings) -> None:
-    if egress.batch_rows > 1 and not egress.batch_field:
+    egress, sending = values.section(EgressSection), values.section(SendingSection)
+    has_payload = values.section(SecondarySection).has_payload
+    for key, is_asked in (
+        (_FAILED, egress.failed_rows == "keep"),
+        (RESUME, egress.resumes),
+        (_ROWS, egress.batch_rows > 1),
+        (_FIELD, bool(egress.batch_field)),
+    ):
+        if is_asked and not has_payload:
+            what = f"has no effect: {SECONDARY} has no rows to send"
+            findings.notice(key, what, "Add an entry of category payload, or remove it.")
+    if has_payload and egress.batch_rows > 1 and not egress.batch_field:
         findings.problem(
             _ROWS,
             f"is {egress.batch_rows}, and no member of the body is named for the rows",
             f"Name the member that holds them: {_FIELD}=records.",
         )
-    origin, sending = findings.origins.get(METHOD), values.section(SendingSection)
+    origin = findings.origins.get(METHOD)
     is_known = bool(sending.idempotency_header) or sending.repeats_unsafe
-    if origin is not None and sending.method in _ONCE and not is_known:
+    if has_payload and origin is not None and sending.method in _ONCE and not is_known:
         findings.information(
             f"rows are sent by {sending.method} without {IDEMPOTENCY_HEADER}: once the receiver "
             "took one, a failed work unit is not sent again before somebody has checked it "
             "(ms.egress.send.again)",
             origin,
+        )
+    if egress.audits and egress.audit_topic:
+        findings.notice(
+            _TOPIC,
+            "is named, and the audit goes to files in place of Kafka",
+            "Read them from ms.audit.dir, which is _audit in the dataset's folder unless set.",
         )

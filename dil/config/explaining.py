@@ -1,26 +1,27 @@
-"""Explains one property or group: its facts, an example, related properties."""
+"""Explains properties and groups, and finds properties by words of their texts."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from dil.config.canonical import DEPRECATED, MISSPELLED
 from dil.config.destinations import DESTINATION
 from dil.config.identity import CLASS
-from dil.config.json_forms import JsonMember, form_of
+from dil.config.output_classes import WRITER
 from dil.config.preprocessing import NAMES as PREPROCESSORS
-from dil.config.property import Group, Property
-from dil.config.table import ALIASES, GROUPS, TABLE, group_of, lookup
-from dil.config.writers import WRITER
+from dil.config.property import Group, Property, form_of, properties_of
+from dil.config.table import ALIASES, GROUPS, PLUGIN_PREFIX, TABLE, group_of, lookup
 from dil.errors import ConfigError
 from dil.model.json import JsonObject, JsonValue
 from dil.model.section import Support, ValueType
-from dil.model.suggestions import property_suggestion
+from dil.model.suggestions import property_suggestion, suggestion
 from dil.sections.conversion import CONVERTERS
 from dil.sections.extraction import EXTRACTOR
 from dil.spi import registry
-from dil.spi.registry import PluginKind
+from dil.spi.connector import PluginProperty
+from dil.spi.registry import PluginKind, installed_classes
 
 _SHOWN_NEAR = 12
 REFERENCE = "reference/properties.md"
@@ -43,6 +44,10 @@ _SAMPLES_BY_TYPE: Mapping[ValueType, str] = {
     ValueType.OCTAL: "750",
     ValueType.DATE_PATTERNS: "yyyy-MM-dd'T'HH:mm:ssZZ",
 }
+_NO_PLUGIN = (
+    "Names that begin with ms.x. belong to classes of your own. Give a job that names the class: "
+    "dil explain NAME --job JOB.conf"
+)
 
 
 def explain(name: str) -> str:
@@ -52,7 +57,12 @@ def explain(name: str) -> str:
         ConfigError: nothing has that name; the facts of the error are similar names.
     """
     if group := _group(name):
-        return _group_text(group)
+        width = max(len(entry.name) for entry in group.properties)
+        listed = [
+            f"    {entry.name:<{width}}  {first_sentence(entry.meaning)}"
+            for entry in group.properties
+        ]
+        return "\n".join([f"{group.slug}: {group.title}", *listed])
     entry = lookup(name)
     if entry is None:
         return f"{name}\n    {_old_text(name)}"
@@ -61,11 +71,24 @@ def explain(name: str) -> str:
         lines.append(f"short names: {', '.join(known)}")
     if names := old_names(entry.name):
         lines.append(f"old names: {', '.join(names)}")
-    lines += _inside(entry)
+    form = form_of(entry)
+    if form and form.members:
+        lines.append("members:")
+        for member in form.members:
+            about = [member.value, *(["required"] if member.required else [])]
+            about += [f"default {member.default}"] if member.default else []
+            lines.append(f"  {member.path} ({', '.join(about)}): {member.meaning}")
+    if shown := example(entry):
+        lines += ["example:", *(f"  {line}" for line in shown.splitlines())]
     if near := related(entry.name):
         lines.append(f"related: {', '.join(near)}")
     lines.append(f"documented in: {_place(entry.name)}")
     return "\n".join([entry.name, *(f"    {line}" for line in lines)])
+
+
+def first_sentence(meaning: str) -> str:
+    """Return the first sentence of a property's meaning."""
+    return f"{meaning.partition('. ')[0].rstrip('.')}."
 
 
 def is_known(name: str) -> bool:
@@ -88,7 +111,16 @@ def explained(name: str) -> JsonObject:
         new = DEPRECATED[name].use if name in DEPRECATED else MISSPELLED[name]
         return {"property": name, "meaning": meaning, "replaced_by": new}
     form = form_of(entry)
-    members: JsonValue = [_member_json(each) for each in form.members] if form else []
+    members: JsonValue = [
+        {
+            "member": each.path,
+            "value": each.value,
+            "default": each.default or None,
+            "required": each.required,
+            "meaning": each.meaning,
+        }
+        for each in (form.members if form else ())
+    ]
     return {
         "property": entry.name,
         "group": group_of(entry.name).slug,
@@ -176,19 +208,6 @@ def bounds(entry: Property) -> str:
     return ", ".join(part for part in (low, high, special) if part)
 
 
-def _inside(entry: Property) -> list[str]:
-    """Return the members of a JSON property and an example."""
-    form = form_of(entry)
-    lines = ["members:"] if form and form.members else []
-    for member in form.members if form else ():
-        facts = [member.value]
-        facts += ["required"] if member.required else []
-        facts += [f"default {member.default}"] if member.default else []
-        lines.append(f"  {member.path} ({', '.join(facts)}): {member.meaning}")
-    shown = example(entry).splitlines()
-    return [*lines, "example:", *(f"  {line}" for line in shown)] if shown else lines
-
-
 def _place(name: str) -> str:
     return f"docs/{REFERENCE}#{name}"
 
@@ -197,53 +216,30 @@ def _group(name: str) -> Group | None:
     return next((group for group in GROUPS if group.slug == name), None)
 
 
-def _group_text(group: Group) -> str:
-    width = max(len(entry.name) for entry in group.properties)
-    lines = [
-        f"    {entry.name:<{width}}  {entry.meaning.partition('. ')[0].rstrip('.')}."
-        for entry in group.properties
-    ]
-    return "\n".join([f"{group.slug}: {group.title}", *lines])
-
-
 def _group_json(group: Group) -> JsonObject:
     names = [entry.name for entry in group.properties]
     return {"group": group.slug, "title": group.title, "properties": names}
-
-
-def _member_json(member: JsonMember) -> Mapping[str, JsonValue]:
-    return {
-        "member": member.path,
-        "value": member.value,
-        "default": member.default or None,
-        "required": member.required,
-        "meaning": member.meaning,
-    }
 
 
 def _old_text(name: str) -> str:
     """Return the text for an old or misspelt name.
 
     Raises:
-        ConfigError: the name is no old key.
+        ConfigError: the name is no old key; the advice names similar properties.
     """
     if name in DEPRECATED:
         return old_key_text(name)
     if name in MISSPELLED:
         return f"A misspelling. Use {MISSPELLED[name]}."
-    raise ConfigError.single(name, "is no known property", _near(name))
-
-
-def _near(name: str) -> str:
     known = [*TABLE, *ALIASES, *DEPRECATED, *(group.slug for group in GROUPS)]
-    if hint := property_suggestion(name, known):
-        return hint
-    holding = [each for each in TABLE if name.lower() in each.lower()]
-    if holding:
-        shown, more = ", ".join(holding[:_SHOWN_NEAR]), len(holding) - _SHOWN_NEAR
-        others = f", and {more} more" if more > 0 else ""
-        return f"These names contain it: {shown}{others}."
-    return "dil explain without a name lists all groups."
+    fix = property_suggestion(name, known)
+    if not fix:
+        fix = "dil explain without a name lists all groups."
+        if holding := [each for each in TABLE if name.lower() in each.lower()]:
+            more = len(holding) - _SHOWN_NEAR
+            others = f", and {more} more" if more > 0 else ""
+            fix = f"These names contain it: {', '.join(holding[:_SHOWN_NEAR])}{others}."
+    raise ConfigError.single(name, "is no known property", fix)
 
 
 def old_names(name: str) -> tuple[str, ...]:
@@ -274,3 +270,90 @@ def example(entry: Property) -> str:
     # A backslash is doubled in a property file.
     escaped = value.replace("\\", "\\\\")
     return f"{entry.name}={escaped}" if value else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A property outside the reference, or a property that a search found.
+
+    ``whose`` names the class that declares the property, empty for a property of the reference.
+    """
+
+    name: str
+    meaning: str
+    default: str = ""
+    whose: str = ""
+    text: str = ""
+
+    @property
+    def line(self) -> str:
+        """Return the first sentence of the property's meaning."""
+        return first_sentence(self.meaning)
+
+    def json(self) -> JsonObject:
+        """Return the value as JSON members."""
+        return {
+            "property": self.name,
+            "meaning": self.meaning,
+            "default": self.default or None,
+            "of": self.whose or None,
+        }
+
+    def __str__(self) -> str:
+        facts = [self.meaning, f"default: {self.default or 'none'}", self.whose]
+        return "\n".join([self.name, *(f"    {fact}" for fact in facts if fact)])
+
+
+def elsewhere(name: str, classes: Iterable[type] = ()) -> Found | None:
+    """Return a property that an installed plug-in, or one of these classes, declares.
+
+    Raises:
+        ConfigError: the name begins like a plug-in's, and no class declares it.
+    """
+    found = {each.name: each for each in _of_classes(classes)}
+    if name not in found and name.startswith(PLUGIN_PREFIX):
+        found |= {each.name: each for each in _of_classes(_installed())}
+        if name not in found:
+            known = suggestion(name, found)
+            raise ConfigError.single(name, "is declared by no class", known or _NO_PLUGIN)
+    return found.get(name)
+
+
+def search(text: str, classes: Iterable[type] = ()) -> tuple[Found, ...]:
+    """Return the properties with all words of a text; properties with matching names come first."""
+
+    def has_words(searched: str) -> bool:
+        return all(word in searched.lower() for word in text.lower().split())
+
+    every = [*_of_reference(), *_of_classes((*classes, *_installed()))]
+    found = dict.fromkeys(each for each in every if has_words(f"{each.name} {each.text}"))
+    return tuple(sorted(found, key=lambda each: not has_words(each.name)))
+
+
+def _of_reference() -> Iterator[Found]:
+    for name, entry in TABLE.items():
+        form = form_of(entry)
+        members = (f"{each.path} {each.meaning}" for each in (form.members if form else ()))
+        yield _found(entry, "", " ".join((*entry.aliases, *members, group_of(name).title)))
+
+
+def _of_classes(classes: Iterable[type]) -> Iterator[Found]:
+    for each in dict.fromkeys(classes):
+        whose = f"of {each.__module__}:{each.__qualname__}"
+        declared: Iterable[PluginProperty] = getattr(each, "properties", ())
+        for one in declared:
+            default = "" if one.default is None or one.secret else str(one.default)
+            yield Found(one.name, one.meaning, default, whose, one.meaning)
+        for section in getattr(each, "sections", ()):
+            for entry in properties_of(section):
+                if entry.name not in TABLE:
+                    yield _found(entry, whose)
+
+
+def _installed() -> Iterator[type]:
+    for kind in PluginKind:
+        yield from installed_classes(kind)
+
+
+def _found(entry: Property, whose: str, more: str = "") -> Found:
+    return Found(entry.name, entry.meaning, entry.default, whose, f"{entry.meaning} {more}")

@@ -1,24 +1,49 @@
-"""How responses become rows: the part of a job, the checks of paths and of delimited text.
+"""How responses become rows, or files as they are: the part of a job, and its checks.
 
-See docs/formats.md.
+See docs/formats.md, rule U6.
 """
 
 from __future__ import annotations
 
 import re
 
-from dil.config.egress import egress_section
+from dil.config.catalog import TYPE, CatalogSection
+from dil.config.destinations import (
+    DESTINATION,
+    FIELDS,
+    FORMAT,
+    URL,
+    DestinationSection,
+    TablesSection,
+    WarehouseSection,
+)
+from dil.config.egress import COMMIT, RESUME, EgressSection, ProgressSection, egress_section
+from dil.config.event_time import COLUMN as EVENTS
+from dil.config.event_time import EventTimeSection
 from dil.config.findings import Findings
 from dil.config.identity import DatasetSection
-from dil.config.preprocessing import expansion
+from dil.config.output_classes import WRITER, WriterSection
+from dil.config.preprocessing import dump_name, expansion
+from dil.config.publishing import FILE_EACH, MODE, PublishingSection
 from dil.config.running import ExecutionSection
+from dil.config.timelabels import COLUMN as LABELS
+from dil.config.timelabels import TimelabelsSection
 from dil.config.watermarks import PlanningSection
+from dil.config.writing import SYSTEM, WritingSection
 from dil.model.csv_settings import CsvSpec
-from dil.model.job import ClassRef, ExtractionSpec, PreprocessorSpec
+from dil.model.destination import TableFormat
+from dil.model.job import ClassRef, ExtractionSpec, PreprocessorSpec, PublishMode
 from dil.model.properties import Properties
-from dil.model.schema import ArrayType, MapType, RecordType
+from dil.model.schema import ArrayType, MapType, RecordType, Schema
 from dil.sections.conversion import CSV_ORDER, ConversionSection, DerivedSection
-from dil.sections.extraction import CSV, DATA_FIELD, OPTIONAL, CsvSection, ExtractionSection
+from dil.sections.extraction import (
+    CSV,
+    DATA_FIELD,
+    FILE_NAME,
+    OPTIONAL,
+    CsvSection,
+    ExtractionSection,
+)
 from dil.sections.grammars import one_place, path_problem, through_members
 from dil.sections.http import ContentTypesSection
 from dil.sections.paging import PagingSection
@@ -26,7 +51,6 @@ from dil.sections.parameters import ParametersSection
 from dil.sections.schema import SCHEMA, SchemaSection
 from dil.spi.registry import PluginKind, short_name
 
-_EXTRACTOR = "CsvExtractor"
 # Formats in which a path leads to the rows without a search, with the paths that they allow.
 _FOLLOWED = {
     "avro": one_place,
@@ -34,10 +58,11 @@ _FOLLOWED = {
     "parquet": through_members,
     "xml": through_members,
 }
+_DUMP_FIX = "Leave it out, or read the files with another ms.extractor.class."
 
 
 def extraction_spec(
-    values: Properties, extractor: ClassRef, preprocessors: tuple[PreprocessorSpec, ...] = ()
+    values: Properties, extractor: ClassRef, preprocessors: tuple[PreprocessorSpec, ...]
 ) -> ExtractionSpec:
     """Return the extraction part of a job: how pages are requested, and responses become rows."""
     section = values.section(ExtractionSection)
@@ -90,40 +115,58 @@ def _csv_spec(values: Properties) -> CsvSpec:
     derived = values.section(DerivedSection).fields
     # A derived field that reads the column of its own name needs that column's cell.
     read = {each.formula.source.strip().lower() for each in derived}
+    written = values.section(ConversionSection).csv_order
     return CsvSpec(
         settings=values.section(CsvSection).settings,
         made_up=frozenset(each.name.lower() for each in derived) - read,
-        order=_order(values),
+        order=tuple(int(text) for text in written if re.fullmatch(r"-?[0-9]{1,5}", text)),
     )
 
 
 def check_csv(values: Properties, extractor: ClassRef | None, findings: Findings) -> None:
-    """Check ``ms.csv`` and the order of cells against the columns of ``ms.output.schema``."""
-    if extractor is not None and extractor.qualname == _EXTRACTOR:
-        _check_columns(values, findings)
-    if not all(findings.is_sound(key) for key in (CSV, CSV_ORDER, SCHEMA)):
-        return
-    _check_order(values, findings)
+    """Check ``ms.csv`` and the order of cells, alone and against ``ms.output.schema``."""
     schema = values.section(SchemaSection).columns
-    projected = values.section(CsvSection).settings.projected
-    if not schema:
-        if projected:
-            findings.notice(
-                CSV,
-                "has a columnProjection, which needs ms.output.schema and has no effect",
-                "Describe the projected columns in ms.output.schema.",
+    is_csv = extractor is not None and extractor.qualname == "CsvExtractor"
+    for column in schema if is_csv else ():
+        if isinstance(column.type, RecordType | ArrayType | MapType):
+            findings.problem(
+                SCHEMA,
+                f'column "{column.name}" is nested, and a cell of CSV is one value',
+                "Give it a plain type, such as string.",
             )
-        if _order(values):
-            findings.notice(
-                CSV_ORDER, "needs ms.output.schema and has no effect", "Describe the columns there."
-            )
+    if not findings.is_sound(CSV, CSV_ORDER, SCHEMA):
         return
     spec = _csv_spec(values)
+    if len(spec.order) != len(values.section(ConversionSection).csv_order):
+        what = "holds something that is no whole number"
+        findings.problem(CSV_ORDER, what, "Write numbers: 1,0,-1.")
+    elif max(spec.order, default=-1) >= len(spec.order):
+        findings.problem(
+            CSV_ORDER,
+            f"names the cell {max(spec.order)}, and there are only as many cells as columns, "
+            "counted from 0",
+            "Count from 0; -1 gives null.",
+        )
+    projected = spec.settings.projected
+    if schema:
+        _check_counts(spec, schema, findings)
+        return
+    if projected:
+        what = "has a columnProjection, which needs ms.output.schema and has no effect"
+        findings.notice(CSV, what, "Describe the projected columns in ms.output.schema.")
+    if spec.order:
+        what = "needs ms.output.schema and has no effect"
+        findings.notice(CSV_ORDER, what, "Describe the columns there.")
+
+
+def _check_counts(spec: CsvSpec, schema: Schema, findings: Findings) -> None:
+    """Refuse numbers of projected or ordered cells that differ from the number of columns."""
     count = sum(column.name.lower() not in spec.made_up for column in schema)
-    if projected and len(projected) != count:
+    if spec.settings.projected and len(spec.settings.projected) != count:
         findings.problem(
             CSV,
-            f"projects {len(projected)} cells, and ms.output.schema has columns for {count}",
+            f"projects {len(spec.settings.projected)} cells, and ms.output.schema has columns for "
+            f"{count}",
             "Columns of derived fields do not count; all others need one cell each.",
         )
     if spec.order and len(spec.order) != len(schema):
@@ -134,33 +177,37 @@ def check_csv(values: Properties, extractor: ClassRef | None, findings: Findings
         )
 
 
-def _check_columns(values: Properties, findings: Findings) -> None:
-    """Refuse nested columns, which no cell can have."""
-    for column in values.section(SchemaSection).columns:
-        if isinstance(column.type, RecordType | ArrayType | MapType):
-            findings.problem(
-                SCHEMA,
-                f'column "{column.name}" is nested, and a cell of CSV is one value',
-                "Give it a plain type, such as string.",
-            )
-
-
-def _order(values: Properties) -> tuple[int, ...]:
-    written = values.section(ConversionSection).csv_order
-    return tuple(int(text) for text in written if re.fullmatch(r"-?[0-9]{1,5}", text))
-
-
-def _check_order(values: Properties, findings: Findings) -> None:
-    written = values.section(ConversionSection).csv_order
-    order = _order(values)
-    if len(order) != len(written):
+def check_dump(values: Properties, findings: Findings) -> None:
+    """Check that a file dump has a file name, and no property that is about rows."""
+    if not values.section(ExtractionSection).is_file_dump:
+        return
+    if not dump_name(values):
         findings.problem(
-            CSV_ORDER, "holds something that is no whole number", "Write numbers: 1,0,-1."
+            FILE_NAME,
+            "is required by a file dump and not set",
+            "Name the file below data.publisher.final.dir; {{variables}} distinguish work units.",
         )
-    elif max(order, default=-1) >= len(order):
-        findings.problem(
-            CSV_ORDER,
-            f"names the cell {max(order)}, and there are only as many cells as columns, counted "
-            "from 0",
-            "Count from 0; -1 gives null.",
-        )
+    about_rows = {
+        FORMAT: values.section(TablesSection).format is not TableFormat.FILES,
+        FIELDS: values.section(TablesSection).partition_fields,
+        URL: values.section(WarehouseSection).url is not None,
+        TYPE: values.section(CatalogSection).type != "none",
+        DESTINATION: values.section(DestinationSection).name,
+        WRITER: values.section(WriterSection).name,
+        SYSTEM: values.section(WritingSection).system_columns,
+        LABELS: values.section(TimelabelsSection).column,
+        EVENTS: values.section(EventTimeSection).column,
+        COMMIT: values.section(ProgressSection).commit == "page",
+        RESUME: values.section(EgressSection).resumes,
+    }
+    for key, is_set in about_rows.items():
+        if is_set:
+            what = "is about rows, and this job dumps files as they are"
+            findings.problem(key, what, _DUMP_FIX)
+    publishing = values.section(PublishingSection)
+    if not publishing.file_per_unit:
+        what = "is false, and files are dumped as they are: two files cannot be combined"
+        findings.problem(FILE_EACH, what, _DUMP_FIX)
+    if publishing.mode not in (None, PublishMode.APPEND):
+        what = "does not go with a file dump: a file replaces only the file of the same name"
+        findings.problem(MODE, what, "Leave it out.")

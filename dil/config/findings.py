@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dil.errors import ConfigError, Origin, Problem
@@ -90,13 +90,6 @@ class Findings:
     def is_sound(self, *keys: str) -> bool:
         """Return whether these properties have no problem so far."""
         return not any(problem.key in keys for problem in self.problems)
-
-    def move(self, where: Callable[[Problem], Problem]) -> None:
-        """Give each problem the origin that a function finds for it.
-
-        Notices stay at their key's line: looking inside a value takes longer than planning.
-        """
-        self.problems = [where(problem) for problem in self.problems]
 
     def raise_problems(self) -> None:
         """Raise all problems as one error.

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Le
 
 from dil.config.findings import Findings
+from dil.config.parts import JobParts
 from dil.config.values import share
 from dil.config.watermarks import GRACE, Composite
 from dil.model.grace import DAY_MS, HOUR_MS, GraceMode, GraceSpec
@@ -90,27 +91,19 @@ def grace_section(partition: str | Composite, values: Properties, findings: Find
     )
 
 
-def check_measured(
-    spec: GraceSpec,
-    findings: Findings,
-    *,
-    has_events: bool,
-    keeps_state: bool,
-    compares_rows: bool,
-) -> None:
+def check_measured(parts: JobParts, findings: Findings, *, has_events: bool) -> None:
     """Refuse a measured grace period if the job cannot measure it."""
-    if spec.mode is not GraceMode.AUTO:
+    if parts.planning.grace.mode is not GraceMode.AUTO:
         return
     if not has_events:
         what = "is auto, and no column has the time of a row, so lateness cannot be measured"
         findings.problem(MODE, what, "Set ms.event.column, or ms.grace.mode=fixed.")
-    elif not keeps_state:
+    elif not parts.state.enabled:
         what = "is auto, and the job keeps no state, which would hold the measure"
         findings.problem(MODE, what, "Keep state, or set ms.grace.mode=fixed.")
-    elif not compares_rows:
+    elif not parts.publishing.keeps_files:
         what = (
             "is auto, and rows that are read again are not compared with the rows of a database: "
-            "the "
-            "configured grace period is used"
+            "the configured grace period is used"
         )
         findings.notice(MODE, what, "Set ms.grace.mode=fixed, or max.")

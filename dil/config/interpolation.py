@@ -40,16 +40,12 @@ def interpolate(
     }
     # This run has -D: it reports no problem that only runs without it would have.
     other_runs = _Run(without, environ, dict.fromkeys(settings, ""), Findings())
-    return {key: _compared(found[key], other_runs.resolved(key, ()).text) for key in wanted}
-
-
-def _compared(entry: Entry, in_files: str) -> Entry:
-    """Return an entry with the text that it has without ``-D``."""
-    if entry.origin.is_flag:
-        return replace(entry, overruled=in_files)
-    if entry.text == in_files:
-        return entry
-    return replace(entry, origin=replace(entry.origin, refers_to_flag=True), overruled=in_files)
+    for key, entry in found.items():
+        in_files, origin = other_runs.resolved(key, ()).text, entry.origin
+        if origin.is_flag or entry.text != in_files:
+            origin = origin if origin.is_flag else replace(origin, refers_to_flag=True)
+            found[key] = replace(entry, origin=origin, overruled=in_files)
+    return found
 
 
 def references(entries: Mapping[str, Entry]) -> frozenset[str]:

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dil.config.canonical import DEPRECATED
 from dil.config.explaining import facts, old_key_text
-from dil.config.json_forms import JsonMember, form_of
-from dil.config.property import Property
+from dil.config.property import JsonMember, Property, form_of
 from dil.config.table import ALIASES, OWN_PREFIX, PLUGIN_PREFIX, TABLE
 from dil.model.json import JsonObject, JsonValue
 from dil.model.section import ValueType
@@ -68,15 +67,14 @@ def whole_number(low: int | None = None, high: int | None = None) -> list[JsonOb
 def words(known: Iterable[str]) -> list[JsonObject]:
     """Return the forms of a word: as listed, for completion, or in another letter case."""
     listed_words = list(known)
-    other_case = "|".join(map(_any_case, listed_words))
-    return [{"enum": list[JsonValue](listed_words)}, text_of(f"^({other_case})$")]
-
-
-def _any_case(word: str) -> str:
-    return "".join(
-        f"[{letter.upper()}{letter.lower()}]" if letter.isalpha() else re.escape(letter)
-        for letter in word
+    other_case = "|".join(
+        "".join(
+            f"[{letter.upper()}{letter.lower()}]" if letter.isalpha() else re.escape(letter)
+            for letter in word
+        )
+        for word in listed_words
     )
+    return [{"enum": list[JsonValue](listed_words)}, text_of(f"^({other_case})$")]
 
 
 def members_schema(members: Sequence[JsonMember], prefix: str = "") -> JsonObject:

@@ -11,21 +11,17 @@ from msgspec import Struct
 from dil.config import (
     column_checks,
     conversion,
-    date_patterns,
     egress,
     extraction,
-    names,
     preprocessing,
     requests,
     written_texts,
 )
 from dil.config.canonical import canonical
 from dil.config.catalog import with_catalog
-from dil.config.closing import uses_side_table, with_closing
+from dil.config.destinations import check_rows_apart
 from dil.config.digest import digest
-from dil.config.dumps import check_dump
 from dil.config.entry import Entry
-from dil.config.event_jobs import job_events
 from dil.config.event_time import EventTimeSection, event_time_section
 from dil.config.findings import Findings
 from dil.config.first_digest import first_digest
@@ -33,7 +29,8 @@ from dil.config.grace import check_measured
 from dil.config.identity import NAME, PLUGIN_PATH, JobSection
 from dil.config.inheritance import TrustedUsers, may_import
 from dil.config.interpolation import interpolate, references
-from dil.config.own_destination import with_destination
+from dil.config.late_rows import job_events, uses_side_table, with_closing
+from dil.config.output_classes import with_destination, with_writer
 from dil.config.parts import JobParts
 from dil.config.planning import PLANNING_NAMES, planning_section
 from dil.config.plugins import (
@@ -56,10 +53,8 @@ from dil.config.sections import evaluate, read_section, read_zone, report_missin
 from dil.config.state import state_section
 from dil.config.streaming import stream_spec
 from dil.config.table import ALIASES, SECTIONS
-from dil.config.tables import check_rows_apart
 from dil.config.templates import with_templates
 from dil.config.timeseries import with_labels
-from dil.config.writers import with_writer
 from dil.config.writing import check_writing, writing_spec
 from dil.errors import ConfigError, Origin, Problem
 from dil.model.event_time import EventTimeSpec
@@ -130,22 +125,19 @@ def load(
     entries = canonical(interpolated, findings, lenient=lenient, used=used)
     entries = with_schema_files(entries, place, findings)
     blanks = {key: entry for key, entry in interpolated.items() if not entry.text.strip()}
-    load_input = None if as_input else _loads_inputs(environ)
-    job = _Builder(entries, blanks, place, findings, secrets, load_input).job()
+
+    def load_input(path: Path) -> Job:
+        """Load the job of an input, without the secrets of its source."""
+        return load(path, environ=environ, secrets=False, as_input=True).job
+
+    job = _Builder(
+        entries, blanks, place, findings, secrets, None if as_input else load_input
+    ).job()
     if unused := [name for name in findings.without_effect if name not in used]:
         what = "has properties without effect here; dil explain NAME says what to use instead: "
         findings.information(f"{what}{', '.join(unused)}", Origin(str(path)))
     findings.note_plain_secrets()
     return Loaded(job, findings.sorted_notices(), tuple(findings.infos))
-
-
-def _loads_inputs(environ: Mapping[str, str]) -> LoadInput:
-    """Return a function that loads the job of an input without the secrets of its source."""
-
-    def load_input(path: Path) -> Job:
-        return load(path, environ=environ, secrets=False, as_input=True).job
-
-    return load_input
 
 
 def peek_name(
@@ -283,19 +275,17 @@ class _Builder(Struct):
         running = running_section(properties, plugin_folders, findings)
         audit = egress.audit_section(properties, folder, findings)
         written_texts.note_plain_credentials(properties, self.entries, findings)
-        names.check_names(properties, findings)
-        names.check_proxy(properties, findings)
-        names.check_hosts(properties, findings)
+        written_texts.check_names_and_hosts(properties, findings)
         requests.check_paging(properties, plugins, findings)
         egress.check_egress(properties, findings)
         requests.check_secondary_input(properties, folder, findings)
         requests.check_parameters(properties, planning, findings)
         conversion.check_rows(properties, planning, findings)
         conversion.check_sources(properties, findings)
-        date_patterns.check_patterns(properties, findings)
+        written_texts.check_patterns(properties, findings)
         extraction.check_csv(properties, plugins.extractor, findings)
         preprocessing.check_preprocessors(plugins.preprocessors, properties, findings)
-        check_dump(properties, findings)
+        extraction.check_dump(properties, findings)
         check_writing(properties, publishing.final_dir, findings)
         check_rows_apart(properties, findings)
         conversion.check_contract(properties, state, findings)
@@ -306,13 +296,7 @@ class _Builder(Struct):
         check_rereading(parts, properties, findings)
         events = job_events(parts, properties, findings)
         events = own_events(events, properties, self.place.path, findings)
-        check_measured(
-            planning.grace,
-            findings,
-            has_events=events is not None,
-            keeps_state=state.enabled,
-            compares_rows=publishing.keeps_files,
-        )
+        check_measured(parts, findings, has_events=events is not None)
         is_beside = uses_side_table(parts, findings)
         is_beside |= events is not None and events.late_action == "side_table"
         publishing = replace(publishing, has_side_table=is_beside)
@@ -370,7 +354,9 @@ class _Builder(Struct):
             # Imported here: a job without problems does not need it.
             from dil.config.locating import located
 
-            self.findings.move(lambda found: located(found, self.entries))
+            # Notices stay at their key's line: looking inside a value takes longer than planning.
+            found = self.findings.problems
+            self.findings.problems = [located(problem, self.entries) for problem in found]
             self.findings.raise_problems()
 
     def _plugin_folders(self, properties: Properties) -> tuple[str, ...]:

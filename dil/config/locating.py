@@ -32,22 +32,18 @@ def located(problem: Problem, entries: Mapping[str, Entry]) -> Problem:
         return problem
     if not entry.breaks or entry.text.lstrip()[:1] not in {"[", "{"}:
         return problem
-    root = _composed(entry.text)
-    mark = None if root is None else _mark(root, problem.what)
-    return problem if mark is None else replace(problem, origin=entry.origin_at(mark.index))
-
-
-def _composed(text: str) -> yaml.Node | None:
+    # A text that has to be changed before it can be parsed has no lines: the offsets would shift.
+    flow = flow_text(entry.text)
+    if len(flow) != len(entry.text) or keep_unknown_escapes(entry.text) != entry.text:
+        return problem
     import yaml
 
-    # A text that has to be changed before it can be parsed has no lines: the offsets would shift.
-    flow = flow_text(text)
-    if len(flow) != len(text) or keep_unknown_escapes(text) != text:
-        return None
     try:
-        return yaml.compose(flow, Loader=yaml.SafeLoader)
+        root = yaml.compose(flow, Loader=yaml.SafeLoader)
     except yaml.YAMLError:
-        return None
+        return problem
+    mark = None if root is None else _mark(root, problem.what)
+    return problem if mark is None else replace(problem, origin=entry.origin_at(mark.index))
 
 
 def _mark(root: yaml.Node, what: str) -> yaml.Mark | None:

@@ -7,11 +7,10 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
 
+from dil.config.destinations import FIELDS, OPERATION, TablesSection
 from dil.config.findings import Findings
 from dil.config.identity import DELTAS, KEYS, DatasetSection
 from dil.config.property import names_of
-from dil.config.tables import FIELDS, TablesSection
-from dil.config.warehouse import OPERATION
 from dil.model.destination import MAX_DELETED_PERCENT, MergeSpec, TableFormat
 from dil.model.job import PublishMode
 from dil.model.properties import Properties
@@ -71,8 +70,19 @@ def merge_spec(values: Properties, mode: PublishMode, findings: Findings) -> Mer
             "Name the columns that distinguish rows, or set ms.publish.mode=append.",
             values.origin("ms.publish.mode") or values.origin(OPERATION),
         )
-    section = values.section(MergingSection)
-    _check_apart(values, section, findings)
+    section, table = values.section(MergingSection), values.section(TablesSection)
+    compared = {KEYS: dataset.primary_keys, DELTAS: dataset.delta_fields, OP: (section.op_field,)}
+    # The files of an Iceberg table hold the columns that separate rows; other files do not.
+    only_folders = () if table.format is TableFormat.ICEBERG else table.partition_fields
+    for name, fields in compared.items():
+        for field in fields:
+            if field in only_folders:
+                findings.problem(
+                    name,
+                    f'names "{field}", which is one of {FIELDS}: only the names of folders '
+                    "have its values, and rows cannot be merged by it",
+                    f"Take it out of {FIELDS}, or use ms.table.format=iceberg.",
+                )
     if not section.op_field:
         findings.unused(
             (_WORDS,) if section.deletes_missing else (_WORDS, _DELETES),
@@ -88,25 +98,3 @@ def merge_spec(values: Properties, mode: PublishMode, findings: Findings) -> Mer
         deletes_missing=section.deletes_missing,
         max_deleted_percent=section.max_deleted_percent,
     )
-
-
-def _check_apart(values: Properties, section: MergingSection, findings: Findings) -> None:
-    """Refuse columns of keys and deletes that the files do not hold."""
-    table = values.section(TablesSection)
-    if table.format is TableFormat.ICEBERG:
-        return
-    dataset = values.section(DatasetSection)
-    looked_at = {
-        KEYS: dataset.primary_keys,
-        DELTAS: dataset.delta_fields,
-        OP: (section.op_field,),
-    }
-    for name, fields in looked_at.items():
-        for field in fields:
-            if field in table.partition_fields:
-                findings.problem(
-                    name,
-                    f'names "{field}", which is one of {FIELDS}: only the names of folders '
-                    "have its values, and rows cannot be merged by it",
-                    f"Take it out of {FIELDS}, or use ms.table.format=iceberg.",
-                )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dil.config.destinations import is_timeseries
 from dil.config.egress import COMMIT
 from dil.config.findings import Findings
 from dil.config.grace import MODE as GRACE_MODE
@@ -22,7 +23,6 @@ from dil.config.timelabels import (
     as_written,
     timelabels_section,
 )
-from dil.config.warehouse import is_timeseries
 from dil.config.watermarks import (
     ABSTINENT,
     GRACE,
@@ -32,7 +32,7 @@ from dil.config.watermarks import (
     PlanningSection,
     uses_default_zone,
 )
-from dil.model.grace import GraceMode, GraceSpec
+from dil.model.grace import GraceMode
 from dil.model.job import DAY_MS, PlanningSpec, PublishMode
 from dil.model.properties import Properties
 from dil.model.suggestions import quote
@@ -75,11 +75,18 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
     has_source = INPUTS not in values.explicit
     if has_source and not is_named and findings.is_sound(WATERMARK, PARTITION):
         _note_default_zone(section, findings)
-    unit_name, units = _units(values, findings)
+    unit_name, units = _units(of_source, values, findings)
     if of_source:
-        check_units_of_source(of_source, values, findings)
+        _check_units_of_source(of_source, values, findings)
     mode = publish_mode(values)
     grace = grace_section(partition, values, findings)
+    if grace.mode is GraceMode.MAX:
+        grace_ms = grace.high_ms
+    else:
+        grace_ms = _period(GRACE, section.grace_ms, section.grace_days, values, findings)
+    labels = None
+    if any(name.startswith("ms.timelabel.") for name in values.explicit):
+        labels = timelabels_section(values, findings)
     return PlanningSpec(
         datetime_name=marks.datetime_name,
         start=marks.start,
@@ -89,7 +96,7 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
         partition=partition if isinstance(partition, str) else "composite",
         composite=() if isinstance(partition, str) else partition,
         partial=section.reads_partial,
-        grace_ms=_grace_ms(grace, values, findings),
+        grace_ms=grace_ms,
         abstinent_ms=_period(
             ABSTINENT, section.abstinent_ms, section.abstinent_days, values, findings
         ),
@@ -106,47 +113,31 @@ def planning_section(values: Properties, findings: Findings) -> PlanningSpec:
         read_from_partition_start=mode is PublishMode.WINDOW_REPLACE,
         of_source=bool(of_source),
         once=values.section(FilesSection).once if of_source == ONCE else "",
-        timelabel=_timelabel(values, findings),
+        timelabel=None if labels is None else _with_periods(labels, values, findings),
         is_dated=marks.is_dated or partition != "none",
         grace=grace,
     )
 
 
-def _grace_ms(spec: GraceSpec, values: Properties, findings: Findings) -> int:
-    """Return the configured grace period of runs in ms."""
-    if spec.mode is GraceMode.MAX:
-        return spec.high_ms
-    section = values.section(PlanningSection)
-    return _period(GRACE, section.grace_ms, section.grace_days, values, findings)
-
-
-def _timelabel(values: Properties, findings: Findings) -> TimelabelSpec | None:
-    if not any(name.startswith("ms.timelabel.") for name in values.explicit):
-        return None
-    spec = timelabels_section(values, findings)
-    return None if spec is None else with_periods(spec, values, findings)
-
-
-def _units(values: Properties, findings: Findings) -> tuple[str, tuple[str, ...] | None]:
+def _units(
+    of_source: str, values: Properties, findings: Findings
+) -> tuple[str, tuple[str, ...] | None]:
     """Return the unit watermark's name and units; units are None if activation rows define them."""
     marks = values.section(PlanningSection).marks
     categories = {source.category for source in values.section(SecondarySection).inputs}
-    of_source = units_of_source(values)
     if of_source and categories & {"activation", "payload"}:
         findings.problem(
             SECONDARY,
             f"gives units or rows to send, while {of_source} takes the units from the source",
             "Keep one of the two.",
         )
-    if of_source:
-        return "activation", None
-    if "activation" in categories:
-        if marks.has_units:
-            findings.problem(
-                WATERMARK,
-                "declares units while ms.secondary.input has activation rows, which are units",
-                "Keep one of the two.",
-            )
+    elif "activation" in categories and marks.has_units:
+        findings.problem(
+            WATERMARK,
+            "declares units while ms.secondary.input has activation rows, which are units",
+            "Keep one of the two.",
+        )
+    if of_source or "activation" in categories:
         return "activation", None
     if "payload" in categories and not marks.has_units:
         return "activation", marks.units
@@ -200,7 +191,7 @@ def members_of_source(values: Properties) -> frozenset[str]:
     return frozenset(members.get(units_of_source(values), ()))
 
 
-def check_units_of_source(name: str, values: Properties, findings: Findings) -> None:
+def _check_units_of_source(name: str, values: Properties, findings: Findings) -> None:
     """Report contradictions to units of the source; ``name`` is the property that asks for them.
 
     Each unit is one work unit that is read whole, so a time partition contradicts it. If the range
@@ -208,52 +199,51 @@ def check_units_of_source(name: str, values: Properties, findings: Findings) -> 
     gets another signature whenever the table has grown.
     """
     planning = values.section(PlanningSection)
+    start, is_replaced = planning.marks.start, publish_mode(values) is PublishMode.REPLACE
     if planning.marks.has_units:
-        findings.problem(
-            WATERMARK, f"declares units while {name} takes them from the source", "Keep one."
-        )
+        what = f"declares units while {name} takes them from the source"
+        findings.problem(WATERMARK, what, "Keep one.")
     if planning.partition != "none":
-        findings.problem(
-            PARTITION, f"cuts time, and each unit of {name} is read whole", "Leave it out."
-        )
-    is_replaced = publish_mode(values) is PublishMode.REPLACE
+        what = f"cuts time, and each unit of {name} is read whole"
+        findings.problem(PARTITION, what, "Leave it out.")
     if name == KEY_RANGES and not is_replaced:
-        findings.problem(
-            name,
-            "cuts a growing table into other ranges in each run, so that its rows would be doubled",
-            "Set ms.publish.mode=replace.",
+        what = (
+            "cuts a growing table into other ranges in each run, so that its rows would be doubled"
         )
-    if name == ONCE:
-        _check_files(planning.marks.start, findings, is_replaced=is_replaced)
-
-
-def _check_files(start: str, findings: Findings, *, is_replaced: bool) -> None:
+        findings.problem(name, what, "Set ms.publish.mode=replace.")
+    if name != ONCE:
+        return
     if start.upper().startswith(("P", "-")):
-        findings.problem(
-            WATERMARK,
-            f'begins at "{start}", another time in each run: {ONCE} would recognise no file',
-            "Leave the datetime watermark out, or begin at a date.",
-        )
+        what = f'begins at "{start}", another time in each run: {ONCE} would recognise no file'
+        fix = "Leave the datetime watermark out, or begin at a date."
+        findings.problem(WATERMARK, what, fix)
     findings.unused(_REREAD, f"has no effect: {ONCE} reads each file once", "Leave it out.")
     if is_replaced:
-        findings.problem(
-            ONCE,
-            "reads only new files, and each run replaces the whole dataset",
-            "Set ms.publish.mode=append, or leave one of the two out.",
-        )
+        what = "reads only new files, and each run replaces the whole dataset"
+        fix = "Set ms.publish.mode=append, or leave one of the two out."
+        findings.problem(ONCE, what, fix)
 
 
-def with_periods(spec: TimelabelSpec, values: Properties, findings: Findings) -> TimelabelSpec:
+def _with_periods(spec: TimelabelSpec, values: Properties, findings: Findings) -> TimelabelSpec:
     """Return a schedule with the choice of periods; contradictions become findings."""
-    labels = values.section(TimelabelsSection)
-    spec = replace(
+    labels, asked = values.section(TimelabelsSection), units_of_source(values)
+    is_wanted = labels.split == "units"
+    splits = is_wanted and not asked
+    if SPLIT not in values.explicit:
+        splits = is_asked_by_window(values)
+    if is_wanted and asked:
+        what = f'is "units", and each unit of {asked} is read whole'
+        findings.problem(SPLIT, what, "Leave it out.")
+    elif is_wanted and not spec.is_dated:
+        findings.notice(SPLIT, "has no effect: work units have no time", "")
+    found = replace(
         spec,
-        splits=_splits(spec, values, findings),
+        splits=spec.is_dated and splits,
         catches_up=labels.catches_up,
         first_period=labels.first_run == "period",
     )
-    _check_left_out(spec, values, findings)
-    return spec
+    _check_left_out(found, asked, values, findings)
+    return found
 
 
 def is_asked_by_window(values: Properties) -> bool:
@@ -267,26 +257,11 @@ def is_asked_by_window(values: Properties) -> bool:
     return values.section(JobSection).connector == "http"
 
 
-def _splits(spec: TimelabelSpec, values: Properties, findings: Findings) -> bool:
-    """Return whether work units are split; contradictions become findings."""
-    if SPLIT not in values.explicit:
-        return spec.is_dated and is_asked_by_window(values)
-    if values.section(TimelabelsSection).split != "units":
-        return False
-    asked = units_of_source(values)
-    if asked:
-        findings.problem(
-            SPLIT, f'is "units", and each unit of {asked} is read whole', "Leave it out."
-        )
-    elif not spec.is_dated:
-        findings.notice(SPLIT, "has no effect: work units have no time", "")
-    return spec.is_dated and not asked
-
-
-def _check_left_out(spec: TimelabelSpec, values: Properties, findings: Findings) -> None:
+def _check_left_out(
+    spec: TimelabelSpec, asked: str, values: Properties, findings: Findings
+) -> None:
     """Report properties that leave periods out, if runs do not read periods."""
     wanted = {CATCHUP: not spec.catches_up, FIRST_RUN: spec.first_period}
-    asked = units_of_source(values)
     is_uncut = values.section(PlanningSection).partition == "none" and findings.is_sound(PARTITION)
     for key in (key for key, is_wanted in wanted.items() if is_wanted):
         if publish_mode(values) is PublishMode.REPLACE:

@@ -9,7 +9,7 @@ from dil.config.destinations import DESTINATION, DestinationSection
 from dil.config.entry import Entry
 from dil.config.findings import Findings
 from dil.config.identity import CLASS, JobSection
-from dil.config.own_destination import refuse_word_of_table
+from dil.config.output_classes import WRITER, WriterSection, built_in_advice
 from dil.config.planning import asked_of_source
 from dil.config.preprocessing import NAMES as PREPROCESSORS
 from dil.config.preprocessing import PreprocessingSection, find_preprocessors
@@ -17,12 +17,11 @@ from dil.config.property import properties_of
 from dil.config.read_context import JobReadContext
 from dil.config.sections import at_entry, read_section
 from dil.config.table import PLUGIN_PREFIX, TABLE
-from dil.config.writers import WRITER, WriterSection, refuse_format
 from dil.errors import PluginError, Problem
 from dil.model.job import ClassRef, Plugins
 from dil.model.properties import Properties
 from dil.model.section import Section
-from dil.model.suggestions import suggestion
+from dil.model.suggestions import quote, suggestion
 from dil.sections.conversion import CONVERTERS, ConversionSection
 from dil.sections.extraction import EXTRACTOR, ExtractionSection, needs_extractor
 from dil.sections.query import FUNCTION, INPUTS, QuerySection
@@ -81,39 +80,29 @@ def own_classes(values: Properties) -> Iterator[str]:
 
 def find_plugins(values: Properties, findings: Findings) -> Plugins:
     """Return the classes that a job names; missing classes become findings."""
-    converters = [
+    found = [
         _find(PluginKind.CONVERTER, CONVERTERS, name, findings)
         for name in values.section(ConversionSection).classes
         if simple_name(name) not in _FORMAT_CONVERTERS
     ]
+    converters = tuple(ref for ref in found if ref is not None)
     if INPUTS in values.explicit:
-        given = tuple(ref for ref in converters if ref is not None)
-        return Plugins(_GIVEN_ROWS, _ROWS_AS_THEY_ARE, given)
+        return Plugins(_GIVEN_ROWS, _ROWS_AS_THEY_ARE, converters)
     source = values.section(JobSection).source_class
     name = values.section(ExtractionSection).extractor
+    destination = values.section(DestinationSection).name
+    writer = values.section(WriterSection).name
     extractor = _find(PluginKind.EXTRACTOR, EXTRACTOR, name, findings)
     if not (name or needs_extractor(source)):
         extractor = _ROWS_AS_THEY_ARE
     return Plugins(
         _find(PluginKind.CONNECTOR, CLASS, source, findings),
         extractor,
-        tuple(ref for ref in converters if ref is not None),
+        converters,
         find_preprocessors(values, findings),
-        _find_destination(values.section(DestinationSection).name, findings),
-        _find_writer(values.section(WriterSection).name, findings),
+        _find(PluginKind.DESTINATION, DESTINATION, destination, findings),
+        _find(PluginKind.WRITER, WRITER, writer, findings),
     )
-
-
-def _find_destination(text: str, findings: Findings) -> ClassRef | None:
-    if refuse_word_of_table(text, findings):
-        return None
-    return _find(PluginKind.DESTINATION, DESTINATION, text, findings)
-
-
-def _find_writer(text: str, findings: Findings) -> ClassRef | None:
-    if refuse_format(text, findings):
-        return None
-    return _find(PluginKind.WRITER, WRITER, text, findings)
 
 
 def read_plugin_properties(
@@ -180,6 +169,9 @@ def check_plugins(plugins: Plugins, values: Properties, findings: Findings) -> N
 
 def _find(kind: PluginKind, key: str, text: str, findings: Findings) -> ClassRef | None:
     if not text:
+        return None
+    if key in {DESTINATION, WRITER} and (fix := built_in_advice(key, text)):
+        findings.problem(key, f"is {quote(text)}, which is no class", fix)
         return None
     try:
         return resolve(kind, text, _BASES[kind])

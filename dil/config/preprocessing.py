@@ -6,7 +6,6 @@ See docs/preprocessors.md, rule U6.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
@@ -152,11 +151,21 @@ def find_preprocessors(values: Properties, findings: Findings) -> tuple[Preproce
     names, parameters = section.names, section.parameters
     found, used = [], set()
     for name in names:
-        key = _key(name, parameters)
+        java = known_name(PluginKind.PREPROCESSOR, name)
+        # Parameters are written under the preprocessor's name, as the job has it or an alias.
+        keys = [name, simple_name(name)]
+        keys += [key for key in parameters if known_name(PluginKind.PREPROCESSOR, key) == java]
+        if "gpg" in java.lower():
+            keys += [key for key in parameters if simple_name(key) == _GPG]
+        key = next((key for key in keys if key in parameters), name)
         own = parameters.get(key, {})
         used.add(key)
+        meant = name
+        if simple_name(name) == _GPG:  # its parameters choose one of two classes
+            encrypts = str(own.get("action", "")).strip().lower() == "encrypt"
+            meant = "gpg-encrypt" if encrypts else "gpg-decrypt"
         try:
-            ref = resolve(PluginKind.PREPROCESSOR, _meant(name, own), Preprocessor)
+            ref = resolve(PluginKind.PREPROCESSOR, meant, Preprocessor)
         except PluginError as error:
             for problem in error.problems:
                 findings.problem(NAMES, problem.what, problem.fix)
@@ -200,44 +209,18 @@ def check_preprocessors(
             )
         if not findings.is_sound(PARAMETERS):
             continue
-        for what, fix in _problems(spec, kind):
+        texts = kind.parameters
+        known = " ".join(f"{name}: {meaning}" for name, meaning in texts.items())
+        advice = known or "It has no parameters."
+        wrong = [
+            (f'has no parameter "{name}"', suggestion(name, texts) or advice)
+            for name in spec.parameters
+            if is_built_in(spec.filter) and name not in texts
+        ]
+        wrong += [(what, advice) for what in kind.check(spec.parameters)]
+        for what, fix in wrong:
             findings.problem(PARAMETERS, f'"{spec.name}": {what}', fix)
         given = spec.parameters.get(KEYSTORE, "")
         if path := revealed(given):
             where = f'"{spec.name}": {KEYSTORE} '
             note_missing(path, partial(findings.notice, PARAMETERS), where)
-
-
-def _key(name: str, parameters: Mapping[str, object]) -> str:
-    """Return the name under which the parameters are written: a preprocessor's own or an alias."""
-    kind = PluginKind.PREPROCESSOR
-    java = known_name(kind, name)
-    known = [name, simple_name(name)]
-    known += [key for key in parameters if known_name(kind, key) == java]
-    if "gpg" in java.lower():
-        known += [key for key in parameters if simple_name(key) == _GPG]
-    return next((key for key in known if key in parameters), name)
-
-
-def _meant(name: str, parameters: Mapping[str, str | Secret]) -> str:
-    """Return the name of a preprocessor's class; for GpgProcessor its parameters choose one."""
-    if simple_name(name) != _GPG:
-        return name
-    encrypts = str(parameters.get("action", "")).strip().lower() == "encrypt"
-    return "gpg-encrypt" if encrypts else "gpg-decrypt"
-
-
-def _problems(spec: PreprocessorSpec, kind: type[Preprocessor]) -> Iterator[tuple[str, str]]:
-    known = kind.parameters
-    for name in spec.parameters:
-        if is_built_in(spec.filter) and name not in known:
-            fix = suggestion(name, known) or _known(known)
-            yield f'has no parameter "{name}"', fix
-    for what in kind.check(spec.parameters):
-        yield what, _known(known)
-
-
-def _known(parameters: Mapping[str, str]) -> str:
-    if not parameters:
-        return "It has no parameters."
-    return " ".join(f"{name}: {meaning}" for name, meaning in parameters.items())

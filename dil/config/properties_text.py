@@ -8,13 +8,13 @@ continues over the following lines until its brackets balance. See rules F2 and 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
-from typing import NoReturn
 
 from dil.config.entry import Entry
 from dil.config.findings import Findings
+from dil.config.table import lookup
 from dil.errors import ConfigError, Origin, Problem
 from dil.text.lenient_json import balance
 
@@ -40,16 +40,8 @@ _HOCON = re.compile(
 _NEXT_PROPERTY = re.compile(r"[A-Za-z_][\w.-]*[ \t]*=|[A-Za-z_][\w-]*(?:\.[\w-]+)+[ \t]*:")
 
 
-def parse(
-    text: str, path: str, findings: Findings, *, spans_lines: Callable[[str], bool]
-) -> Iterator[Entry]:
-    """Yield the entries of a file in order.
-
-    Args:
-        text: The whole file.
-        path: The file's name as given, for origins.
-        findings: Receives the problems of the text.
-        spans_lines: Returns whether a value of a key may continue until its brackets balance.
+def parse(text: str, path: str, findings: Findings) -> Iterator[Entry]:
+    """Yield the entries of a file in order; ``path`` is the file's name as given, for origins.
 
     Raises:
         ConfigError: the file is HOCON.
@@ -64,19 +56,16 @@ def parse(
             index += 1
             continue
         if _HOCON.match(stripped):
-            _refuse_hocon(Origin(path, index + 1), findings)
+            # The rest of a HOCON file cannot be read: the error has all problems so far.
+            what = "looks like HOCON, which is not read"
+            fix = "Write one key=value per line (Java properties), or a .yaml file."
+            hocon = Problem(Origin(path, index + 1), "", what, fix)
+            raise ConfigError([*findings.problems, hocon])
         line = _Line(path, index)
         index = line.read(lines)
-        yield _entry(line, lines, findings, spans_lines)
+        yield _entry(line, lines, findings)
         index = max(index, line.next)
         skips = line.is_unclosed
-
-
-def _refuse_hocon(origin: Origin, findings: Findings) -> NoReturn:
-    """Raise the error with all earlier problems: the rest of a HOCON file cannot be read."""
-    what = "looks like HOCON, which is not read"
-    fix = "Write one key=value per line (Java properties), or a .yaml file."
-    raise ConfigError([*findings.problems, Problem(origin, "", what, fix)])
 
 
 @dataclass(slots=True)
@@ -121,27 +110,23 @@ class _Line:
         return self.raw[before:]
 
 
-def _entry(
-    line: _Line, lines: list[str], findings: Findings, spans_lines: Callable[[str], bool]
-) -> Entry:
+def _entry(line: _Line, lines: list[str], findings: Findings) -> Entry:
     origin = Origin(line.path, line.first + 1)
     key_end = _match_end(_KEY, line.raw, 0)
     value_start = _match_end(_SEPARATOR, line.raw, key_end)
     key = _unescape(line.raw[:key_end], origin, findings)
-    if spans_lines(key) and _opens_bracket(line, lines, value_start):
-        _extend(line, lines, value_start, origin, findings, key)
+    known = lookup(key)
+    if known is None or known.type.spans_lines:  # a key of the user's may hold JSON for ${}
+        is_bare = value_start == len(line.raw)
+        if is_bare and line.next < len(lines) and _BRACKET.match(lines[line.next]):
+            line.append(lines)  # JSON that begins in the line after its key
+        if _BRACKET.match(line.raw, value_start):
+            _extend(line, lines, value_start, origin, findings, key)
     value = _unescape(line.raw[value_start:], origin, findings).rstrip()
     # The starts of lines are offsets in the text without escapes.
     starts = [value_start, *(start for start in line.starts if start >= value_start)]
     lengths = (len(_plain(line.raw[start:end])) for start, end in pairwise(starts))
     return Entry(key, value, origin, tuple(accumulate(lengths)))
-
-
-def _opens_bracket(line: _Line, lines: list[str], start: int) -> bool:
-    """Return whether a value is JSON; a value that begins in the next line is joined to its key."""
-    if not line.raw[start:] and line.next < len(lines) and _BRACKET.match(lines[line.next]):
-        line.append(lines)
-    return _BRACKET.match(line.raw, start) is not None
 
 
 def _match_end(pattern: re.Pattern[str], text: str, start: int) -> int:

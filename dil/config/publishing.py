@@ -10,7 +10,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal, TypeAlias
 
-from dil.config.destinations import DESTINATION, is_of_files, other_place
+from dil.config.destinations import (
+    DESTINATION,
+    FIELDS,
+    FORMAT,
+    OPERATION,
+    URL,
+    TablesSection,
+    WarehouseSection,
+    is_of_files,
+    is_timeseries,
+    other_place,
+    table_spec,
+    warehouse_section,
+)
 from dil.config.entry import Entry
 from dil.config.findings import Findings
 from dil.config.identity import NAMESPACE, TABLE, TYPE, DatasetSection
@@ -18,9 +31,7 @@ from dil.config.merging import OP as OP_FIELD
 from dil.config.merging import MergingSection, merge_spec
 from dil.config.preprocessing import dump_mode
 from dil.config.read_context import path_of
-from dil.config.tables import FIELDS, FORMAT, TablesSection, table_spec
 from dil.config.timelabels import require_labels
-from dil.config.warehouse import OPERATION, URL, WarehouseSection, is_timeseries, warehouse_section
 from dil.config.watermarks import PlanningSection
 from dil.config.writing import PATH, PATH_TYPE, WritingSection, group_problem
 from dil.model import beside
@@ -48,7 +59,6 @@ _MODES = {
     Operation.INSERT: (PublishMode.APPEND, PublishMode.WINDOW_REPLACE),
     Operation.UPSERT: (PublishMode.MERGE,),
 }
-_SHARING = (PublishMode.APPEND, PublishMode.REPLACE)
 _SHARING_NOT = {
     PublishMode.WINDOW_REPLACE: "replaces the files of each work unit separately",
     PublishMode.MERGE: "rewrites the files whose rows it replaces",
@@ -261,13 +271,31 @@ def publishing_spec(
     values: Properties, entries: Mapping[str, Entry], folder: Path, findings: Findings
 ) -> PublishingSpec:
     """Return the publishing part of a job; problems become findings."""
-    if values.section(ExtractionSection).is_file_dump:
-        return _dump_spec(values, folder, findings)
     section, writing = values.section(PublishingSection), values.section(WritingSection)
-    _check_publishers(section, findings)
+    systems = values.section(FileSystemsSection)
+    written = systems.written if "writer.fs.uri" in values.explicit else systems.every
+    system = systems.published or written
+    place = path_of(section.final_dir, FINAL_DIR, folder, findings, system=system)
+    if values.section(ExtractionSection).is_file_dump:
+        # The names of dumped files are paths below the final directory.
+        return PublishingSpec(
+            final_dir=place,
+            dataset_path="",
+            mode=PublishMode.APPEND,
+            dir_mode=section.dir_mode,
+            file_mode=dump_mode(values),
+            group=_group(section.group, place, values, findings),
+        )
+    for key, name in (
+        ("data.publisher.type", section.publisher),
+        ("data.publisher.job.type", section.job_publisher),
+        ("data.publisher.task.type", section.task_publisher),
+    ):
+        if name and simple_name(name) == "NoopPublisher":
+            what = "is NoopPublisher, and rows that are not published are lost"
+            findings.problem(key, what, "Leave it out; it is for file dumps.")
     mode = _checked_mode(values, findings)
-    final_dir = _final_dir(values, folder, findings)
-    _check_names(values, final_dir, findings)
+    _check_names(values, place, findings)
     if section.layout is Layout.TIMELABEL:
         _check_label_folders(values, findings)
     is_anew = merges_anew(values, entries)
@@ -275,17 +303,17 @@ def publishing_spec(
     if merge is not None and is_anew:
         merge = replace(merge, deletes_missing=False)  # the run replaces all earlier rows
     return PublishingSpec(
-        final_dir=final_dir,
+        final_dir=place,
         dataset_path=_dataset_path(values, findings),
         run_folder=has_run_folder(values),
         mode=mode,
         extract_id_zone=values.section(DatasetSection).extract_id_zone,
         dir_mode=section.dir_mode if writing.dir_mode is None else writing.dir_mode,
         file_mode=writing.file_mode,
-        group=_group(section.group, final_dir, values, findings),
+        group=_group(section.group, place, values, findings),
         layout=section.layout,
         merge=merge,
-        table=table_spec(values, folder, final_dir, findings),
+        table=table_spec(values, folder, place, findings),
         warehouse=warehouse_section(values, folder, findings),
         shares_files=_shares_files(values, mode, findings),
         keeps_changelog=_keeps_changelog(values, mode, findings),
@@ -295,38 +323,28 @@ def publishing_spec(
 
 def _keeps_changelog(values: Properties, mode: PublishMode, findings: Findings) -> bool:
     """Return whether a merge records changed rows; report a problem if it cannot."""
-    section = values.section(PublishingSection)
+    section, key = values.section(PublishingSection), other_place(values)
     if not section.keeps_changelog:
         return False
-    key = other_place(values)
     if mode is not PublishMode.MERGE and values.is_overruled(CHANGELOG, MODE):
         what = f"has no effect in this run, which publishes by {MODE}={mode}"
         findings.hint(CHANGELOG, what, "The next merge begins the changelog anew.")
         return False
     if mode is not PublishMode.MERGE:
-        findings.problem(
-            CHANGELOG,
-            f"is true, and {MODE} is {mode}: only a merge changes rows one by one",
-            f"Set {MODE}=merge, or {CHANGELOG}=false.",
-        )
+        what = f"{MODE} is {mode}: only a merge changes rows one by one"
+        fix = f"Set {MODE}=merge, or"
     elif key in _ELSEWHERE:
-        findings.problem(
-            CHANGELOG,
-            f"is true, and rows go {_ELSEWHERE[key]}, which merges them itself: {key} is set",
-            f"Publish files or a table of files, or set {CHANGELOG}=false.",
-        )
+        what = f"rows go {_ELSEWHERE[key]}, which merges them itself: {key} is set"
+        fix = "Publish files or a table of files, or set"
     elif not section.adds_dataset_path:
-        findings.problem(
-            CHANGELOG,
-            "is true, and the dataset has no folder of its own beside which changed rows could go",
-            f"Leave data.publisher.appendExtractToFinalDir out, or set {CHANGELOG}=false.",
-        )
+        what = "the dataset has no folder of its own beside which changed rows could go"
+        fix = "Leave data.publisher.appendExtractToFinalDir out, or set"
     elif values.section(MergingSection).op_field == beside.OP:
-        findings.problem(
-            CHANGELOG,
-            f"is true, and the column of {OP_FIELD} is named {beside.OP}, as the one that it adds",
-            f"Give the column another name in the rows and there, or set {CHANGELOG}=false.",
-        )
+        what = f"the column of {OP_FIELD} is named {beside.OP}, as the one that it adds"
+        fix = "Give the column another name in the rows and there, or set"
+    else:
+        return True
+    findings.problem(CHANGELOG, f"is true, and {what}", f"{fix} {CHANGELOG}=false.")
     return True
 
 
@@ -334,46 +352,22 @@ def _shares_files(values: Properties, mode: PublishMode, findings: Findings) -> 
     """Return whether small work units of a run share files; report a problem if they cannot."""
     if values.section(PublishingSection).file_per_unit:
         return False
-    key = other_place(values)
+    key, fix = other_place(values), "Leave it out."
     if key in _ELSEWHERE:
-        what = f"is false, and the rows go {_ELSEWHERE[key]}: {key} is set"
-        findings.problem(FILE_EACH, what, "Leave it out.")
-    elif mode not in _SHARING:
-        findings.problem(
-            FILE_EACH,
-            f"is false, and {MODE} is {mode}, which {_SHARING_NOT[mode]}",
-            "Leave it out. `dil compact` combines small files later.",
-        )
+        what = f"the rows go {_ELSEWHERE[key]}: {key} is set"
+    elif mode in _SHARING_NOT:
+        what = f"{MODE} is {mode}, which {_SHARING_NOT[mode]}"
+        fix = "Leave it out. `dil compact` combines small files later."
     elif values.section(PlanningSection).is_backfill:
-        findings.problem(
-            FILE_EACH,
-            "is false, and ms.backfill is true: a backfill has files of its own, so that its rows "
-            "can be removed again",
-            f"Run with -D {FILE_EACH}=true.",
+        what = (
+            "ms.backfill is true: a backfill has files of its own, so that its rows can be removed "
+            "again"
         )
+        fix = f"Run with -D {FILE_EACH}=true."
+    else:
+        return True
+    findings.problem(FILE_EACH, f"is false, and {what}", fix)
     return True
-
-
-def _final_dir(values: Properties, folder: Path, findings: Findings) -> str:
-    text = values.section(PublishingSection).final_dir
-    systems = values.section(FileSystemsSection)
-    written = systems.written if "writer.fs.uri" in values.explicit else systems.every
-    system = systems.published or written
-    return path_of(text, FINAL_DIR, folder, findings, system=system)
-
-
-def _dump_spec(values: Properties, folder: Path, findings: Findings) -> PublishingSpec:
-    """Return the publishing part of a file dump; file names are paths below the final directory."""
-    section = values.section(PublishingSection)
-    final_dir = _final_dir(values, folder, findings)
-    return PublishingSpec(
-        final_dir=final_dir,
-        dataset_path="",
-        mode=PublishMode.APPEND,
-        dir_mode=section.dir_mode,
-        file_mode=dump_mode(values),
-        group=_group(section.group, final_dir, values, findings),
-    )
 
 
 def _group(group: str, final_dir: str, values: Properties, findings: Findings) -> str:
@@ -388,21 +382,6 @@ def _group(group: str, final_dir: str, values: Properties, findings: Findings) -
     if is_here and (found := group_problem(group)):
         findings.problem(_GROUP, *found)
     return group
-
-
-def _check_publishers(section: PublishingSection, findings: Findings) -> None:
-    given = {
-        "data.publisher.type": section.publisher,
-        "data.publisher.job.type": section.job_publisher,
-        "data.publisher.task.type": section.task_publisher,
-    }
-    for key, name in given.items():
-        if name and simple_name(name) == "NoopPublisher":
-            findings.problem(
-                key,
-                "is NoopPublisher, and rows that are not published are lost",
-                "Leave it out; it is for file dumps.",
-            )
 
 
 def _checked_mode(values: Properties, findings: Findings) -> PublishMode:
@@ -468,27 +447,17 @@ def _dataset_path(values: Properties, findings: Findings) -> str:
     if not values.section(PublishingSection).adds_dataset_path:
         return ""
     writing, dataset = values.section(WritingSection), values.section(DatasetSection)
-    if writing.path:
-        return _relative(writing.path, findings)
-    if writing.path_type is PathType.TABLENAME:
-        return dataset.table
-    return str(PurePosixPath(dataset.namespace.replace(".", "/"), dataset.table))
-
-
-def _relative(text: str, findings: Findings) -> str:
-    path = PurePosixPath(text)
+    if not writing.path:
+        parents = dataset.namespace.replace(".", "/")
+        is_short = writing.path_type is PathType.TABLENAME
+        return dataset.table if is_short else str(PurePosixPath(parents, dataset.table))
+    path = PurePosixPath(writing.path)
     if path.is_absolute() or ".." in path.parts:
-        findings.problem(
-            PATH,
-            f'is "{text}"',
-            "Write a path below data.publisher.final.dir, without .. in it.",
-        )
+        fix = "Write a path below data.publisher.final.dir, without .. in it."
+        findings.problem(PATH, f'is "{writing.path}"', fix)
     elif any(part.startswith(("_", ".")) for part in path.parts):
-        findings.problem(
-            PATH,
-            f'is "{text}"',
-            "Folders that begin with _ or . hold no published data.",
-        )
+        fix = "Folders that begin with _ or . hold no published data."
+        findings.problem(PATH, f'is "{writing.path}"', fix)
     return str(path)
 
 

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-import hashlib
-import re
-from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
-from pathlib import Path
+from collections.abc import Mapping
 
-from dil.config.dedupe import dedupe_spec
 from dil.config.destinations import DESTINATION
 from dil.config.egress import EgressSection, ProgressSection
 from dil.config.entry import Entry
@@ -17,12 +11,12 @@ from dil.config.event_time import COLUMN
 from dil.config.findings import Findings
 from dil.config.grace import GraceSection
 from dil.config.identity import CLASS
-from dil.config.inheritance import TrustedUsers
+from dil.config.output_classes import WRITER
 from dil.config.preprocessing import PreprocessingSection
 from dil.config.property import names_of
 from dil.config.publishing import MODE as PUBLISH_MODE
 from dil.config.query_inputs import QueryParts, found_inputs
-from dil.config.read_context import path_of
+from dil.config.query_text import query_text
 from dil.config.state import ENABLED
 from dil.config.timelabels import (
     CATCHUP,
@@ -36,31 +30,45 @@ from dil.config.timelabels import (
 )
 from dil.config.timelabels import COLUMN as LABEL_COLUMN
 from dil.config.watermarks import ZONE, PlanningSection
-from dil.config.windows import window_spec
-from dil.config.writers import WRITER
 from dil.errors import Origin
+from dil.model.dedupe import COLUMN as DEDUPE_COLUMN
+from dil.model.dedupe import KEYS as DEDUPE_KEYS
+from dil.model.dedupe import WITHIN, DedupeSpec
 from dil.model.event_time import EventTimeSpec
-from dil.model.job import ClassRef, PublishMode, QueryMode, QuerySpec
+from dil.model.job import PublishingSpec, PublishMode, QueryMode, QuerySpec
 from dil.model.properties import Properties
 from dil.model.section import Section
-from dil.model.suggestions import nearest
-from dil.sections.dedupe import DedupeSection
+from dil.model.windows import END, START, WindowSpec
+from dil.sections.conversion import ENCRYPTED, EncryptionSection
 from dil.sections.extraction import CsvSection, DumpSection, ExtractionSection
 from dil.sections.paging import PagingSection
 from dil.sections.parameters import ParametersSection
-from dil.sections.query import FILE, FUNCTION, INPUTS, MODE, SQL, QuerySection
+from dil.sections.query import (
+    AGGS,
+    FILE,
+    FUNCTION,
+    INPUTS,
+    MODE,
+    SIZE,
+    SLIDE,
+    SQL,
+    WINDOW_COLUMN,
+    WINDOW_KEYS,
+    DedupeSection,
+    QuerySection,
+    WindowSection,
+)
 from dil.sections.schema import SCHEMA
 from dil.sections.secondary import SecondarySection
 from dil.sections.source import SourceSection
-from dil.sections.windows import WindowSection
 from dil.spi.registry import built_in_sections
-from dil.storage.locations import local_path
 
 _OF_SOURCES: tuple[type[Section], ...] = (
     SourceSection, PlanningSection, GraceSection, SecondarySection, ProgressSection,
     ParametersSection, PagingSection, ExtractionSection, CsvSection, PreprocessingSection,
     DumpSection, EgressSection,
 )  # fmt: skip
+_APART = "Let a job of its own leave repeats out, and read its dataset."
 _KEPT = frozenset({ZONE, "ms.work.unit.min.records"})
 # These settings are about work units, which a query lacks; the rows of a query still have labels.
 _LABELS_OF_UNITS = frozenset({SPLIT, CATCHUP, FIRST_RUN, CLOSE})
@@ -97,29 +105,25 @@ def refuse_source_properties(entries: Mapping[str, Entry], path: str, findings: 
     names = names_of(*sections) | {CLASS} | _SCHEMAS | _LABELS_OF_UNITS
     for name in sorted((names - _KEPT) | _OUTPUT_CLASSES):
         entry = entries.get(name)
-        if entry is not None and _is_own(entry.origin, path):
-            why = "the job reads datasets, and no source"
-            if name in _OUTPUT_CLASSES:
-                why = "built-in classes write and publish the rows of a query"
-            what = f"has no effect with {INPUTS}: {why}"
-            findings.problem(name, what, _advice(name), entry.origin)
-
-
-def _advice(name: str) -> str:
-    if name in _SCHEMAS:
-        return "Leave it out: the query names the columns, and CAST their types."
-    if name in _OUTPUT_CLASSES:
-        return "Leave it out: publish files, a table, or rows of a database (ms.warehouse.url)."
-    if name in _LABELS_OF_UNITS:
-        return f"Leave it out: rows of a query have the labels of {LABEL_COLUMN}."
-    return f"Leave it out, or leave {INPUTS} out to read a source."
+        if entry is None or not _is_own(entry.origin, path):
+            continue
+        why = "the job reads datasets, and no source"
+        fix = f"Leave it out, or leave {INPUTS} out to read a source."
+        if name in _SCHEMAS:
+            fix = "Leave it out: the query names the columns, and CAST their types."
+        elif name in _OUTPUT_CLASSES:
+            why = "built-in classes write and publish the rows of a query"
+            fix = "Leave it out: publish files, a table, or rows of a database (ms.warehouse.url)."
+        elif name in _LABELS_OF_UNITS:
+            fix = f"Leave it out: rows of a query have the labels of {LABEL_COLUMN}."
+        findings.problem(name, f"has no effect with {INPUTS}: {why}", fix, entry.origin)
 
 
 def _is_own(origin: Origin, path: str) -> bool:
     return origin.path == path or origin.is_flag
 
 
-def query_mode(values: Properties) -> QueryMode | None:
+def _query_mode(values: Properties) -> QueryMode | None:
     """Return the mode of a job's query; None for a job that reads a source."""
     section = values.section(QuerySection)
     if not section.inputs:
@@ -129,58 +133,67 @@ def query_mode(values: Properties) -> QueryMode | None:
 
 def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> QuerySpec | None:
     """Return the query of a job; None for a job that reads a source."""
-    section, mode = values.section(QuerySection), query_mode(values)
+    section, mode = values.section(QuerySection), _query_mode(values)
     if mode is None:
-        if INPUTS not in values.explicit:
-            _note_unused(values, findings)
+        unused = names_of(QuerySection, WindowSection, DedupeSection) & values.explicit
+        for name in sorted(unused) if INPUTS not in values.explicit else ():
+            fix = f"Leave it out, or set {INPUTS}."
+            findings.problem(name, f"has no effect without {INPUTS}", fix)
         return None
-    windows = window_spec(values, findings)
-    closed = [f"[{at}]" for at, each in enumerate(section.inputs) if each.closed]
+    windows = _window_spec(values, findings)
+    _check_mode(mode, parts, values, findings)
+    if windows is None:
+        text, places, function, code = query_text(parts, values, findings)
+    else:
+        text, places, function, code = windows.query(section.inputs[0].view), (), None, ""
+    is_full = mode is QueryMode.FULL
+    return QuerySpec(
+        inputs=tuple(found_inputs(section, parts, mode, findings)),
+        mode=mode,
+        text=text,
+        function=function,
+        code=code,
+        max_blocks=None if is_full else section.max_blocks,
+        max_rows=None if is_full else section.max_rows,
+        hashes_rows=section.hashes_rows,
+        wait_ms=section.wait_ms,
+        windows=windows,
+        dedupe=_dedupe_spec(parts.publishing, values, mode, findings),
+        places=places,
+        holds_watermark=_overrules_events(values, mode, str(parts.path)),
+    )
+
+
+def _check_mode(mode: QueryMode, parts: QueryParts, values: Properties, findings: Findings) -> None:
+    """Refuse what contradicts the mode of a query, and a query without state or labels."""
+    inputs, publish_mode = values.section(QuerySection).inputs, parts.publishing.mode
+    closed = [f"[{at}]" for at, each in enumerate(inputs) if each.closed]
     if closed and mode is QueryMode.WINDOWED:
         findings.problem(
             INPUTS,
             f"{closed[0]}.closed is true, and {MODE}={mode} waits for the watermark of its input",
             f"Leave it out, or set {MODE}=append.",
         )
-    if parts.publishing.mode not in _MEANT[mode]:
-        words = " or ".join(_MEANT[mode])
-        key = next((each for each in (PUBLISH_MODE, MODE) if each in values.explicit), INPUTS)
+    if publish_mode not in _MEANT[mode]:
         findings.problem(
-            key,
-            f"does not fit: {MODE} is {mode}, and rows would be published by "
-            f"{parts.publishing.mode}",
-            f"Set {PUBLISH_MODE}={words}, or leave it out.",
+            next((each for each in (PUBLISH_MODE, MODE) if each in values.explicit), INPUTS),
+            f"does not fit: {MODE} is {mode}, and rows would be published by {publish_mode}",
+            f"Set {PUBLISH_MODE}={' or '.join(_MEANT[mode])}, or leave it out.",
         )
-    _check_labels(parts, values, findings)
+    schedule = next(filter(None, map(values.origin, (SCHEDULE, EVERY, UNIT))), None)
+    is_labelled = schedule is not None and _is_own(schedule, str(parts.path))
+    if is_labelled and not values.section(TimelabelsSection).column:
+        findings.problem(
+            LABEL_COLUMN,
+            "is not set, and rows of a query have no other time for their timelabel",
+            "Name the query's column that has this time.",
+            schedule,
+        )
     if parts.has_events and mode.reads_whole:
         findings.problem(COLUMN, *_WITHOUT_EVENTS[mode])
     if not parts.state.enabled:
-        findings.problem(
-            ENABLED,
-            "is false, and a query keeps its progress through the inputs in the state",
-            "Leave it out.",
-        )
-    if windows is None:
-        text, function, code = _query(section, parts, values, findings)
-        places = tuple(_places(text, section, parts)) if text else ()
-    else:
-        places = ()
-        text, function, code = windows.query(section.inputs[0].view), None, ""
-    return QuerySpec(
-        tuple(found_inputs(section, parts, mode, findings)),
-        mode,
-        text,
-        function,
-        code,
-        None if mode is QueryMode.FULL else section.max_blocks,
-        None if mode is QueryMode.FULL else section.max_rows,
-        section.hashes_rows,
-        section.wait_ms,
-        windows,
-        dedupe_spec(parts.publishing, values, mode, findings),
-        places,
-        _overrules_events(values, mode, str(parts.path)),
-    )
+        what = "is false, and a query keeps its progress through the inputs in the state"
+        findings.problem(ENABLED, what, "Leave it out.")
 
 
 def own_events(
@@ -191,7 +204,7 @@ def own_events(
     Inherited event-time properties were meant for rows of a source, which have other columns. A run
     that rebuilds the dataset reads all rows again, so none of them is late.
     """
-    mode = query_mode(values)
+    mode = _query_mode(values)
     if events is None or mode is None:
         return events
     if _overrules_events(values, mode, path):
@@ -209,147 +222,95 @@ def _overrules_events(values: Properties, mode: QueryMode, path: str) -> bool:
     return is_set and mode is QueryMode.FULL and values.is_overruled(COLUMN, MODE)
 
 
-def _check_labels(parts: QueryParts, values: Properties, findings: Findings) -> None:
-    """Refuse a schedule in the job file itself if no column gives the rows their labels."""
-    labels = values.section(TimelabelsSection)
-    origin = next(filter(None, map(values.origin, (SCHEDULE, EVERY, UNIT))), None)
-    if origin is None or labels.column or not _is_own(origin, str(parts.path)):
-        return
-    findings.problem(
-        LABEL_COLUMN,
-        "is not set, and rows of a query have no other time for their timelabel",
-        "Name the query's column that has this time.",
-        origin,
+def _window_spec(values: Properties, findings: Findings) -> WindowSpec | None:
+    """Return the windows of a job, None if it has none; problems become findings."""
+    section, query = values.section(WindowSection), values.section(QuerySection)
+    if query.mode != "windowed":
+        for name in sorted(names_of(WindowSection) & values.explicit):
+            findings.problem(name, "has no effect here", f"Leave it out, or set {MODE}=windowed.")
+        return None
+    for name in (SQL, FILE, FUNCTION):
+        if name in values.explicit:
+            findings.problem(
+                name,
+                f"does not go with {MODE}=windowed: the windows are the query",
+                f"Let another job with {MODE}=append choose and change rows, and read its dataset.",
+            )
+    if len(query.inputs) > 1:
+        findings.problem(
+            MODE,
+            f"is windowed, and there are {len(query.inputs)} inputs",
+            "Name one: windows are over one dataset.",
+        )
+    for name, value, fix in (
+        (WINDOW_COLUMN, section.column.strip(), "Name the column with the time of a row."),
+        (SIZE, section.size_ms, "Write an ISO duration, such as PT1H."),
+        (AGGS, section.aggs, 'Write {"total": "sum(amount)"}.'),
+    ):
+        if not value:
+            findings.problem(MODE, f"is windowed, and {name} is not set", fix)
+    if section.size_ms is not None and (section.slide_ms or 0) > section.size_ms:
+        what = f"is longer than {SIZE}: rows between two windows would be in none"
+        findings.problem(SLIDE, what, f"Write at most {SIZE}, or leave it out.")
+    _refuse_names(section, findings)
+    size_ms = section.size_ms or 1
+    return WindowSpec(
+        section.column.strip(),
+        size_ms,
+        section.slide_ms or size_ms,
+        section.keys,
+        tuple(section.aggs.items()),
     )
 
 
-def _note_unused(values: Properties, findings: Findings) -> None:
-    names = names_of(QuerySection, WindowSection, DedupeSection)
-    for name in sorted(names & values.explicit):
-        findings.problem(name, f"has no effect without {INPUTS}", f"Leave it out, or set {INPUTS}.")
+def _refuse_names(section: WindowSection, findings: Findings) -> None:
+    """Refuse two columns of one name in the rows of windows."""
+    taken: dict[str, str] = {START: "the begin of the window", END: "the end of the window"}
+    for key, names in ((WINDOW_KEYS, section.keys), (AGGS, tuple(section.aggs))):
+        for name in names:
+            if name.lower() in taken:
+                what = f'has the column "{name}", which is {taken[name.lower()]}'
+                findings.problem(key, what, "Give it another name.")
+            taken[name.lower()] = f"one of {key}"
 
 
-def _query(
-    section: QuerySection, parts: QueryParts, values: Properties, findings: Findings
-) -> tuple[str, ClassRef | None, str]:
-    """Return the text of the query, or its function and the hash of the function's module."""
-    given = [name for name in (SQL, FILE, FUNCTION) if name in values.explicit]
-    if len(given) != 1:
-        what = (
-            f"is set, and {' and '.join(given[1:])} too" if given else "needs a query, and has none"
-        )
-        findings.problem(
-            given[0] if given else INPUTS,
-            what,
-            f"Set exactly one of {SQL}, {FILE} and {FUNCTION}.",
-        )
-        return "", None, ""
-    if section.file:
-        return _text_of_file(section.file, parts, findings), None, ""
-    if section.function:
-        function = function_ref(section.function)
-        if function is None:
+def _dedupe_spec(
+    publishing: PublishingSpec, values: Properties, mode: QueryMode, findings: Findings
+) -> DedupeSpec | None:
+    """Return the rule for repeats, None if all rows are published; problems become findings."""
+    section = values.section(DedupeSection)
+    if not section.keys:
+        for name in sorted(names_of(DedupeSection) & values.explicit):
             findings.problem(
-                FUNCTION,
-                f'is "{section.function}", which is not of the form module:function',
-                "For example queries:big for def big(inputs) in queries.py beside the job file.",
+                name, f"has no effect without {DEDUPE_KEYS}", f"Set {DEDUPE_KEYS} as well."
             )
-            return "", None, ""
-        return "", function, _code_of(function, findings)
-    return section.sql, None, ""
-
-
-def _places(text: str, section: QuerySection, parts: QueryParts) -> Iterator[tuple[int, str]]:
-    """Yield the offset of each line in the SQL of a job, with the line's file and number."""
-    if section.file:
-        path = local_path(section.file, parts.folder)
-        starts = [0, *(found.end() for found in re.finditer("\n", text))]
-        yield from ((start, f"{path}:{number}") for number, start in enumerate(starts, 1))
-    elif parts.sql is not None:
-        starts = [0, *parts.sql.breaks]
-        yield from ((start, str(parts.sql.origin_at(start))) for start in starts)
-
-
-def _text_of_file(text: str, parts: QueryParts, findings: Findings) -> str:
-    named = path_of(text, FILE, parts.folder, findings)
-    if not named:
-        return ""
-    path = Path(named)
-    try:
-        found = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        return None
+    if mode is QueryMode.WINDOWED:
+        findings.problem(DEDUPE_KEYS, f"does not go with {MODE}={mode}", _APART)
+    if publishing.mode is PublishMode.MERGE:
         findings.problem(
-            FILE,
-            f"names {path}, which cannot be read: {reason}",
-            "A relative path starts at the folder of the job file.",
+            DEDUPE_KEYS,
+            "does not go with ms.publish.mode=merge, which has keys of its own",
+            "Leave one of the two out.",
         )
-        return ""
-    # A query can call everything that Spark can reach, so it counts as a class of the job's own.
-    if doubt := TrustedUsers(parts.path).doubt(path, in_project=True):
+    if not publishing.keeps_files:
         findings.problem(
-            FILE,
-            f"would run the query in {path}, which {doubt}",
-            "Move it to a folder that other users cannot write to.",
+            DEDUPE_KEYS,
+            f"looks for earlier rows among published files, and {publishing.place_key} publishes "
+            "elsewhere",
+            _APART,
         )
-    if not found.strip():
-        findings.problem(FILE, f"names {path}, which is empty", "Write the query into it.")
-    return found
-
-
-def function_ref(text: str) -> ClassRef | None:
-    """Return the module and the name of a function; None if the text names no function."""
-    module, _, name = text.partition(":") if ":" in text else text.rpartition(".")
-    is_named = name.strip().isidentifier() and all(map(str.isidentifier, module.strip().split(".")))
-    return ClassRef(module.strip(), name.strip()) if is_named else None
-
-
-def _code_of(function: ClassRef, findings: Findings) -> str:
-    """Return the SHA-256 of the file of a function's module; the module is not imported."""
-    try:
-        found = find_spec(function.module)
-    except (ImportError, ValueError):
-        found = None
-    if found is None or found.origin is None or not found.origin.endswith(".py"):
-        findings.problem(
-            FUNCTION,
-            f'is "{function}", and there is no module {function.module}',
-            "Modules are looked for in the installed packages, in the folder of the job file and in"
-            " ms.plugin.path.",
-        )
-        return ""
-    content = Path(found.origin).read_bytes()
-    try:
-        names = list(dict.fromkeys(_names(ast.parse(content, found.origin))))
-    except (SyntaxError, ValueError) as error:
-        findings.problem(FUNCTION, f'is "{function}", which is no Python: {error}', "Correct it.")
-        return ""
-    if function.qualname not in names and "*" not in names:
-        findings.problem(
-            FUNCTION,
-            f'is "{function}", and {found.origin} has no function {function.qualname}',
-            nearest(function.qualname, names, f"It has: {', '.join(names) or 'none'}."),
-        )
-    return hashlib.sha256(content).hexdigest()
-
-
-def _names(block: ast.AST) -> Iterator[str]:
-    """Yield the names that a module may define, also in blocks such as ``if`` and ``try``.
-
-    A star import yields ``*``: only the imported module says which names it has.
-    """
-    for node in ast.iter_child_nodes(block):
-        match node:
-            case ast.FunctionDef():
-                yield node.name
-            case ast.Import() | ast.ImportFrom():
-                yield from (each.asname or each.name for each in node.names)
-            case ast.Assign():
-                targets = (inner for target in node.targets for inner in ast.walk(target))
-                yield from (each.id for each in targets if isinstance(each, ast.Name))
-            case ast.AnnAssign(target=ast.Name(id=name)):
-                yield name
-            case ast.ClassDef() | ast.AsyncFunctionDef():
-                pass  # the names inside are not the module's
-            case _:
-                yield from _names(node)
+    for name, value, fix in (
+        (DEDUPE_COLUMN, section.column.strip(), "Name the column with the time of a row."),
+        (WITHIN, section.within_ms, "Write an ISO duration, such as PT1H."),
+    ):
+        if value in ("", None) and findings.is_sound(name):
+            findings.problem(DEDUPE_KEYS, f"is set, and {name} is not", fix)
+    encrypted = {path.split(".")[0] for path in values.section(EncryptionSection).paths}
+    for name in (*section.keys, section.column.strip()):
+        if name in encrypted:
+            what = f'names "{name}", which {ENCRYPTED} encrypts: it cannot be compared'
+            findings.problem(
+                DEDUPE_KEYS if name in section.keys else DEDUPE_COLUMN, what, "Name another column."
+            )
+    return DedupeSpec(section.keys, section.column.strip(), section.within_ms or 0)

@@ -103,9 +103,9 @@ def _of_job_file(
             f"dil validate {item.job} lists it all.",
         )
         return None
-    problem = _unfit(job, mode, item)
-    if problem is not None:
-        findings.problem(INPUTS, f"{where}.job names {path}, which {problem[0]}", problem[1])
+    if obstacle := next(_obstacles(job, mode, item), None):
+        what, fix = obstacle
+        findings.problem(INPUTS, f"{where}.job names {path}, which {what}", fix)
     return DatasetInput(
         job.name,
         item.view,
@@ -118,67 +118,42 @@ def _of_job_file(
     )
 
 
-def _own_classes(job: Job) -> tuple[str, str] | None:
-    """Return why no query can read the output of a job's own classes, and what to do; else None."""
-    destination, writer = job.publishing.destination, job.writing.own
-    if destination is not None:
-        return (
-            f"publishes by {destination.ref}, and not into files",
-            "A query reads files: let that job publish files.",
-        )
+def _obstacles(job: Job, mode: QueryMode, item: QueryInput) -> Iterator[tuple[str, str]]:
+    """Yield why a query cannot read a job's dataset by its chain, each with what to do."""
+    publishing, writer, labels = job.publishing, job.writing.own, job.planning.timelabel
+    how = publishing.mode
+    if publishing.destination is not None:
+        what = f"publishes by {publishing.destination.ref}, and not into files"
+        yield what, "A query reads files: let that job publish files."
     if writer is not None:
-        return (
-            f"writes files by {writer.ref}, which are not read here",
-            "Let that job write files of a built-in format.",
-        )
-    return None
-
-
-def _unfit(job: Job, mode: QueryMode, item: QueryInput) -> tuple[str, str] | None:
-    """Return why a query cannot read a job's dataset by its chain, and what to do; else None."""
-    if (classes := _own_classes(job)) is not None:
-        return classes
-    if job.publishing.warehouse is not None:
-        return (
-            f"publishes into a database, as {job.publishing.relation}",
-            "A query reads files: let that job publish files, or write the query as a view there.",
-        )
+        what = f"writes files by {writer.ref}, which are not read here"
+        yield what, "Let that job write files of a built-in format."
+    if publishing.warehouse is not None:
+        fix = "let that job publish files, or write the query as a view there."
+        yield f"publishes into a database, as {publishing.relation}", f"A query reads files: {fix}"
     if job.writing.file_name:
-        return "publishes files as they are, and not rows", "Read them with a job of their own."
+        yield "publishes files as they are, and not rows", "Read them with a job of their own."
     if not job.state.enabled:
-        return "keeps no state, so no query knows which rows are new", f"Set {ENABLED}=true there."
-    return _unfit_mode(job, mode, item)
-
-
-def _unfit_mode(job: Job, mode: QueryMode, item: QueryInput) -> tuple[str, str] | None:
-    """Return why a query cannot read a job with this publish mode, and what to do; else None."""
-    how = job.publishing.mode
-    if item.closed:
-        return _unfit_labels(job, how)
-    is_recorded = job.publishing.keeps_changelog and mode is QueryMode.APPEND
-    if how is PublishMode.APPEND or mode is QueryMode.FULL or is_recorded:
-        return None
-    other = ""
-    if how is PublishMode.MERGE and mode is QueryMode.APPEND:
-        other = f" Or set {CHANGELOG}=true there: {MODE}=append reads the rows that merges change."
-    return (
-        f"publishes by {PUBLISH_MODE}={how}: later runs remove rows that were read, and "
-        f"{MODE}={mode} cannot remove its results of them",
-        f"Set {MODE}=full, which reads the whole input again and replaces the dataset.{other}",
-    )
-
-
-def _unfit_labels(job: Job, how: PublishMode) -> tuple[str, str] | None:
-    """Return why the closed timelabels of a dataset are unknown, and what to do; else None."""
-    labels = job.planning.timelabel
-    if labels is None or not labels.closes:
-        return "closes no timelabels", f"Set {CLOSE} there, or leave closed out."
-    if how is PublishMode.MERGE:
-        return (
-            f"publishes by {PUBLISH_MODE}={how}: its files have rows of several timelabels",
-            "Leave closed out.",
+        what = "keeps no state, so no query knows which rows are new"
+        yield what, f"Set {ENABLED}=true there."
+    if item.closed and (labels is None or not labels.closes):
+        yield "closes no timelabels", f"Set {CLOSE} there, or leave closed out."
+    if item.closed and how is PublishMode.MERGE:
+        what = f"publishes by {PUBLISH_MODE}={how}: its files have rows of several timelabels"
+        yield what, "Leave closed out."
+    is_recorded = publishing.keeps_changelog and mode is QueryMode.APPEND
+    is_kept = how is PublishMode.APPEND or mode is QueryMode.FULL or is_recorded
+    if not item.closed and not is_kept:
+        fix = f"Set {MODE}=full, which reads the whole input again and replaces the dataset."
+        if how is PublishMode.MERGE and mode is QueryMode.APPEND:
+            fix += (
+                f" Or set {CHANGELOG}=true there: {MODE}=append reads the rows that merges change."
+            )
+        yield (
+            f"publishes by {PUBLISH_MODE}={how}: later runs remove rows that were read, and "
+            f"{MODE}={mode} cannot remove its results of them",
+            fix,
         )
-    return None
 
 
 def _of_store(

@@ -14,7 +14,7 @@ from dil.config.canonical import DEPRECATED
 from dil.config.entry import Entry
 from dil.config.findings import Findings
 from dil.config.inheritance import inherited_files, normal
-from dil.config.table import ALIASES, lookup, spans_lines
+from dil.config.table import ALIASES, lookup
 from dil.errors import ConfigError, Origin, Problem
 from dil.model.secret import MASK
 from dil.model.suggestions import suggestion
@@ -62,18 +62,14 @@ def check_readable(path: str) -> None:
     if not target.exists():
         folder = target.parent
         names = [item.name for item in folder.iterdir()] if folder.is_dir() else []
-        raise _unreadable(
-            path, "does not exist", suggestion(target.name, names) or _where_it_is_not(folder)
-        )
-
-
-def _where_it_is_not(folder: Path) -> str:
-    """Return the advice that names the folder in which a job file was not found."""
-    try:
-        searched = folder.absolute()
-    except FileNotFoundError:
-        return "The working directory is gone, too: change to another one."
-    return f"The folder is {searched}{'' if folder.is_dir() else ', which does not exist'}."
+        fix = suggestion(target.name, names)
+        if not fix:
+            try:
+                is_there = "" if folder.is_dir() else ", which does not exist"
+                fix = f"The folder is {folder.absolute()}{is_there}."
+            except FileNotFoundError:
+                fix = "The working directory is gone, too: change to another one."
+        raise _unreadable(path, "does not exist", fix)
 
 
 def _unreadable(path: str, what: str, fix: str) -> ConfigError:
@@ -130,7 +126,7 @@ def _parsed(text: str, path: str, findings: Findings) -> Iterable[Entry]:
 
         return yaml_text.parse(text, path, findings)
     if suffix in {*_PROPERTY_SUFFIXES, _TEMPLATE_SUFFIX}:
-        return properties_text.parse(text, path, findings, spans_lines=spans_lines)
+        return properties_text.parse(text, path, findings)
     findings.problem(
         "",
         f"ends in {suffix or 'nothing'}, which is no job file",

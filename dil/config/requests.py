@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from dil.config.watermarks import WATERMARK, PlanningSection
 from dil.model.job import PlanningSpec, Plugins
 from dil.model.json import JsonValue, as_text
 from dil.model.properties import Properties
-from dil.model.settings import Pagination, Parameter, flat_parameters
+from dil.model.settings import Pagination, Parameter, SessionKeyField, flat_parameters
 from dil.model.suggestions import nearest, quote
 from dil.sections.conversion import DERIVED, DerivedSection
 from dil.sections.file_systems import FileSystemsSection
@@ -37,8 +37,6 @@ from dil.text.variables import placeholders
 
 # Connectors that take whole files as payload.
 _TAKE_FILES = frozenset({"s3", "sftp"})
-_GIVE_SESSION = 'Give its path in the responses: ms.session.key.field={"name": "its path"}.'
-_GIVE_PAGE = 'Give the first start, size and number: ms.pagination={"initialvalues": [0, 100, 1]}.'
 _FORMATS = ("datetime", "epoc-second", "epoch-second", "epoch-milli")
 _ENDS = ("low", "high", "last")
 _VARIABLE = re.compile(r"\{\{([^{}]+)\}\}")
@@ -46,7 +44,6 @@ _VARIABLE = re.compile(r"\{\{([^{}]+)\}\}")
 _SQL_COMMENTS = re.compile(r"/\*.*\*/[^\n]*|(?:--|#)[^\n]*", re.DOTALL)
 # The properties that give variables their names; if one of them is wrong, no name can be checked.
 _GIVERS = (PARAMETERS, WATERMARK, SECONDARY)
-_PAGE_TYPES = frozenset({"pagestart", "pagesize", "pageno"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +54,19 @@ class _Use:
     text: str
     is_vital: bool = False
 
+    def missing(self, known: set[str]) -> list[str]:
+        """Return the variables of the text that are not known."""
+        if self.key == STATEMENT:
+            # A session key of several columns has a member for each of them, such as cursor.id.
+            in_sql = placeholders(_SQL_COMMENTS.sub("", self.text))
+            return [name for name in in_sql if not {name, name.partition(".")[0]} & known]
+        names = list(placeholders(self.text))
+        # A derived field reads only a whole variable, whose name may have any character but braces.
+        whole = _VARIABLE.fullmatch(self.text.strip())
+        if self.key == DERIVED and not names and whole:
+            names = [whole[1]]
+        return [name for name in names if name not in known]
+
 
 def check_parameters(values: Properties, planning: PlanningSpec, findings: Findings) -> None:
     """Check watermark parameters, references of parameters to themselves, and all variables."""
@@ -64,34 +74,50 @@ def check_parameters(values: Properties, planning: PlanningSpec, findings: Findi
         return
     secondary = values.section(SecondarySection)
     units = _members(planning, values, secondary.variables)
-    _check_watermarks(values, planning, units, findings)
     overlaid = _overlaid(units)
-    _check_page_values(values, overlaid, findings)
-    _check_self_references(values, overlaid, findings)
-    of_units = {name for unit in units for name in unit}
-    known = of_units | {
-        parameter.name for parameter in values.section(ParametersSection).parameters
-    }
+    # A unit's value replaces the parameter of its name (rule G32), so that it needs no check.
+    parameters = values.section(ParametersSection).parameters
+    counting = [each for each in parameters if each.name not in overlaid]
+    for parameter in flat_parameters(counting):
+        if parameter.type == "watermark":
+            _check_watermark(parameter, values, planning, units, findings)
+            _check_form(parameter, findings)
+    if findings.is_sound(PAGES, SESSION):
+        _check_page_values(counting, values.section(PagingSection), findings)
+    # A parameter cannot have its own value (rule G33). Only whole parameters have values: names
+    # inside a parameter of type ``object`` have none.
+    for name, parameter in {each.name: each for each in parameters}.items():
+        texts = (text for each in flat_parameters([parameter]) for text in _strings(each.value))
+        if name not in overlaid and any(name in placeholders(text) for text in texts):
+            fix = "Use the name of another parameter, or of a unit."
+            findings.problem(PARAMETERS, f'"{name}" refers to itself', fix)
+    known = {name for unit in units for name in unit} | {each.name for each in parameters}
     is_readable = findings.is_sound(STATEMENT)  # else the connector has reported the statement
     for use in _uses(values):
-        for name in _missing(use, known) if use.key != STATEMENT or is_readable else ():
+        for name in use.missing(known) if use.key != STATEMENT or is_readable else ():
             report = findings.problem if use.is_vital else findings.notice
+            what = f"uses {{{{{name}}}}}, which nothing gives a value"
             report(
-                use.key,
-                f"uses {{{{{name}}}}}, which nothing gives a value",
-                nearest(name, known, "Declare it in ms.parameters, or as a unit."),
+                use.key, what, nearest(name, known, "Declare it in ms.parameters, or as a unit.")
             )
-    # Authentication fields are in no signature: a walk from an old value would be resumed.
-    own = _overlaid(_members(planning, values, secondary.fields_of("activation")))
+    _check_first_session(values, planning, findings)
+
+
+def _check_first_session(values: Properties, planning: PlanningSpec, findings: Findings) -> None:
+    """Refuse variables in ``initValue`` that are not a member of every unit.
+
+    Authentication fields are in no signature: a walk from an old value would be resumed.
+    """
+    given = values.section(SecondarySection).fields_of("activation")
+    own = _overlaid(_members(planning, values, given))
     session = values.section(PagingSection).session
     for name in placeholders(session.init_value or "") if session else ():
         if name not in own:
+            fix = "Declare it in each unit, or as a field of an activation input."
             findings.problem(
                 SESSION,
                 f"uses {{{{{name}}}}} in initValue, which is not a member of every unit",
-                nearest(
-                    name, own, "Declare it in each unit, or as a field of an activation input."
-                ),
+                nearest(name, own, fix),
             )
 
 
@@ -104,10 +130,10 @@ def sent_watermarks(values: Properties, planning: PlanningSpec) -> Iterator[Para
     """Yield the watermark parameters that are sent to the source."""
     given = values.section(SecondarySection).variables
     overlaid = _overlaid(_members(planning, values, given))
-    used = used_variables(values)
+    hidden = _hidden(values)
     for parameter in all_parameters(values):
         is_of_range = parameter.type == "watermark" and parameter.name not in overlaid
-        if is_of_range and not _is_hidden(parameter, used):
+        if is_of_range and parameter.name not in hidden:
             yield parameter
 
 
@@ -116,14 +142,11 @@ def sends_low_watermark(values: Properties, planning: PlanningSpec) -> bool:
     return any(as_text(each.value).lower() == "low" for each in sent_watermarks(values, planning))
 
 
-def _is_hidden(parameter: Parameter, used: Container[str]) -> bool:
-    """Return whether a parameter is only for other texts, and none of them uses it."""
-    return parameter.name.startswith("tmp") and parameter.name not in used
-
-
-def used_variables(values: Properties) -> set[str]:
-    """Return the names of all variables that a text of the job uses."""
-    return {name for use in _uses(values) for name in placeholders(use.text)}
+def _hidden(values: Properties) -> set[str]:
+    """Return the names of parameters that are only for other texts, and that none of them uses."""
+    used = {name for use in _uses(values) for name in placeholders(use.text)}
+    names = {each.name for each in all_parameters(values)}
+    return {name for name in names - used if name.startswith("tmp")}
 
 
 def _members(
@@ -140,71 +163,39 @@ def _overlaid(units: tuple[frozenset[str], ...]) -> frozenset[str]:
     return frozenset.intersection(*units) if units else frozenset()
 
 
-def _check_watermarks(
+def _check_watermark(
+    parameter: Parameter,
     values: Properties,
     planning: PlanningSpec,
     units: tuple[frozenset[str], ...],
     findings: Findings,
 ) -> None:
-    declared = _Declared.of(values, planning)
-    # A unit's value replaces the parameter of its name (rule G32), so that parameter needs no
-    # check.
-    overlaid = _overlaid(units)
-    for parameter in values.section(ParametersSection).parameters:
-        if parameter.name not in overlaid:
-            for each in flat_parameters([parameter]):
-                if each.type == "watermark":
-                    _check_name(each, declared, units, findings)
-                    _check_form(each, findings)
-
-
-@dataclass(frozen=True, slots=True)
-class _Declared:
-    """The names of the watermarks that a job declares, empty text for none."""
-
-    dated: str
-    unit: str
-
-    @classmethod
-    def of(cls, values: Properties, planning: PlanningSpec) -> _Declared:
-        marks = values.section(PlanningSection).marks
-        has_units = marks.has_units or planning.units is None
-        return cls(
-            planning.datetime_name if marks.is_dated else "",
-            planning.unit_name if has_units else "",
-        )
-
-
-def _check_name(
-    parameter: Parameter,
-    declared: _Declared,
-    units: tuple[frozenset[str], ...],
-    findings: Findings,
-) -> None:
     """Check the watermark that a parameter names; a job has one of type datetime (rule G35)."""
-    name, where = parameter.watermark, f'"{parameter.name}"'
-    if not name or name == declared.dated:
+    marks, name, where = values.section(PlanningSection).marks, parameter.watermark, parameter.name
+    dated = planning.datetime_name if marks.is_dated else ""
+    unit = planning.unit_name if marks.has_units or planning.units is None else ""
+    if not name or name == dated:
         return
-    if name == declared.unit:
-        members = sorted({member for unit in units for member in unit}) or [name]
+    if name == unit:
+        members = sorted({member for each in units for member in each}) or [name]
         variables = " or ".join(f"{{{{{member}}}}}" for member in members)
         findings.problem(
             PARAMETERS,
-            f"{where} is of type watermark, and {name} is a unit watermark",
+            f'"{where}" is of type watermark, and {name} is a unit watermark',
             f'Write {variables} in a text, such as "value":"{{{{{members[0]}}}}}" in a '
             "parameter of type list.",
         )
-    elif declared.dated:
+    elif dated:
         findings.notice(
             PARAMETERS,
-            f'{where} names the watermark "{name}", which is not declared; "{declared.dated}" is '
-            "used, the only watermark of type datetime",
-            f'Write "watermark":"{declared.dated}".',
+            f'"{where}" names the watermark "{name}", which is not declared; "{dated}" is used, '
+            "the only watermark of type datetime",
+            f'Write "watermark":"{dated}".',
         )
     else:
         findings.notice(
             PARAMETERS,
-            f'{where} names the watermark "{name}", and ms.watermark declares none of type '
+            f'"{where}" names the watermark "{name}", and ms.watermark declares none of type '
             "datetime: the range is 2019-01-01 to now",
             f'Declare "{name}" in ms.watermark, with its range.',
         )
@@ -212,88 +203,47 @@ def _check_name(
 
 def _check_form(parameter: Parameter, findings: Findings) -> None:
     """Report an unknown value or format, with the default that takes its place."""
-    where, value = f'"{parameter.name}"', as_text(parameter.value)
+    where, value, form = parameter.name, as_text(parameter.value), parameter.format
     if value.lower() not in _ENDS:
         findings.notice(
             PARAMETERS,
-            f"{where} has neither low, high nor last as value; high is used",
+            f'"{where}" has neither low, high nor last as value; high is used',
             nearest(value, _ENDS, 'Write "value":"low", "value":"high" or "value":"last".'),
         )
-    if parameter.format and parameter.format not in _FORMATS:
+    if form and form not in _FORMATS:
         findings.notice(
             PARAMETERS,
-            f"{where} has the unknown format {quote(parameter.format)}; epoch milliseconds are "
-            "sent",
-            nearest(parameter.format, _FORMATS, f"Known formats: {', '.join(_FORMATS)}."),
+            f'"{where}" has the unknown format {quote(form)}; epoch milliseconds are sent',
+            nearest(form, _FORMATS, f"Known formats: {', '.join(_FORMATS)}."),
         )
-    elif parameter.pattern and parameter.format != "datetime":
-        findings.notice(
-            PARAMETERS,
-            f"{where} has a pattern, which only format datetime reads",
-            'Write "format":"datetime", or remove the pattern.',
-        )
+    elif parameter.pattern and form != "datetime":
+        what = f'"{where}" has a pattern, which only format datetime reads'
+        findings.notice(PARAMETERS, what, 'Write "format":"datetime", or remove the pattern.')
 
 
-def _check_page_values(values: Properties, overlaid: frozenset[str], findings: Findings) -> None:
+def _check_page_values(
+    parameters: Sequence[Parameter], section: PagingSection, findings: Findings
+) -> None:
     """Report parameters that get their value from the previous page, if no page gives a value."""
-    if not findings.is_sound(PAGES, SESSION):
-        return
-    lacking = _page_types_without_value(values)
-    for parameter in values.section(ParametersSection).parameters:
-        for each in () if parameter.name in overlaid else flat_parameters([parameter]):
-            if each.type in lacking:
-                findings.notice(
-                    PARAMETERS,
-                    f'"{each.name}" is of type {each.type}, and nothing gives it a value',
-                    lacking[each.type],
-                )
-
-
-def _page_types_without_value(values: Properties) -> dict[str, str]:
-    """Return the parameter types that have no value in any request, each with the advice for it."""
-    section = values.section(PagingSection)
     paging, has_session = section.pagination, section.session is not None
     # Without first values, the start and the number have their values from the second page on.
     goes_on = has_session or paging.is_on or paging.is_named or section.total_count_field
-    return {
-        **({} if has_session else {"session": _GIVE_SESSION}),
-        **({} if goes_on else {"pagestart": _GIVE_PAGE, "pageno": _GIVE_PAGE}),
-        **({} if _names_page_size(paging) else {"pagesize": _GIVE_PAGE}),
-    }
+    page = 'Give the first start, size and number: ms.pagination={"initialvalues": [0, 100, 1]}.'
+    lacking = {} if goes_on else {"pagestart": page, "pageno": page}
+    if not _names_page_size(paging):
+        lacking["pagesize"] = page
+    if not has_session:
+        path = 'Give its path in the responses: ms.session.key.field={"name": "its path"}.'
+        lacking["session"] = path
+    for each in flat_parameters(parameters):
+        if each.type in lacking:
+            what = f'"{each.name}" is of type {each.type}, and nothing gives it a value'
+            findings.notice(PARAMETERS, what, lacking[each.type])
 
 
 def _names_page_size(pagination: Pagination) -> bool:
     """Return whether a first value, or a field of the response, says how many rows a page has."""
     return bool(pagination.initial_values[1:2]) or any(map(str.strip, pagination.fields[1:2]))
-
-
-def _check_self_references(values: Properties, given: frozenset[str], findings: Findings) -> None:
-    """Refuse a parameter that needs its own value (rule G33), unless every unit gives that value.
-
-    Only whole parameters have values; names inside a parameter of type ``object`` have none.
-    """
-    last = {parameter.name: parameter for parameter in values.section(ParametersSection).parameters}
-    for name, parameter in last.items():
-        inside = flat_parameters([parameter])
-        texts = (text for each in inside for text in _strings(each.value))
-        if name not in given and any(name in placeholders(text) for text in texts):
-            findings.problem(
-                PARAMETERS,
-                f'"{name}" refers to itself',
-                "Use the name of another parameter, or of a unit.",
-            )
-
-
-def _missing(use: _Use, known: set[str]) -> list[str]:
-    if use.key == STATEMENT:
-        # A session key of several columns has a member for each of them, such as cursor.id.
-        in_sql = placeholders(_SQL_COMMENTS.sub("", use.text))
-        return [name for name in in_sql if not {name, name.partition(".")[0]} & known]
-    names = list(placeholders(use.text))
-    # A derived field reads only a whole variable, whose name may have any character but braces.
-    if use.key == DERIVED and not names and (whole := _VARIABLE.fullmatch(use.text.strip())):
-        names = [whole[1]]
-    return [name for name in names if name not in known]
 
 
 def _uses(values: Properties) -> Iterator[_Use]:
@@ -329,31 +279,56 @@ def check_paging(values: Properties, plugins: Plugins, findings: Findings) -> No
     if not findings.is_sound(PAGES, PARAMETERS, SESSION, SECONDARY):
         return
     paging = values.section(PagingSection)
-    if values.section(SecondarySection).has_payload:
-        _check_payload(paging.pagination, findings)
-    else:
-        _check_values(values, paging.pagination, findings)
-    _check_session(values, paging, findings)
-    _check_failing(values, paging, plugins, findings)
+    pagination = paging.pagination
+    if not values.section(SecondarySection).has_payload:
+        _check_page_parameters(values, pagination, findings)
+    elif pagination.has_cap:
+        findings.problem(
+            PAGES,
+            "has a cap, and rows beyond it would silently not be sent",
+            f"Remove maxPages and maxRows, or choose fewer rows by the filters in {SECONDARY}.",
+        )
+    elif pagination.is_on or pagination.is_named:
+        what = f"has no effect: {SECONDARY} has rows to send, one in each request"
+        findings.notice(PAGES, what, "Remove it.")
+    connector = values.section(JobSection).connector
+    if session := _unsent_session(values, paging):
+        report = findings.problem if connector == "http" else findings.notice
+        report(
+            SESSION,
+            f'names "{session.name}", and no parameter sends it: only the first page would be read',
+            "Declare one by the name that the source knows, such as"
+            ' ms.parameters=[{"name": "cursor", "type": "session"}];'
+            f" remove {SESSION} if there is only one page.",
+        )
+    # Rows of a database, and XML that is read row by row, have no place for a failure.
+    is_xml = short_name(PluginKind.EXTRACTOR, plugins.extractor) == "xml"
+    if paging.failing is not None and (is_xml or connector == "jdbc"):
+        findings.problem(
+            SESSION,
+            f"has failCondition.name, and {'XML' if is_xml else 'a database'} has no such value"
+            " before its rows are read",
+            "Remove failCondition: it is for answers in JSON, and for headers of other answers.",
+        )
     _check_ends(values, paging, findings)
-    if progress_key(values):
-        _check_progress(values, paging, plugins, findings)
+    if key := progress_key(values):
+        _check_progress(key, values, plugins, findings)
 
 
-def _check_values(values: Properties, pagination: Pagination, findings: Findings) -> None:
+def _check_page_parameters(values: Properties, paging: Pagination, findings: Findings) -> None:
     """Report paging in which no parameter changes from page to page."""
     parameters = list(all_parameters(values))
-    kinds = {parameter.type for parameter in parameters}
-    walks = pagination.is_on or bool(pagination.more)
-    if walks and not pagination.next and not kinds & {"session", "pagestart", "pageno"}:
+    turning = {"session", "pagestart", "pageno"}
+    walks = (paging.is_on or bool(paging.more)) and not paging.next
+    if walks and turning.isdisjoint(each.type for each in parameters):
         findings.notice(
             PAGES,
             "is on, and no parameter says which page is meant",
             "Declare one of type pagestart, pageno or session in ms.parameters.",
         )
-    used = used_variables(values)
+    hidden = _hidden(values)
     for parameter in parameters:
-        if parameter.type in {"session", *_PAGE_TYPES} and _is_hidden(parameter, used):
+        if parameter.type in {*turning, "pagesize"} and parameter.name in hidden:
             findings.notice(
                 PARAMETERS,
                 f'"{parameter.name}" says which page is meant, and is never sent: its name begins '
@@ -362,38 +337,14 @@ def _check_values(values: Properties, pagination: Pagination, findings: Findings
             )
 
 
-def _check_session(values: Properties, paging: PagingSection, findings: Findings) -> None:
-    """Report a session key that no request sends, so that no second page is ever requested."""
+def _unsent_session(values: Properties, paging: PagingSection) -> SessionKeyField | None:
+    """Return the session key if no request sends it, so that no second page is ever requested."""
     session, pagination = paging.session, paging.pagination
     if session is None or session.condition or (session.fail_condition and not paging.failing):
-        return
+        return None
     if pagination.is_on or pagination.is_named or values.section(SecondarySection).has_payload:
-        return
-    if any(each.type == "session" for each in all_parameters(values)):
-        return
-    is_http = values.section(JobSection).connector == "http"
-    report = findings.problem if is_http else findings.notice
-    report(
-        SESSION,
-        f'names "{session.name}", and no parameter sends it: only the first page would be read',
-        'Declare one by the name that the source knows, such as ms.parameters=[{"name": "cursor",'
-        f' "type": "session"}}]; remove {SESSION} if there is only one page.',
-    )
-
-
-def _check_failing(
-    values: Properties, paging: PagingSection, plugins: Plugins, findings: Findings
-) -> None:
-    """Refuse a path of failures in answers that are rows of a database, or XML read row by row."""
-    is_xml = short_name(PluginKind.EXTRACTOR, plugins.extractor) == "xml"
-    is_database = values.section(JobSection).connector == "jdbc"
-    if paging.failing is not None and (is_xml or is_database):
-        findings.problem(
-            SESSION,
-            f"has failCondition.name, and {'XML' if is_xml else 'a database'} has no such value"
-            " before its rows are read",
-            "Remove failCondition: it is for answers in JSON, and for headers of other answers.",
-        )
+        return None
+    return None if any(each.type == "session" for each in all_parameters(values)) else session
 
 
 def _check_ends(values: Properties, paging: PagingSection, findings: Findings) -> None:
@@ -433,28 +384,11 @@ def _check_ends(values: Properties, paging: PagingSection, findings: Findings) -
         )
 
 
-def _check_payload(pagination: Pagination, findings: Findings) -> None:
-    """Check that a work unit ends only after it has sent all its rows."""
-    if pagination.has_cap:
-        findings.problem(
-            PAGES,
-            "has a cap, and rows beyond it would silently not be sent",
-            f"Remove maxPages and maxRows, or choose fewer rows by the filters in {SECONDARY}.",
-        )
-    elif pagination.is_on or pagination.is_named:
-        findings.notice(
-            PAGES,
-            f"has no effect: {SECONDARY} has rows to send, one in each request",
-            "Remove it.",
-        )
-
-
-def _check_progress(
-    values: Properties, paging: PagingSection, plugins: Plugins, findings: Findings
-) -> None:
+def _check_progress(key: str, values: Properties, plugins: Plugins, findings: Findings) -> None:
     """Check that pages give a place to resume from, and that no converter holds rows back."""
-    pagination = paging.pagination
-    walks = pagination.is_on or pagination.is_named or values.section(SecondarySection).has_payload
+    paging = values.section(PagingSection)
+    has_payload = values.section(SecondarySection).has_payload
+    walks = paging.pagination.is_on or paging.pagination.is_named or has_payload
     if not walks and paging.session is None:
         findings.problem(
             COMMIT,
@@ -464,7 +398,6 @@ def _check_progress(
     for reference in plugins.converters:
         found = load(reference)
         if issubclass(found, Converter) and found.finish is not Converter.finish:
-            key = progress_key(values)
             findings.problem(
                 key,
                 f"is {'page' if key == COMMIT else 'true'}, and"

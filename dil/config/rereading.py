@@ -39,21 +39,121 @@ def check_rereading(parts: JobParts, values: Properties, findings: Findings) -> 
     """Report settings by which rows would be read and kept twice, or never be read."""
     if not findings.is_sound(WATERMARK, PARTITION):
         return
-    _check_missing(parts.planning, values, findings)
-    _check_versions(parts, findings)
-    if parts.planning.grace_range_ms[1] > 0 and parts.appends and not parts.planning.once:
-        is_fixed = parts.planning.grace.mode is GraceMode.FIXED
+    planning, mode = parts.planning, parts.publishing.mode
+    if values.section(MergingSection).deletes_missing:
+        what = "deletes the rows that a run did not read, and "
+        if planning.once:
+            what += "this job reads each file once"
+            findings.problem(MISSING, what, "Leave it out; mark deleted rows by ms.merge.op.field.")
+        elif sends_low_watermark(values, planning):
+            findings.problem(
+                MISSING,
+                f"{what}the source is asked from the low watermark on: all older rows would be "
+                "missing",
+                "Leave it out, or ask for everything: send no parameter with the low watermark.",
+            )
+    # A timeseries replaces timelabels, and a dump replaces the file of the same name. A backfill
+    # reads the same unit.
+    is_other = planning.timelabel is not None or parts.is_dump or planning.backfill
+    if planning.once == "version" and mode is PublishMode.WINDOW_REPLACE and not is_other:
+        findings.problem(
+            ONCE,
+            'is "version", and ms.publish.mode is "window_replace": a changed file is another work '
+            "unit, which replaces nothing, so its rows would be there twice",
+            f"Set {ONCE}=path to read each path once, ms.publish.mode=append to keep the rows of "
+            "all versions, or merge by key: ms.publish.mode=merge.",
+        )
+    if planning.grace_range_ms[1] > 0 and parts.appends and not planning.once:
+        is_fixed = planning.grace.mode is GraceMode.FIXED
         findings.notice(
             _period_key(values, GRACE) if is_fixed else GRACE_MODE,
             "reads rows again, and plain append keeps each version",
             "Set ms.publish.mode=window_replace to keep the newest reading only.",
         )
-    _check_state(parts, values, findings)
-    _check_signatures(parts, findings)
-    _check_half_hours(parts, findings)
-    _check_abstinence(parts, values, findings)
-    _check_local_times(parts, values, findings)
-    _check_split(parts.planning, values, findings)
+    if parts.appends and not parts.state.enabled:
+        keys = (ENABLED, DATASET_KIND, KIND)
+        findings.notice(
+            next((key for key in keys if key in values.explicit), ENABLED),
+            "keeps no watermarks: each run reads and appends everything",
+            "Set ms.publish.mode=replace to keep the last run only, or keep the state.",
+        )
+    if planning.start.startswith("P"):
+        _check_starts(parts, findings)
+    if _is_read_in_parts(planning):
+        _check_parts(planning, values, findings)
+    _check_split(planning, values, findings)
+
+
+def _check_starts(parts: JobParts, findings: Findings) -> None:
+    """Report partitions of a moving range whose starts move, so that no run finds their records.
+
+    Starts move with every run, or when the clocks of a zone change by half an hour.
+    """
+    planning, words = parts.planning, _words(parts.planning)
+    is_replaced = parts.publishing.mode is PublishMode.WINDOW_REPLACE
+    is_recorded = parts.state.enabled and (parts.appends or is_replaced)
+    if _starts_move(planning):
+        cut = (
+            "its one partition"
+            if words == {"none"}
+            else f"{' and '.join(sorted(words))} partitions"
+        )
+        what = (
+            f'has the from "{planning.start}", which moves with every run, and so do the starts of '
+            f"{cut}"
+        )
+        if is_replaced:
+            findings.problem(
+                WATERMARK,
+                f"{what}: no run would find the files that it has to replace",
+                'Write a date as from, or cut the range daily or hourly from a "PnD".',
+            )
+        elif is_recorded:
+            findings.notice(
+                WATERMARK,
+                f"{what}: each run has new signatures, and reads and appends the whole range",
+                "Write a date as from, or set ms.publish.mode=replace.",
+            )
+    elif "hourly" in words and is_recorded:
+        zone = instant(planning.start, planning.zone, end=False).zone
+        if len({offset % timedelta(hours=1) for offset in _offsets(zone)}) > 1:
+            findings.notice(
+                WATERMARK,
+                f'has the from "{planning.start}" in {zone}, where clocks change by half an hour: '
+                "after each change hourly partitions start elsewhere, and rows of the whole range "
+                "are read and published again",
+                "Write a date as from, or count the hours in UTC: "
+                f'"{planning.start.partition(".")[0]}.UTC".',
+            )
+
+
+def _check_parts(planning: PlanningSpec, values: Properties, findings: Findings) -> None:
+    """Report rows between two readings of a partition that no run reads, or that two runs read."""
+    # A later reading begins after the end of the earlier one.
+    is_apart = planning.abstinent_ms > planning.grace_range_ms[0]
+    if is_apart and sends_low_watermark(values, planning):
+        findings.notice(
+            _period_key(values, ABSTINENT),
+            "is longer than the grace period, and the low watermark is sent: time inside the "
+            "abstinent period is never read",
+            "Leave the abstinent period out, or set ms.publish.mode=window_replace, which reads "
+            "partitions from their start.",
+        )
+    # Windows that end at whole hours are safe: if two of their ends have equal texts in the hour
+    # that comes twice, one window is empty and the next has both hours.
+    if planning.end != "-" and not _MINUTES_AGO.fullmatch(planning.end):
+        return
+    found = [each for each in sent_watermarks(values, planning) if is_ambiguous(each)]
+    if found:
+        names = " and ".join(dict.fromkeys(f'"{each.name}"' for each in found))
+        findings.notice(
+            PARAMETERS,
+            f"{names}: local time of {found[0].timezone} without its offset; windows that end in "
+            "the hour that comes twice a year may miss rows, or give them twice",
+            'Add ZZ, the offset, to the pattern, or use "timezone":"UTC" or '
+            '"format":"epoch-second". If the source has local times only, end the range at '
+            'whole hours or days, such as "to":"P0D".',
+        )
 
 
 def _check_split(planning: PlanningSpec, values: Properties, findings: Findings) -> None:
@@ -62,9 +162,7 @@ def _check_split(planning: PlanningSpec, values: Properties, findings: Findings)
     Also refuse them if each work unit would read the same rows.
     """
     labels = planning.timelabel
-    if labels is None or not labels.is_dated:
-        return
-    if not is_asked_by_window(values):
+    if labels is None or not labels.is_dated or not is_asked_by_window(values):
         return
     sends_window = any(True for _ in sent_watermarks(values, planning))
     if sends_window and not labels.splits:
@@ -81,139 +179,6 @@ def _check_split(planning: PlanningSpec, values: Properties, findings: Findings)
             "timeseries: each of them would read the same rows",
             "Send its low and high by parameters of type watermark; or if each run reads "
             f"everything, leave the datetime watermark out, or set {SPLIT}=none.",
-        )
-
-
-def _check_missing(planning: PlanningSpec, values: Properties, findings: Findings) -> None:
-    """Refuse to delete the rows that a run did not read, if runs do not read everything."""
-    if not values.section(MergingSection).deletes_missing:
-        return
-    if planning.once:
-        findings.problem(
-            MISSING,
-            "deletes the rows that a run did not read, and this job reads each file once",
-            "Leave it out; mark deleted rows by ms.merge.op.field.",
-        )
-    elif sends_low_watermark(values, planning):
-        findings.problem(
-            MISSING,
-            "deletes the rows that a run did not read, and the source is asked from the low "
-            "watermark on: all older rows would be missing",
-            "Leave it out, or ask for everything: send no parameter with the low watermark.",
-        )
-
-
-def _check_versions(parts: JobParts, findings: Findings) -> None:
-    """Refuse to replace windows if each version of a file is a work unit of its own."""
-    planning, mode = parts.planning, parts.publishing.mode
-    # A timeseries replaces timelabels, and a dump replaces the file of the same name. A backfill
-    # reads the same unit.
-    is_other = planning.timelabel is not None or parts.is_dump or planning.backfill
-    if planning.once != "version" or mode is not PublishMode.WINDOW_REPLACE or is_other:
-        return
-    findings.problem(
-        ONCE,
-        'is "version", and ms.publish.mode is "window_replace": a changed file is another work '
-        "unit, which replaces nothing, so its rows would be there twice",
-        f"Set {ONCE}=path to read each path once, ms.publish.mode=append to keep the rows of all "
-        "versions, or merge by key: ms.publish.mode=merge.",
-    )
-
-
-def _check_state(parts: JobParts, values: Properties, findings: Findings) -> None:
-    if parts.state.enabled or not parts.appends:
-        return
-    keys = (ENABLED, DATASET_KIND, KIND)
-    key = next((key for key in keys if key in values.explicit), keys[0])
-    findings.notice(
-        key,
-        "keeps no watermarks: each run reads and appends everything",
-        "Set ms.publish.mode=replace to keep the last run only, or keep the state.",
-    )
-
-
-def _check_signatures(parts: JobParts, findings: Findings) -> None:
-    """Report partitions that start elsewhere in each run, so that no run finds their records."""
-    if not _starts_move(parts.planning):
-        return
-    words = sorted(_words(parts.planning))
-    cut = "its one partition" if words == ["none"] else f"{' and '.join(words)} partitions"
-    what = (
-        f'has the from "{parts.planning.start}", which moves with every run, and so do the starts '
-        f"of {cut}"
-    )
-    if parts.publishing.mode is PublishMode.WINDOW_REPLACE:
-        findings.problem(
-            WATERMARK,
-            f"{what}: no run would find the files that it has to replace",
-            'Write a date as from, or cut the range daily or hourly from a "PnD".',
-        )
-    elif parts.appends and parts.state.enabled:
-        findings.notice(
-            WATERMARK,
-            f"{what}: each run has new signatures, and reads and appends the whole range",
-            "Write a date as from, or set ms.publish.mode=replace.",
-        )
-
-
-def _check_half_hours(parts: JobParts, findings: Findings) -> None:
-    """Report hours that begin half an hour later after the clocks of their zone have changed."""
-    planning, mode = parts.planning, parts.publishing.mode
-    is_doubled = parts.appends or mode is PublishMode.WINDOW_REPLACE
-    if not (is_doubled and parts.state.enabled and planning.start.startswith("P")):
-        return
-    if "hourly" not in _words(planning) or _starts_move(planning):
-        return
-    zone = instant(planning.start, planning.zone, end=False).zone
-    if len({offset % timedelta(hours=1) for offset in _offsets(zone)}) > 1:
-        findings.notice(
-            WATERMARK,
-            f'has the from "{planning.start}" in {zone}, where clocks change by half an hour: after'
-            " each change hourly partitions start elsewhere, and rows of the whole range are read"
-            " and published again",
-            "Write a date as from, or count the hours in UTC: "
-            f'"{planning.start.partition(".")[0]}.UTC".',
-        )
-
-
-def _check_abstinence(parts: JobParts, values: Properties, findings: Findings) -> None:
-    """Report that a later reading of a partition would begin after the end of the earlier one."""
-    planning = parts.planning
-    if (
-        planning.abstinent_ms <= planning.grace_range_ms[0]
-        or not _is_read_in_parts(planning)
-        or not sends_low_watermark(values, planning)
-    ):
-        return
-    findings.notice(
-        _period_key(values, ABSTINENT),
-        "is longer than the grace period, and the low watermark is sent: time inside the "
-        "abstinent period is never read",
-        "Leave the abstinent period out, or set ms.publish.mode=window_replace, which reads "
-        "partitions from their start.",
-    )
-
-
-def _check_local_times(parts: JobParts, values: Properties, findings: Findings) -> None:
-    """Report windows that may end inside the hour that comes twice when clocks go back.
-
-    Windows that end at whole hours are safe: if two of their ends have equal texts, one window is
-    empty and the next has both hours.
-    """
-    planning = parts.planning
-    ends_anywhere = planning.end == "-" or _MINUTES_AGO.fullmatch(planning.end)
-    if not ends_anywhere or not _is_read_in_parts(planning):
-        return
-    found = [each for each in sent_watermarks(values, planning) if is_ambiguous(each)]
-    if found:
-        names = " and ".join(dict.fromkeys(f'"{each.name}"' for each in found))
-        findings.notice(
-            PARAMETERS,
-            f"{names}: local time of {found[0].timezone} without its offset; windows that end in "
-            "the hour that comes twice a year may miss rows, or give them twice",
-            'Add ZZ, the offset, to the pattern, or use "timezone":"UTC" or '
-            '"format":"epoch-second". If the source has local times only, end the range at '
-            'whole hours or days, such as "to":"P0D".',
         )
 
 

@@ -143,7 +143,11 @@ def running_section(
 ) -> RunningSpec:
     """Return the running part of a job: how work units are executed."""
     job, execution = values.section(JobSection), values.section(ExecutionSection)
-    _check_memory(execution.memory_bytes, findings)
+    most, progress = execution.memory_bytes, values.section(ProgressSection)
+    if most and most < _LEAST_MEMORY:
+        what = f"is {most:,}; a worker uses most of that before it reads anything"
+        findings.problem(_MEMORY, what, f"Write {_LEAST_MEMORY} or more, or 0 for no limit.")
+    page_commit_s = None if progress.commit == "unit" else progress.commit_s
     return RunningSpec(
         commit_policy=_commit_policy(values, findings),
         max_retries=execution.max_retries,
@@ -152,17 +156,8 @@ def running_section(
         lease_s=job.lease_s,
         disabled=job.is_disabled,
         plugin_path=plugin_folders,
-        page_commit_s=_page_commit(values),
+        page_commit_s=0 if resumes(values) else page_commit_s,
     )
-
-
-def _check_memory(most: int | None, findings: Findings) -> None:
-    if most and most < _LEAST_MEMORY:
-        findings.problem(
-            _MEMORY,
-            f"is {most:,}; a worker uses most of that before it reads anything",
-            f"Write {_LEAST_MEMORY} or more, or 0 for no limit.",
-        )
 
 
 def _commit_policy(values: Properties, findings: Findings) -> CommitPolicy:
@@ -192,11 +187,3 @@ def _commit_policy(values: Properties, findings: Findings) -> CommitPolicy:
             "Write job.commit.policy=successful; it means the same here.",
         )
     return CommitPolicy.SUCCESSFUL
-
-
-def _page_commit(values: Properties) -> int | None:
-    """Return the seconds between two saves of progress; None if only whole work units are saved."""
-    if resumes(values):
-        return 0
-    progress = values.section(ProgressSection)
-    return None if progress.commit == "unit" else progress.commit_s

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from dil.config import values
 from dil.config.canonical import shown
@@ -29,12 +28,8 @@ from dil.secrets import SecretResolver
 from dil.sections.extraction import EXTRACTOR, names_file_dump, needs_extractor
 from dil.sections.file_systems import FileSystemsSection
 from dil.sections.query import INPUTS, SOURCE_KEYS
-from dil.sections.reading import ShapeError, as_array, as_object, build
+from dil.sections.reading import ShapeError, adapter, as_array, as_object, build
 from dil.text.lenient_json import JsonError, parse
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-    from pydantic_core import ErrorDetails
 
 S = TypeVar("S", bound=Section)
 
@@ -67,7 +62,7 @@ def evaluate(
     place: JobFileLocation,
     findings: Findings,
     *,
-    secrets: bool = True,
+    secrets: bool,
 ) -> tuple[list[Section], JobReadContext]:
     """Return the sections of a job, and the context with which their values were read.
 
@@ -129,41 +124,30 @@ def validate(
     """
     declared = [entry for entry in properties_of(section) if entry.name in written]
     if not any(entry.is_constrained for entry in declared):
-        values: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         with suppress(ValueError):
             for entry in declared:
                 with suppress(Blank):
-                    values[entry.field] = reader.value(
-                        entry.written, entry.kind, written[entry.name]
-                    )
-            return section(**values), {}
+                    text = written[entry.name]
+                    members[entry.field] = reader.value(entry.written, entry.kind, text)
+            return section(**members), {}
     from pydantic import ValidationError
 
     try:
-        return cast(
-            "S", _adapter(cast("Any", section)).validate_python(written, context=reader)
-        ), {}
+        found: S = adapter(cast("Any", section)).validate_python(written, context=reader)
     except ValidationError as error:
-        wrong = {str(each["loc"][0]): _reason(each) for each in error.errors(include_url=False)}
+        wrong: dict[str, ValueError] = {}
+        for each in error.errors(include_url=False):
+            raised = each.get("ctx", {}).get("error")  # of a reader, or a constraint of pydantic
+            if not isinstance(raised, ValueError):
+                raised = values.ValueProblem("", f"{each['msg']}.")
+            wrong[str(each["loc"][0])] = raised
+    else:
+        return found, {}
     sound = {name: entry for name, entry in written.items() if name not in wrong}
     sound |= {name: value for name, value in stand_ins.items() if name in wrong}
     found, _ = validate(section, sound, reader)
     return found, wrong
-
-
-@cache
-def _adapter(section: type[Any]) -> TypeAdapter[Any]:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(section)
-
-
-def _reason(error: ErrorDetails) -> ValueError:
-    """Return the error of a reader, or pydantic's error about one of its constraints."""
-    raised = error.get("ctx", {}).get("error")
-    if isinstance(raised, ValueError):
-        return raised
-    return values.ValueProblem("", f"{error['msg']}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,17 +226,17 @@ def _report_problem(entry: Property, written: Entry, error: ValueError, findings
         raise error
 
 
-def _note_plain(written: Entry, findings: Findings) -> None:
-    if not written.is_masked:  # else it came from the environment
-        findings.plain_secrets.setdefault(written.key, written.origin)
-
-
 def at_entry(around: JobReadContext, written: Entry, findings: Findings) -> JobReadContext:
     """Return the context for reading one entry: its notices and secrets belong to the entry."""
+
+    def note_plain() -> None:
+        if not written.is_masked:  # else it came from the environment
+            findings.plain_secrets.setdefault(written.key, written.origin)
+
     return replace(
         around,
         key=written.key,
-        plain=lambda: _note_plain(written, findings),
+        plain=note_plain,
         notice=lambda what, fix: findings.notice(written.key, what, fix, written.origin),
     )
 

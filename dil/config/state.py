@@ -5,6 +5,7 @@ See rules F15 and S1.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
@@ -28,9 +29,8 @@ from dil.model.section import (
     no_effect,
     prop,
 )
-from dil.model.suggestions import suggestion
 from dil.sections.file_systems import FileSystemsSection
-from dil.sections.reading import ReadContext, ShapeError, as_object
+from dil.sections.reading import Finding, ReadContext, ShapeError, as_object, unknown_members
 from dil.storage.locations import PathError, is_local, local_path
 
 DEFAULT_STATE_FOLDER = ".dil"
@@ -54,13 +54,10 @@ _RETENTION = {STATE: 90 * DAY_MS}
 
 def _retention(value: JsonValue, _around: ReadContext) -> dict[str, int]:
     """Return the retention periods in ms; members that are left out keep their default."""
-    periods, findings = dict(_RETENTION), []
+    periods, findings = dict(_RETENTION), list[Finding]()
     for name, text in as_object(value).items():
         if name not in _RETAINED:
-            known = f"Known members: {', '.join(_RETAINED)}."
-            findings.append(
-                (f'has the unknown member "{name}"', suggestion(name, _RETAINED) or known)
-            )
+            findings.extend(unknown_members([name], _RETAINED))
             continue
         try:
             periods[name] = duration_ms(as_text(text))
@@ -191,20 +188,33 @@ def state_section(values: Properties, folder: Path, findings: Findings) -> State
     ``fs.uri`` puts the folder elsewhere, a job without a store type uses the file log, too. For the
     type ``noop``, the file log then keeps only the lease.
     """
-    section, system = values.section(StateSection), values.section(FileSystemsSection).of_state
+    section = values.section(StateSection)
     kind: str = section.dataset_kind or section.kind
     if kind in SERVER_KINDS:
-        server = state_server(values, kind, findings)
+        server = _server_address(values, kind, findings)
         return StateSpec(kind, enabled=section.enabled, is_default_place=False, server=server)
-    note_unused_server(values, kind, findings)
-    is_default_place = not section.directory
-    directory = (
-        path_of(DEFAULT_STATE_FOLDER, DIRECTORY, folder, findings)
-        if is_default_place
-        else path_of(section.directory, DIRECTORY, folder, findings, system=system)
+    if _URL in values.explicit and kind != "noop":
+        findings.notice(
+            _URL,
+            f"has no effect, because state.store.type is {kind}",
+            "Set state.store.type=postgresql or mysql to keep the state on that server.",
+        )
+    written, system = section.directory, values.section(FileSystemsSection).of_state
+    directory = path_of(
+        written or DEFAULT_STATE_FOLDER,
+        DIRECTORY,
+        folder,
+        findings,
+        system=system if written else None,
     )
     is_enabled = section.enabled and kind != "noop"
-    former = _before_file_systems(section, kind, directory, folder)
+    former = None
+    if section.enabled and not is_local(directory):
+        # The local store that the job would have if no property named a file system.
+        with suppress(PathError):  # the path has a scheme
+            path = str(local_path(written, folder))
+            was = "filelog" if kind == "filelog" else "sqlite"
+            former = StateSpec(was, path, is_default_place=False)
     is_chosen = bool({KIND, DATASET_KIND} & values.explicit)
     if kind == "fs" or (former is not None and (kind == "noop" or not is_chosen)):
         kind = "sqlite" if is_local(directory) else "filelog"
@@ -218,29 +228,12 @@ def state_section(values: Properties, folder: Path, findings: Findings) -> State
         kind=kind,
         directory=directory,
         enabled=is_enabled,
-        is_default_place=is_default_place,
+        is_default_place=not written,
         former=former,
     )
 
 
-def _before_file_systems(
-    section: StateSection, kind: str, directory: str, folder: Path
-) -> StateSpec | None:
-    """Return the local store that the job would have if no property named a file system, else None.
-
-    The result is None if the folder is local anyway or names its own file system, or if no state
-    is kept.
-    """
-    if is_local(directory) or not section.enabled:
-        return None
-    try:
-        path = str(local_path(section.directory, folder))
-    except PathError:  # the path has a scheme
-        return None
-    return StateSpec("filelog" if kind == "filelog" else "sqlite", path, is_default_place=False)
-
-
-def state_server(values: Properties, kind: str, findings: Findings) -> DatabaseAddress | None:
+def _server_address(values: Properties, kind: str, findings: Findings) -> DatabaseAddress | None:
     """Return the database that keeps the state; None if there was a problem.
 
     No finding shows the URL: it may hold a password.
@@ -249,7 +242,12 @@ def state_server(values: Properties, kind: str, findings: Findings) -> DatabaseA
 
     server = Server(kind)
     example = f"Write {_EXAMPLES[server]}, with {_USER} and {_PASSWORD}."
-    _require_secrets(findings)
+    # A command that does not need the source's secrets has only notices about unread secrets. It
+    # connects to this server all the same, and must not do so with an empty password.
+    for each in [each for each in findings.notices if each.key in {_URL, _USER, _PASSWORD}]:
+        findings.notices.remove(each)
+        what = f"{each.what}, and so must every command that looks at the state"
+        findings.problem(each.key, what, each.fix, each.origin)
     if not findings.is_sound(_URL):
         return None
     url = values.section(StateSection).url
@@ -278,26 +276,3 @@ def state_server(values: Properties, kind: str, findings: Findings) -> DatabaseA
         )
     section = values.section(StateSection)
     return found.address.with_login(section.user, section.password)
-
-
-def note_unused_server(values: Properties, kind: str, findings: Findings) -> None:
-    """Add a notice if the job names a server that it does not use."""
-    if _URL in values.explicit and kind != "noop":
-        findings.notice(
-            _URL,
-            f"has no effect, because state.store.type is {kind}",
-            "Set state.store.type=postgresql or mysql to keep the state on that server.",
-        )
-
-
-def _require_secrets(findings: Findings) -> None:
-    """Turn the notices about unread secrets of the state server into problems.
-
-    A command that does not need the source's secrets has only notices so far. It connects to this
-    server all the same, and must not do so with an empty password.
-    """
-    unread = [each for each in findings.notices if each.key in {_URL, _USER, _PASSWORD}]
-    for each in unread:
-        findings.notices.remove(each)
-        what = f"{each.what}, and so must every command that looks at the state"
-        findings.problem(each.key, what, each.fix, each.origin)

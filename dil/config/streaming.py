@@ -15,7 +15,7 @@ from dil.config.parts import JobParts
 from dil.config.property import names_of
 from dil.config.read_context import path_of
 from dil.config.values import ValueProblem, duration_ms
-from dil.model.job import PublishingSpec, PublishMode, QueryMode
+from dil.model.job import PublishMode, QueryMode
 from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Int, Long, PathText, Section, ValueType, Written, prop
 from dil.model.stream import StreamMode, StreamSpec
@@ -140,6 +140,11 @@ def stream_spec(
     if section.mode == "stateful":
         _refuse_stateful(query, section, values, findings)
     planning, publishing = parts.planning, parts.publishing
+    if named := section.checkpoint.strip():
+        checkpoint = path_of(named, CHECKPOINT, folder, findings, system="")
+    else:
+        name = values.section(JobSection).name
+        checkpoint = f"{publishing.final_dir.rstrip('/')}/{_CHECKPOINTS}/{name}"
     for is_refused, what, fix in (
         (not parts.state.enabled, "state.store.enabled is false: no run records what it read",
          "Keep the state."),
@@ -171,7 +176,7 @@ def stream_spec(
         section.max_files,
         section.max_rows,
         section.max_bytes,
-        _checkpoint_dir(section.checkpoint.strip(), publishing, values, folder, findings),
+        checkpoint,
         path_of(section.stop_file.strip(), STOP_FILE, folder, findings),
         StreamMode(section.mode),
     )
@@ -210,12 +215,3 @@ def _refuse_stateful(
                 f"has no effect with {INPUTS}",
                 f"Set {MAX_BLOCKS} or {MAX_ROWS}, which limit a micro-batch.",
             )
-
-
-def _checkpoint_dir(
-    text: str, publishing: PublishingSpec, values: Properties, folder: Path, findings: Findings
-) -> str:
-    if not text:
-        name = values.section(JobSection).name
-        return f"{publishing.final_dir.rstrip('/')}/{_CHECKPOINTS}/{name}"
-    return path_of(text, CHECKPOINT, folder, findings, system="")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dil.config.catalog import CatalogSection
-from dil.config.date_patterns import LintSection
-from dil.config.destinations import DestinationSection
+from dil.config.destinations import DestinationSection, TablesSection, WarehouseSection
 from dil.config.egress import EgressSection, ProgressSection
 from dil.config.event_time import EventTimeSection
 from dil.config.grace import GraceSection
 from dil.config.identity import DatasetSection, JobSection
 from dil.config.merging import MergingSection
+from dil.config.output_classes import WriterSection
 from dil.config.preprocessing import PreprocessingSection
 from dil.config.property import Group, Property, properties_of
 from dil.config.publishing import PublishingSection
@@ -19,13 +19,11 @@ from dil.config.read_context import SecretsSection
 from dil.config.running import EventsSection, ExecutionSection
 from dil.config.state import StateSection
 from dil.config.streaming import StreamSection
-from dil.config.tables import TablesSection
 from dil.config.timelabels import TimelabelsSection
 from dil.config.timeseries import TimeseriesSection
-from dil.config.warehouse import WarehouseSection
 from dil.config.watermarks import PlanningSection
-from dil.config.writers import WriterSection
 from dil.config.writing import WritingSection
+from dil.config.written_texts import LintSection
 from dil.model.section import Section
 from dil.sections.conversion import (
     ConversionSection,
@@ -35,16 +33,14 @@ from dil.sections.conversion import (
     RangesSection,
     ValidationSection,
 )
-from dil.sections.dedupe import DedupeSection
 from dil.sections.extraction import CsvSection, DumpSection, ExtractionSection
 from dil.sections.file_systems import FileSystemsSection
 from dil.sections.paging import PagingSection
 from dil.sections.parameters import ParametersSection
-from dil.sections.query import QuerySection
+from dil.sections.query import DedupeSection, QuerySection, WindowSection
 from dil.sections.schema import SchemaSection
 from dil.sections.secondary import SecondarySection
 from dil.sections.source import SourceSection
-from dil.sections.windows import WindowSection
 from dil.spi.registry import built_in_sections
 
 
@@ -130,12 +126,3 @@ OWN_PREFIX = "ms."
 def lookup(name: str) -> Property | None:
     """Return a property by its name or one of its aliases."""
     return TABLE.get(ALIASES.get(name, name))
-
-
-def spans_lines(name: str) -> bool:
-    """Return whether a value of this key may continue until its brackets balance (rule F2).
-
-    Values of unknown keys may continue, too, because they may hold JSON for ``${}``.
-    """
-    entry = lookup(name)
-    return entry is None or entry.type.spans_lines

@@ -122,8 +122,16 @@ def timelabels_section(values: Properties, findings: Findings) -> TimelabelSpec 
     planning = values.section(PlanningSection)
     for key in given[1:]:
         findings.problem(key, f"is given, and so is {given[0]}", "Keep one of the two.")
+    if labels.schedule:
+        from dil.text.cron import CRON_FIX, CronError, parse_cron
+
+        try:
+            parse_cron(labels.schedule)
+        except CronError as error:
+            what = f"is {quote(labels.schedule)}, which {error}"
+            findings.problem(SCHEDULE, what, CRON_FIX)
     spec = TimelabelSpec(
-        schedule=_schedule(labels.schedule, findings),
+        schedule=labels.schedule,
         every_ms=_every(labels.every, findings),
         unit=labels.unit,
         zone=labels.zone,
@@ -140,68 +148,50 @@ def as_written(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _schedule(text: str, findings: Findings) -> str:
-    if text:
-        from dil.text.cron import CRON_FIX, CronError, parse_cron
-
-        try:
-            parse_cron(text)
-        except CronError as error:
-            findings.problem(SCHEDULE, f"is {quote(text)}, which {error}", CRON_FIX)
-    return text
-
-
 def _every(text: str, findings: Findings) -> int:
-    """Return the interval of the schedule in ms; 0 if none is set."""
+    """Return the interval of the schedule in ms, from ``90m``, ``6h``, ``1d`` or an ISO duration.
+
+    The result is 0 if none is set.
+    """
     if not text:
         return 0
+    short = _EVERY.fullmatch(text)
     try:
-        length = _length_ms(text)
+        length = int(short[1]) * _EVERY_MS[short[2]] if short else texts.duration_ms(text)
     except texts.ValueProblem as problem:
         findings.problem(EVERY, f"is {quote(text)}, which {problem.what}", _EVERY_FIX)
         return 0
     if length < MINUTE_MS or length % MINUTE_MS:
-        findings.problem(
-            EVERY, f"is {quote(text)}, which is not one or more whole minutes", _EVERY_FIX
-        )
+        what = f"is {quote(text)}, which is not one or more whole minutes"
+        findings.problem(EVERY, what, _EVERY_FIX)
     return length
-
-
-def _length_ms(text: str) -> int:
-    """Return the length in ms of ``90m``, ``6h``, ``1d`` or an ISO duration."""
-    short = _EVERY.fullmatch(text)
-    if short:
-        return int(short[1]) * _EVERY_MS[short[2]]
-    return texts.duration_ms(text)
 
 
 def _note_zone(
     spec: TimelabelSpec, values: Properties, planning: PlanningSection, findings: Findings
 ) -> None:
     """Add a notice if the zone has no effect, or cuts days elsewhere than the partitions."""
+    is_set = ZONE in values.explicit
     if spec.every_ms:
-        if ZONE in values.explicit:
+        if is_set:
             findings.notice(
                 ZONE,
                 f"has no effect with {EVERY}, which counts from 1970-01-01 UTC",
                 f"Use {SCHEDULE} for a schedule that follows a zone's calendar.",
             )
         return
+    if spec.unit is None:
+        from dil.text.cron import Level, parse_cron
+
+        has_days = parse_cron(spec.schedule).level >= Level.DAY
+    else:
+        has_days = spec.unit in {LabelUnit.DAY, LabelUnit.MONTH}
     cut_in = instant(planning.marks.start, planning.zone, end=False).zone
-    is_of_days = planning.partition not in ("none", "hourly") and _has_days(spec)
-    if ZONE not in values.explicit and is_of_days and cut_in != spec.zone:
+    are_days = has_days and planning.partition not in ("none", "hourly")
+    if are_days and not is_set and cut_in != spec.zone:
         findings.notice(
             SCHEDULE if spec.schedule else UNIT,
             f"is evaluated in {spec.zone}, and partitions are cut in {cut_in}: each work unit "
             "lies in two periods",
             f"Set {ZONE}={cut_in}, or set it to {spec.zone} if that is meant.",
         )
-
-
-def _has_days(spec: TimelabelSpec) -> bool:
-    """Return whether the periods are days or longer."""
-    if spec.unit is not None:
-        return spec.unit in {LabelUnit.DAY, LabelUnit.MONTH}
-    from dil.text.cron import Level, parse_cron
-
-    return parse_cron(spec.schedule).level >= Level.DAY

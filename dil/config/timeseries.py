@@ -7,12 +7,19 @@ from typing import Annotated
 
 from annotated_types import Ge
 
+from dil.config.destinations import (
+    FIELDS,
+    KIND,
+    OPERATION,
+    URL,
+    TablesSection,
+    WarehouseSection,
+    is_timeseries,
+)
 from dil.config.findings import Findings
 from dil.config.identity import TABLE
 from dil.config.publishing import MODE, PublishingSection
-from dil.config.tables import FIELDS, TablesSection
 from dil.config.timelabels import require_labels
-from dil.config.warehouse import KIND, OPERATION, URL, WarehouseSection, is_timeseries
 from dil.model.destination import MAX_PARTITIONS, Operation, Physical, TableFormat
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.properties import Properties
@@ -68,11 +75,20 @@ def with_labels(
         _note_unused(values, findings, f"{URL} is not set")
         return publishing
     engine = warehouse.url.reveal().partition(":")[0]
+    is_timeless = labels is not None and not labels.is_dated
     if is_timeseries(values):
         _check(values, warehouse.table, engine, findings)
     else:
         _note_unused(values, findings, f"{KIND} is regular")
-        _note_repeats(publishing.mode, labels, values, findings)
+        is_asked = values.section(PublishingSection).mode is not None
+        if is_timeless and publishing.mode is PublishMode.APPEND and not is_asked:
+            findings.notice(
+                URL,
+                "has a table that rows are added to, and a second run in one period of the "
+                "schedule adds the rows of its timelabel once more",
+                f"Set {MODE}=window_replace: a label's rows then replace its earlier rows. Or set "
+                f"{MODE}=append if that is meant.",
+            )
     section = values.section(TimeseriesSection)
     default = _SQLITE_PARTITIONS if engine == "sqlite" else MAX_PARTITIONS
     spec = replace(
@@ -86,80 +102,44 @@ def with_labels(
 
 
 def _check(values: Properties, table: str, engine: str, findings: Findings) -> None:
+    """Refuse settings that a timeseries, or a timeseries on this engine, cannot have."""
     require_labels(KIND, 'is "timeseries"', values, findings)
-    _check_operation(values, findings)
-    if table.lower() == _REGISTRY:
-        findings.problem(
-            TABLE, f"is {quote(table)}, the name of the registry of timelabels", "Choose another."
-        )
-    if engine == "postgresql" and len(table.encode()) > _PG_NAME_BYTES:
-        findings.problem(
-            TABLE,
-            f"is {quote(table)}, of {len(table.encode())} bytes, and each timelabel's table has "
-            "16 more",
-            f"PostgreSQL keeps 63 bytes of a name: use at most {_PG_NAME_BYTES}.",
-        )
-    elif engine == "mysql" and len(table) > _MYSQL_NAME_LENGTH:
-        findings.problem(
-            TABLE,
-            f"is {quote(table)}, of {len(table)} characters, and each timelabel's table has 16 "
-            "more",
-            f"MySQL takes names of 64 characters: use at most {_MYSQL_NAME_LENGTH}.",
-        )
-    section = values.section(TimeseriesSection)
-    if section.physical is Physical.NATIVE and engine != "postgresql":
-        findings.problem(
-            PHYSICAL,
-            f'is "native", and {KIND}=timeseries has partitions of the database on PostgreSQL only',
-            f"Set {PHYSICAL}=tables.",
-        )
-    most = section.max_partitions
-    if engine == "sqlite" and most is not None and most > _SQLITE_TERMS:
-        findings.problem(
-            MOST, f"is {most}", f"SQLite reads at most {_SQLITE_TERMS} tables in a view."
-        )
-
-
-def _check_operation(values: Properties, findings: Findings) -> None:
     operation = values.section(WarehouseSection).operation
-    mode = values.section(PublishingSection).mode
+    mode, regular = values.section(PublishingSection).mode, f"Leave it out, or set {KIND}=regular."
     if operation in {Operation.REPLACE, Operation.UPSERT}:
-        findings.problem(
-            OPERATION,
-            f"is {quote(str(operation))}, and a timeseries has one way to load: a timelabel's rows "
-            "replace its earlier rows",
-            f"Leave it out, or set {KIND}=regular.",
-        )
+        what = f"is {quote(str(operation))}, and a timeseries has one way to load: a timelabel's"
+        findings.problem(OPERATION, f"{what} rows replace its earlier rows", regular)
     if mode not in (None, PublishMode.WINDOW_REPLACE):
-        findings.problem(
-            MODE,
-            f"is {quote(str(mode))}, and a timeseries is published by window_replace",
-            f"Leave it out, or set {KIND}=regular.",
-        )
-
-
-def _note_repeats(
-    mode: PublishMode, labels: TimelabelSpec | None, values: Properties, findings: Findings
-) -> None:
-    """Add a notice if a second run of a label doubles its rows, and the job did not ask for it."""
-    is_timeless = labels is not None and not labels.is_dated
-    is_asked = values.section(PublishingSection).mode is not None
-    if is_timeless and mode is PublishMode.APPEND and not is_asked:
-        findings.notice(
-            URL,
-            "has a table that rows are added to, and a second run in one period of the schedule "
-            "adds the rows of its timelabel once more",
-            f"Set {MODE}=window_replace: a label's rows then replace its earlier rows. Or set "
-            f"{MODE}=append if that is meant.",
-        )
+        what = f"is {quote(str(mode))}, and a timeseries is published by window_replace"
+        findings.problem(MODE, what, regular)
+    if table.lower() == _REGISTRY:
+        what = f"is {quote(table)}, the name of the registry of timelabels"
+        findings.problem(TABLE, what, "Choose another.")
+    if engine == "postgresql" and len(table.encode()) > _PG_NAME_BYTES:
+        size = f"{len(table.encode())} bytes"
+        what = f"is {quote(table)}, of {size}, and each timelabel's table has 16 more"
+        fix = f"PostgreSQL keeps 63 bytes of a name: use at most {_PG_NAME_BYTES}."
+        findings.problem(TABLE, what, fix)
+    elif engine == "mysql" and len(table) > _MYSQL_NAME_LENGTH:
+        size = f"{len(table)} characters"
+        what = f"is {quote(table)}, of {size}, and each timelabel's table has 16 more"
+        fix = f"MySQL takes names of 64 characters: use at most {_MYSQL_NAME_LENGTH}."
+        findings.problem(TABLE, what, fix)
+    section = values.section(TimeseriesSection)
+    most = section.max_partitions or 0
+    if section.physical is Physical.NATIVE and engine != "postgresql":
+        what = f'is "native", and {KIND}=timeseries has partitions of the database on PostgreSQL'
+        findings.problem(PHYSICAL, f"{what} only", f"Set {PHYSICAL}=tables.")
+    if engine == "sqlite" and most > _SQLITE_TERMS:
+        fix = f"SQLite reads at most {_SQLITE_TERMS} tables in a view."
+        findings.problem(MOST, f"is {most}", fix)
 
 
 def _note_unused(values: Properties, findings: Findings, why: str) -> None:
-    is_of_files = values.section(TablesSection).format is TableFormat.FILES
-    fix = f"Set {KIND}=timeseries too."
-    findings.unused((RETENTION, MOST), f"has no effect: {why}", fix)
-    if not is_of_files:
+    what, fix = f"has no effect: {why}", f"Set {KIND}=timeseries too."
+    findings.unused((RETENTION, MOST), what, fix)
+    if values.section(TablesSection).format is not TableFormat.FILES:
         fix = f"Leave it out; {FIELDS} names the partitions of tables of files."
-    findings.unused((PHYSICAL,), f"has no effect: {why}", fix)
+    findings.unused((PHYSICAL,), what, fix)
     if KIND in values.explicit and not values.section(WarehouseSection).url:
-        findings.notice(KIND, f"has no effect: {why}", f"Set {URL} too.")
+        findings.notice(KIND, what, f"Set {URL} too.")

@@ -5,7 +5,7 @@ See rules P2, P3, P8, P12 and P13.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
@@ -29,8 +29,16 @@ from dil.model.section import (
     no_effect,
     prop,
 )
-from dil.model.suggestions import known_words, suggestion
-from dil.sections.reading import Finding, ReadContext, ShapeError, as_array, as_object, is_scalar
+from dil.model.suggestions import known_words
+from dil.sections.reading import (
+    Finding,
+    ReadContext,
+    ShapeError,
+    as_array,
+    as_object,
+    is_scalar,
+    unknown_members,
+)
 from dil.text.instants import INSTANT_FIX, Instant, InstantError, parse_instant
 from dil.text.lenient_json import JsonError, parse
 
@@ -103,15 +111,19 @@ def _watermarks(value: JsonValue, around: ReadContext) -> Watermarks:
         try:
             members = as_object(item, where)
             kind, name = _kind_and_name(members, where)
-            findings.extend(_unknown_members(members, MEMBERS[kind], where))
-            is_second = kind in kinds
-            kinds.add(kind)
-            if is_second:
+            findings += unknown_members(members, MEMBERS[kind], where)
+            if kind in kinds:
                 findings.append((f"{where} is a second {kind} watermark", "There can be one."))
-            elif kind == "datetime":
+                continue
+            kinds.add(kind)
+            if kind == "datetime":
                 found = _with_range(found, name, members.get("range"), f"{where}.range", around)
-            else:
-                found = _with_units(found, name, members.get("units"), where, around)
+                continue
+            texts = [compact(unit) for unit in _unit_items(members.get("units"), name, where)]
+            if len(set(texts)) < len(texts):
+                around.notice(f"{where} lists a unit more than once; the first counts", "")
+            units = tuple(dict.fromkeys(texts))
+            found = replace(found, unit_name=name, units=units, has_units=True)
         except ShapeError as error:
             findings.extend(error.findings)
     if findings:
@@ -132,15 +144,6 @@ def _kind_and_name(members: Mapping[str, JsonValue], where: str) -> tuple[str, s
     if not isinstance(name, str) or not name.strip():
         raise ShapeError((f"{where} has no name", "Give it a `name`: signatures contain it."))
     return kind, name
-
-
-def _unknown_members(
-    members: Mapping[str, JsonValue], known: Sequence[str], where: str
-) -> Iterator[Finding]:
-    for member in members:
-        if member not in known:
-            fix = suggestion(member, known) or f"Known members: {', '.join(known)}."
-            yield f'{where} has the unknown member "{member}"', fix
 
 
 def _with_range(
@@ -172,21 +175,18 @@ def _with_range(
     )
 
 
-def _with_units(
-    found: Watermarks, name: str, value: JsonValue, where: str, around: ReadContext
-) -> Watermarks:
-    texts = [compact(item) for item in _unit_items(value, name, where)]
-    if len(set(texts)) < len(texts):
-        around.notice(f"{where} lists a unit more than once; the first counts", "")
-    return replace(found, unit_name=name, units=tuple(dict.fromkeys(texts)), has_units=True)
-
-
 def _unit_items(value: JsonValue, name: str, where: str) -> Sequence[Mapping[str, JsonValue]]:
     """Return the units as objects, in order."""
     listed = value
     if isinstance(value, str):
         if not value.strip().startswith("["):
-            return _comma_items(value, name, where)
+            items = [item.strip(_TRIMMED) for item in value.split(",")]
+            while items and not items[-1]:
+                items.pop()  # Java's split drops empty items at the end.
+            if not items or not all(items):
+                fix = "Remove the comma, or name the unit."
+                raise ShapeError((f"{where} has an empty unit", fix))
+            return [{name: item} for item in items]
         try:
             listed, _ = parse(value)
         except JsonError as error:
@@ -201,15 +201,6 @@ def _unit_items(value: JsonValue, name: str, where: str) -> Sequence[Mapping[str
     return [{name: str(item) if isinstance(item, Decimal) else as_text(item)} for item in listed]
 
 
-def _comma_items(text: str, name: str, where: str) -> Sequence[Mapping[str, JsonValue]]:
-    items = [item.strip(_TRIMMED) for item in text.split(",")]
-    while items and not items[-1]:
-        items.pop()  # Java's split drops empty items at the end.
-    if not items or not all(items):
-        raise ShapeError((f"{where} has an empty unit", "Remove the comma, or name the unit."))
-    return [{name: item} for item in items]
-
-
 def _partition(value: JsonValue, around: ReadContext) -> str | Composite:
     if isinstance(value, str):
         return value  # It is one of the words.
@@ -218,7 +209,7 @@ def _partition(value: JsonValue, around: ReadContext) -> str | Composite:
     findings: list[Finding] = []
     for word, ends in as_object(value).items():
         try:
-            start, end = _range(word, ends)
+            start, end = _ends(word, ends)
             low = instant(start, around.zone, end=False).ms
             high = _ENDLESS_MS if end == _NOW else instant(end, around.zone, end=False).ms
         except ShapeError as error:
@@ -228,7 +219,10 @@ def _partition(value: JsonValue, around: ReadContext) -> str | Composite:
             findings.append((f"{word}: from is not before to", "Swap them, or remove it."))
         found.append((word.lower(), start, end))
         spans.append((low, high, word))
-    findings.extend(_overlaps(spans))
+    for (_, high, word), (low, _, other) in pairwise(sorted(spans)):
+        if low < high:
+            what = f"has ranges that overlap: {word} and {other}"
+            findings.append((what, "End one where the other starts."))
     if not value:
         findings.append(("is an empty object", f"Known values: {', '.join(WORDS)}."))
     if findings:
@@ -236,24 +230,17 @@ def _partition(value: JsonValue, around: ReadContext) -> str | Composite:
     return tuple(found)
 
 
-def _range(word: str, ends: JsonValue) -> tuple[str, str]:
+def _ends(word: str, ends: JsonValue) -> tuple[str, str]:
+    """Return from and to of the part of the range that a partition word cuts."""
     if word.lower() not in WORDS:
         raise ShapeError(("is no partition word", known_words(word, WORDS)))
-    if not isinstance(ends, list) or len(ends) != 2:  # noqa: PLR2004 - from and to
-        raise ShapeError(("needs two texts", 'Write ["2020-01-01","-"].'))
-    start, end = ends
-    if not isinstance(start, str) or not isinstance(end, str):
-        raise ShapeError(("needs two texts", 'Write ["2020-01-01","-"].'))
-    if start.startswith("P") or end.startswith("P"):
-        raise ShapeError(("takes no durations", "Write dates; the last `to` may be -."))
-    return start, end
-
-
-def _overlaps(spans: list[tuple[int, int, str]]) -> Iterator[Finding]:
-    for (_, high, word), (low, _, other) in pairwise(sorted(spans)):
-        if low < high:
-            what = f"has ranges that overlap: {word} and {other}"
-            yield what, "End one where the other starts."
+    match ends:
+        case [str() as start, str() as end]:
+            if start.startswith("P") or end.startswith("P"):
+                raise ShapeError(("takes no durations", "Write dates; the last `to` may be -."))
+            return start, end
+        case _:
+            raise ShapeError(("needs two texts", 'Write ["2020-01-01","-"].'))
 
 
 _Watermarks = Annotated[

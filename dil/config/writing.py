@@ -6,16 +6,16 @@ See rule U7.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
 
-from dil.config.destinations import is_of_files
+from dil.config.destinations import TablesSection, check_doubles, is_of_files
 from dil.config.findings import Findings
 from dil.config.identity import DatasetSection
 from dil.config.preprocessing import dump_name
-from dil.config.tables import TablesSection, check_doubles
 from dil.config.timelabels import require_labels
 from dil.model.destination import TableFormat
 from dil.model.job import Blocks, OutputFormat, PathType, WritingSpec
@@ -210,47 +210,29 @@ def writing_spec(values: Properties) -> WritingSpec:
 
 def check_writing(values: Properties, final_dir: str, findings: Findings) -> None:
     """Add findings for settings that cannot be written to ``final_dir``, a path or URI."""
-    section = values.section(WritingSection)
-    _check_format(section, values, findings)
-    _check_system_columns(section, values, findings)
+    section, table = values.section(WritingSection), values.section(TablesSection).format
+    if table is not TableFormat.FILES and not values.section(ExtractionSection).is_file_dump:
+        if FORMAT in values.explicit and section.format is not OutputFormat.PARQUET:
+            what = f"is {quote(section.format_word)}, and the files of a {table} table are Parquet"
+            findings.problem(FORMAT, what, "Write PARQUET, or leave it out.")
+        if PATH_TYPE in values.explicit and section.path_type is PathType.DEFAULT:
+            what = f'is "{PathType.DEFAULT}", a folder for each run, and a {table} table has one'
+            fix = "Write namespace_table or tablename, or leave it out."
+            findings.problem(PATH_TYPE, f"{what} folder", fix)
+    _check_system_columns(section.system_columns, values, findings)
     _check_ownership(section, final_dir, findings)
     name, size = section.file_name, section.block_bytes
     if name.startswith(("_", ".")) or "/" in name:
-        findings.problem(
-            _FILE_NAME,
-            f"is {quote(name)}",
-            "Write a name without /, that begins with neither _ nor .: such files are no data.",
-        )
+        fix = "Write a name without /, that begins with neither _ nor .: such files are no data."
+        findings.problem(_FILE_NAME, f"is {quote(name)}", fix)
     if size is not None and size % _CHECKSUM_BYTES:
         # No name node takes another size: a block consists of whole checksums.
-        findings.problem(
-            _BLOCK_SIZE,
-            f"is {size}, and HDFS cuts files into blocks of a multiple of {_CHECKSUM_BYTES} bytes",
-            "Write such a number, for example 134217728.",
-        )
+        what = f"is {size}, and HDFS cuts files into blocks of a multiple of {_CHECKSUM_BYTES}"
+        fix = "Write such a number, for example 134217728."
+        findings.problem(_BLOCK_SIZE, f"{what} bytes", fix)
 
 
-def _check_format(section: WritingSection, values: Properties, findings: Findings) -> None:
-    """Refuse settings of files that the job's table does not allow."""
-    table = values.section(TablesSection).format
-    if table is TableFormat.FILES or values.section(ExtractionSection).is_file_dump:
-        return
-    if FORMAT in values.explicit and section.format is not OutputFormat.PARQUET:
-        findings.problem(
-            FORMAT,
-            f"is {quote(section.format_word)}, and the files of a {table} table are Parquet",
-            "Write PARQUET, or leave it out.",
-        )
-    if PATH_TYPE in values.explicit and section.path_type is PathType.DEFAULT:
-        findings.problem(
-            PATH_TYPE,
-            f'is "{PathType.DEFAULT}", a folder for each run, and a {table} table has one folder',
-            "Write namespace_table or tablename, or leave it out.",
-        )
-
-
-def _check_system_columns(section: WritingSection, values: Properties, findings: Findings) -> None:
-    names = section.system_columns
+def _check_system_columns(names: Sequence[str], values: Properties, findings: Findings) -> None:
     for name in names:
         if name not in _KNOWN:
             findings.problem(SYSTEM, f"names {quote(name)}", known_words(name, _KNOWN))
@@ -260,11 +242,8 @@ def _check_system_columns(section: WritingSection, values: Properties, findings:
     taken = {column.name.lower() for column in values.section(SchemaSection).columns}
     for name in dict.fromkeys(names):
         if name in taken:
-            findings.problem(
-                SYSTEM,
-                f"names {quote(name)}, and the rows have a column of that name",
-                "Leave it out, or rename the other column.",
-            )
+            what = f"names {quote(name)}, and the rows have a column of that name"
+            findings.problem(SYSTEM, what, "Leave it out, or rename the other column.")
 
 
 def _check_ownership(section: WritingSection, final_dir: str, findings: Findings) -> None:

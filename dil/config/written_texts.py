@@ -1,17 +1,27 @@
-"""Checks of texts as they are written: control characters, and credentials in plain sight."""
+"""Checks of written texts: their characters, names and hosts, credentials, date patterns."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from dil.config.entry import Entry
 from dil.config.findings import Findings
+from dil.config.identity import NAME, NAMESPACE, TABLE, DatasetSection, JobSection
+from dil.config.property import properties_of
 from dil.config.requests import all_parameters
+from dil.config.writing import WritingSection
+from dil.model.job import OutputFormat
 from dil.model.properties import Properties
+from dil.model.section import ONE_OF, Section, ValueType, prop
+from dil.model.suggestions import quote
+from dil.sections.conversion import DERIVED, DerivedSection
 from dil.sections.parameters import KEY as PARAMETERS
-from dil.sections.source import PROXY, URI, SourceSection
+from dil.sections.source import PROXY, PROXY_PORT, URI, SourceSection
 from dil.text.lenient_json import HALF_FIX
+from dil.text.origins import HOSTS, is_host_entry
 
 _NUL_IN_JSON = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -33,6 +43,26 @@ _LONG_KEY = 16
 # of surrogate pairs.
 _UNDECODED = re.compile("[\udc80-\udcff]")
 _HALF = re.compile("[\ud800-\udfff]")
+_JOB_NAME = re.compile(r"[A-Za-z0-9._-]+(?: [A-Za-z0-9._-]+)*")
+_TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PROXY_HOST = re.compile(r"[^\s/:?#@\[\]]+|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*")  # or IPv6
+_NAMESPACE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
+_LINT = "ms.lint.patterns"
+
+
+@dataclass(frozen=True, slots=True)
+class LintSection(Section):
+    """Whether valid values that are nearly always a mistake are refused."""
+
+    patterns: Annotated[Literal["on", "off"], ONE_OF] = prop(
+        _LINT,
+        "Refuses valid date patterns that are nearly always a mistake: `YYYY-MM-DD` (DD is the "
+        "day of the year), `%Y-%m-%d`, `hh` without `a`, `mm` for a month, `xxxx` without `ww`. "
+        "off accepts them.",
+        default="on",
+        identity=False,
+    )
 
 
 def refuse_halves(entries: Mapping[str, Entry], findings: Findings) -> None:
@@ -101,3 +131,75 @@ def note_plain_credentials(
             texts = [each for each in texts if len(each) >= _LONG_KEY]
         if texts and _CREDENTIAL_NAME.fullmatch(parameter.name):
             findings.plain_secrets.setdefault(PARAMETERS, given.origin)
+
+
+def check_names_and_hosts(values: Properties, findings: Findings) -> None:
+    """Check names that become keys, folders and Avro names, and hosts that a job connects to.
+
+    No finding shows the login of a proxy.
+    """
+    name, dataset = values.section(JobSection).name, values.section(DatasetSection)
+    if name and not _JOB_NAME.fullmatch(name):
+        findings.problem(
+            NAME,
+            f'is "{name}"',
+            "Use letters, digits, dot, dash, underscore, and single blanks between them.",
+        )
+    is_avro = values.section(WritingSection).format is OutputFormat.AVRO
+    pattern = _AVRO_NAME if is_avro else _TABLE_NAME
+    if dataset.table and not pattern.fullmatch(dataset.table):
+        findings.problem(
+            TABLE,
+            f'is "{dataset.table}", which names no {"Avro record" if is_avro else "folder"}',
+            "Use letters, digits and underscores, and no digit at the beginning.",
+        )
+    if dataset.namespace and not _NAMESPACE.fullmatch(dataset.namespace):
+        fix = "Write names separated by dots: com.acme.crm."
+        findings.problem(NAMESPACE, f'is "{dataset.namespace}"', fix)
+    source = values.section(SourceSection)
+    has_host, has_port = bool(source.proxy_host), source.proxy_port > 0
+    if has_host != has_port:
+        key = PROXY if has_host else PROXY_PORT
+        findings.problem(key, "is one half of the proxy", "Give both host and port.")
+    if has_host and not _PROXY_HOST.fullmatch(source.proxy_parts[2]):
+        fix = f"Write a host, or user:${{env:NAME}}@host; its port is {PROXY_PORT}."
+        findings.problem(PROXY, "names no host", fix)
+    for text in source.hosts:
+        if not is_host_entry(text):
+            findings.problem(
+                HOSTS,
+                f'has "{text}", which is no host',
+                "Write host, host:port or https://host, with commas between; *.host allows any one "
+                "name before host.",
+            )
+
+
+def check_patterns(values: Properties, findings: Findings) -> None:
+    """Report date patterns that are likely mistakes."""
+    if values.section(LintSection).patterns == "off":
+        return
+    for key, place, pattern in _patterns(values):
+        from dil.text.joda_mistakes import find_mistake  # few jobs have patterns
+
+        if found := find_mistake(pattern):
+            reason, likely = found
+            findings.problem(
+                key,
+                f"{place} the date pattern {quote(pattern)}, in which {reason}",
+                f"Write {likely}, or set {_LINT}=off if it is meant.",
+            )
+
+
+def _patterns(values: Properties) -> Iterator[tuple[str, str, str]]:
+    """Yield key, place and text of each pattern that the user wrote."""
+    for section in values.sections():
+        for entry in properties_of(type(section)):
+            if entry.type is ValueType.DATE_PATTERNS and entry.name in values.explicit:
+                written: tuple[str, ...] = getattr(section, entry.field)
+                yield from ((entry.name, "has", each) for each in written if each != "iso")
+    for parameter in all_parameters(values):
+        if parameter.format == "datetime" and parameter.pattern:
+            yield PARAMETERS, f'parameter "{parameter.name}" has', parameter.pattern
+    for field in values.section(DerivedSection).fields:
+        if field.formula.type == "epoc" and field.formula.format.lower() != "iso":
+            yield DERIVED, f'field "{field.name}" has', field.formula.format

@@ -1,11 +1,10 @@
 """Computes the plan of one run from watermarks and history."""
 
-from dil.planning.bare_history import BareHistory
 from dil.planning.partitions import WATERMARK_KEY, is_shape, shape, shape_among_others
 from dil.planning.plan_file import SavedPlan
 from dil.planning.planner import plan, plan_on_demand
-from dil.planning.recorded_grid import grid_until
-from dil.planning.remainders import remainders_past_backfill
+from dil.planning.recorded_partitions import grid_until, remainders_past_backfill
+from dil.planning.unit_history import BareHistory
 
 __all__ = [
     "WATERMARK_KEY",

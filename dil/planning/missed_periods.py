@@ -14,7 +14,7 @@ from dil.model.interval import Interval
 from dil.model.job import PlanningSpec
 from dil.model.timelabels import TimelabelSpec
 from dil.planning.partitions import Partitions, partition
-from dil.planning.timelabels import Labels, windows_of
+from dil.planning.timelabels import Labels, timelabels
 from dil.planning.unit_history import UnitHistory
 
 
@@ -147,5 +147,5 @@ def missed_periods(
 
     ``attendance`` is None if nothing is known about runs.
     """
-    grid = _LabelGrid(partitions, Labels(labels, windows_of(labels), now_ms))
+    grid = _LabelGrid(partitions, timelabels(labels, now_ms))
     return MissedPeriods(spec, labels, grid, attendance or Attendance())

@@ -15,16 +15,20 @@ from dil.model.history import Attendance, History
 from dil.model.job import PlanningSpec, TableType
 from dil.model.on_demand import OnDemand
 from dil.model.work_unit import Plan, Reason, WorkUnit
-from dil.planning.bare_history import BareHistory
 from dil.planning.cutoff import CutoffRule
 from dil.planning.matrix import Candidate, Matrix
 from dil.planning.partitions import Partitions, labels_of, partition
-from dil.planning.unit_history import Unit, UnitHistory, look_up, weigh, without_history
+from dil.planning.unit_history import (
+    BareHistory,
+    Unit,
+    UnitHistory,
+    look_up,
+    weigh,
+    without_history,
+)
 
 if TYPE_CHECKING:
     from dil.model.books import Books
-    from dil.planning.closed_labels import ClosedLabels
-    from dil.planning.missed_periods import MissedPeriods
 
 ACTIVATION_NAME = "activation"
 
@@ -86,10 +90,11 @@ def plan_on_demand(
     units = _units(spec, activation)
     rule = CutoffRule.of(spec)
     ignored = spec.backfill or spec.ignore_history
-    away = None if ignored else _absence(spec, partitions, now_ms, attendance)
-    before_first = 0
-    if away is not None:
-        away = away.after_first_run(
+    labels, away, before_first = spec.timelabel, None, 0
+    if labels is not None and labels.leaves_out and not (ignored or spec.once):
+        from dil.planning.missed_periods import missed_periods  # few jobs leave anything out
+
+        away = missed_periods(spec, labels, partitions, now_ms, attendance).after_first_run(
             partial(history.lowest, units, partitions.starts)
             if isinstance(history, BareHistory)
             else history.lowest
@@ -107,7 +112,11 @@ def plan_on_demand(
     if spec.probed is not None:
         views = _without_probed(views, units, partitions, spec.probed)
     views, missed = (views, []) if away is None else away.skip_missed(views, rule.shift_ms)
-    shut = None if books is None else _closed_labels(spec, books, now_ms)
+    shut = None
+    if labels is not None and labels.closes and books is not None and books.closed:
+        from dil.planning.timelabels import ClosedLabels, timelabels  # few jobs close labels
+
+        shut = ClosedLabels(books, timelabels(labels, now_ms))
     views, closed = (views, []) if shut is None else shut.without_closed(views, partitions)
     fresh_reason = Reason.BACKFILL if spec.backfill else Reason.NEW
     matrix = Matrix(partitions, units, views, rule, fresh_reason, labels_of(spec, now_ms))
@@ -157,27 +166,6 @@ def _without_probed(
         else view
         for number, view in enumerate(views)
     ]
-
-
-def _absence(
-    spec: PlanningSpec, partitions: Partitions, now_ms: int, attendance: Attendance | None
-) -> MissedPeriods | None:
-    """Return the rule for the periods that the run leaves out, None if it leaves out none."""
-    labels = spec.timelabel
-    if labels is None or not labels.leaves_out or spec.once:
-        return None
-    from dil.planning.missed_periods import missed_periods  # few jobs leave anything out
-
-    return missed_periods(spec, labels, partitions, now_ms, attendance)
-
-
-def _closed_labels(spec: PlanningSpec, books: Books, now_ms: int) -> ClosedLabels | None:
-    """Return the filter of partitions with closed labels, None if no label is closed."""
-    if spec.timelabel is None or not (spec.timelabel.closes and books.closed):
-        return None
-    from dil.planning.closed_labels import closed_labels  # few jobs close labels
-
-    return closed_labels(books, spec.timelabel, now_ms)
 
 
 def _units(spec: PlanningSpec, activation: Sequence[str] | None) -> tuple[Unit, ...]:

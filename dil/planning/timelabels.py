@@ -1,15 +1,20 @@
-"""Timelabels: the schedule period that a work unit's data belongs to (rules T11 to T13)."""
+"""Timelabels of partitions, and partitions of closed timelabels (rules T11 to T13 and T32)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 
+from msgspec import UNSET, UnsetType
+
+from dil.model.books import Books
 from dil.model.interval import Interval
-from dil.model.timelabels import TimelabelSpec
+from dil.model.timelabels import AfterClose, TimelabelSpec
+from dil.model.work_unit import PlannedBooks
+from dil.planning.partitions import Partitions
+from dil.planning.unit_history import UnitHistory
 from dil.text.windows import Windows, label_text, windows_of
-
-__all__ = ["Labels", "label_at", "label_text", "timelabels", "windows_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +55,8 @@ class Labels:
         return self.spec.unit is not None
 
 
-def timelabels(spec: TimelabelSpec, now_ms: int) -> Callable[[Interval], str]:
-    """Return the function that gives a partition its label; see ``Labels``.
-
-    Windows are computed when they are first needed, and kept.
+def timelabels(spec: TimelabelSpec, now_ms: int) -> Labels:
+    """Return the labels of a job's partitions; windows are computed when first needed, and kept.
 
     Args:
         spec: The parsed ``ms.timelabel.*`` properties.
@@ -69,3 +72,84 @@ def label_at(spec: TimelabelSpec) -> Callable[[int], str]:
     """
     windows = windows_of(spec)
     return lambda ms: label_text(windows.at(ms).low)
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedLabels:
+    """The closed timelabels, and the labels of partitions."""
+
+    books: Books
+    of: Labels
+
+    def without_closed(
+        self, views: Sequence[UnitHistory], partitions: Partitions
+    ) -> tuple[Sequence[UnitHistory], list[list[int]]]:
+        """Leave out partitions of closed labels, if rows for such labels are rejected.
+
+        Return the views without the partitions that were left out, and, for each view, the indices
+        of the partitions that were left out. If closed labels are reopened, or rows for them go
+        beside the dataset, nothing is left out.
+        """
+        if self.of.spec.after_close is not AfterClose.REJECT:
+            return views, []
+        left, gone = [], []
+        for view in views:
+            closed = {
+                index
+                for index in (*view.regular, *view.retries)
+                if self._is_closed(partitions[index])
+            }
+            gone.append(sorted(closed))
+            if closed:
+                view = replace(  # noqa: PLW2901 - the view of the same unit
+                    view,
+                    regular=[index for index in view.regular if index not in closed],
+                    retries=[index for index in view.retries if index not in closed],
+                )
+            left.append(view)
+        return left, gone
+
+    def planned(
+        self, partitions: Partitions, left: Sequence[Sequence[int]], taken: Iterable[int]
+    ) -> PlannedBooks | UnsetType:
+        """Return the closed labels that a plan reads or leaves out; unset if there are none.
+
+        Args:
+            partitions: The partitions of the plan.
+            left: The indices of the partitions that are left out, by unit.
+            taken: The indices of the partitions that are read.
+        """
+        after = self.of.spec.after_close
+        read = () if after is AfterClose.REJECT else self._labels_of(partitions, taken)
+        found = PlannedBooks(
+            sum(map(len, left)),
+            self._labels_of(partitions, chain(*left)),
+            reopens=read if after is AfterClose.REOPEN else (),
+            beside=read if after is AfterClose.SIDE_TABLE else (),
+        )
+        return UNSET if found == PlannedBooks() else found
+
+    def _labels_of(self, partitions: Partitions, indices: Iterable[int]) -> tuple[str, ...]:
+        """Return the closed labels of partitions, in order of time."""
+        return tuple(
+            sorted({label for index in set(indices) for label in self._labels(partitions[index])})
+        )
+
+    def _is_closed(self, partition: Interval) -> bool:
+        """Return whether all rows of a partition are of closed labels."""
+        if self.of.spec.column:
+            return self.books.is_closed(partition)
+        return self.books.is_closed(self.of.window(partition))
+
+    def _labels(self, partition: Interval) -> Iterator[str]:
+        if not self.of.spec.column:
+            window = self.of.window(partition)
+            if self.books.is_closed(window):
+                yield label_text(window.low)
+            return
+        low = partition.low
+        while low < partition.high:
+            window = self.of.windows.at(low)
+            if self.books.is_closed(window):
+                yield label_text(window.low)
+            low = window.high

@@ -6,7 +6,6 @@ See docs/formats.md, rule F17.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -42,6 +41,7 @@ _PROJECTION = re.compile(r"[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*"
 _CHARACTERS = ("fieldSeparator", "quoteCharacter", "escapeCharacter")
 # Blank texts of these members leave them out, as in LinkedIn's DIL.
 _MAY_BE_BLANK = {"columnHeaderIndex", "linesToSkip", "maxFailures", "keepNullString"}
+_CHARACTER_FIX = "Write the character, or its code: u0009 is a tab, u0020 a blank."
 _TYPES = "string int long double boolean float"
 
 
@@ -153,7 +153,11 @@ def _csv(value: JsonValue, around: ReadContext) -> CsvSettings:
         name: _character(members.get(name, default), name, findings)
         for name, default in zip(_CHARACTERS, (",", '"', "\\"), strict=True)
     }
-    findings += _same_characters(characters)
+    separator, quote, escape = characters.values()
+    if separator and separator in {quote, escape}:
+        other = "quoteCharacter" if separator == quote else "escapeCharacter"
+        what = f"fieldSeparator and {other} are the same"
+        findings.append((what, "Choose different characters."))
     if "columnProjection" in members:
         findings += _projection_findings(settings.column_projection)
     if "linesToSkip" in members and settings.lines_to_skip < settings.column_header_index + 1:
@@ -172,9 +176,9 @@ def _csv(value: JsonValue, around: ReadContext) -> CsvSettings:
         around.notice("has a recordSeparator, which has no effect", "CR, LF and CRLF end a record.")
     return replace(
         settings,
-        field_separator=characters["fieldSeparator"],
-        quote_character=characters["quoteCharacter"],
-        escape_character=characters["escapeCharacter"],
+        field_separator=separator,
+        quote_character=quote,
+        escape_character=escape,
     )
 
 
@@ -191,17 +195,6 @@ def _character(value: object, name: str, findings: list[tuple[str, str]]) -> str
     if not character and name == "fieldSeparator":
         findings.append((f"{name} is blank", _CHARACTER_FIX))
     return character
-
-
-_CHARACTER_FIX = "Write the character, or its code: u0009 is a tab, u0020 a blank."
-
-
-def _same_characters(characters: Mapping[str, str]) -> list[tuple[str, str]]:
-    separator, quote, escape = (characters[name] for name in _CHARACTERS)
-    if separator and separator in {quote, escape}:
-        other = "quoteCharacter" if separator == quote else "escapeCharacter"
-        return [(f"fieldSeparator and {other} are the same", "Choose different characters.")]
-    return []
 
 
 def _projection_findings(text: str) -> list[tuple[str, str]]:

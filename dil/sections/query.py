@@ -1,14 +1,16 @@
-"""The query of a derived dataset: its properties, and the JSON of its inputs."""
+"""The query of a derived dataset: its properties, its windows, and the rows that it leaves out."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from annotated_types import Ge
 
+from dil.model.dedupe import COLUMN, KEYS, WITHIN
 from dil.model.json import JsonValue
 from dil.model.members import Setting, member
 from dil.model.section import (
@@ -21,17 +23,20 @@ from dil.model.section import (
     PathText,
     Section,
     Text,
+    Texts,
     ValueType,
     Written,
     prop,
 )
-from dil.sections.reading import ReadContext, ShapeError, as_array, as_object, build, each
+from dil.sections.reading import Finding, ReadContext, ShapeError, as_array, as_object, build, each
 
 INPUTS = "ms.query.inputs"
 SQL, FILE, FUNCTION = "ms.query.sql", "ms.query.file", "ms.query.function"
 MODE, WAIT = "ms.query.mode", "ms.query.wait"
 MAX_BLOCKS, MAX_ROWS = "ms.query.input.max.blocks", "ms.query.input.max.rows"
 LOGICAL_HASH = "ms.query.logical.hash"
+SIZE, SLIDE, WINDOW_KEYS = "ms.window.size", "ms.window.slide", "ms.window.keys"
+AGGS, WINDOW_COLUMN = "ms.window.aggs", "ms.window.column"
 # Sections of jobs that read a source; jobs that read datasets must not have them.
 SOURCE_KEYS = frozenset({"source.class", "ms.source.uri", "ms.extractor.class"})
 _NAMED = {True: "both job and dataset", False: "neither job nor dataset"}
@@ -218,4 +223,95 @@ class QuerySection(Section):
         shown="PT0S",
         example="PT10M",
         identity=False,
+    )
+
+
+def _aggs(value: JsonValue, _around: ReadContext) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    wrong: list[Finding] = []
+    for name, text in as_object(value).items():
+        if isinstance(text, str) and text.strip():
+            found[name] = text.strip()
+        else:
+            fix = f'Write an aggregate in Spark SQL: {{"{name}": "sum(amount)"}}.'
+            wrong.append((f'has no aggregate for "{name}"', fix))
+    if wrong:
+        raise ShapeError(*wrong)
+    return found
+
+
+_Aggs = Annotated[
+    Mapping[str, str],
+    Written(
+        ValueType.JSON_OBJECT,
+        read=_aggs,
+        members=(("(a column's name)", "text", "Aggregate in Spark SQL."),),
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSection(Section):
+    """Windows of event time over the input of a derived dataset."""
+
+    column: Text = prop(
+        WINDOW_COLUMN,
+        "Column of the input with the time at which a row happened: a timestamp, a date, or whole "
+        "epoch milliseconds.",
+        default="",
+        example="seen_at",
+    )
+    size_ms: Annotated[Duration, Ge(1)] | None = prop(
+        SIZE,
+        "Length of a window, an ISO duration. Windows begin at multiples of the slide since "
+        "1970-01-01T00:00:00Z.",
+        default=None,
+        example="PT1H",
+    )
+    slide_ms: Annotated[Duration, Ge(1)] | None = prop(
+        SLIDE,
+        "Time between the starts of two windows; if it is shorter than the size, windows overlap. "
+        "Unset: the size.",
+        default=None,
+        example="PT15M",
+    )
+    keys: Texts = prop(
+        WINDOW_KEYS,
+        "Columns by which the rows of a window are grouped.",
+        default=(),
+        example="site,sensor",
+    )
+    aggs: _Aggs = prop(
+        AGGS,
+        "Columns to compute for each window and key: their names, each with an aggregate in Spark "
+        "SQL.",
+        default_factory=dict,
+        shown="{}",
+        example='{"total": "sum(amount)", "rows": "count(*)"}',
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DedupeSection(Section):
+    """The rule by which a query's rows are left out because they repeat published rows."""
+
+    keys: Texts = prop(
+        KEYS,
+        "Columns of the query's result. If rows are equal in all these columns and their times are "
+        "at most `ms.dedupe.within` apart, only the first of them is published.",
+        default=(),
+        example="sensor,reading_id",
+    )
+    column: Text = prop(
+        COLUMN,
+        "Column of the query's result with the time at which a row happened: a timestamp, a date, "
+        "or whole epoch milliseconds.",
+        default="",
+        example="seen_at",
+    )
+    within_ms: Annotated[Duration, Ge(0)] | None = prop(
+        WITHIN,
+        "Most time between a row and its repeat, an ISO duration.",
+        default=None,
+        example="PT1H",
     )

@@ -119,6 +119,17 @@ def as_array(value: JsonValue, where: str = "") -> list[JsonValue]:
     return value
 
 
+def unknown_members(
+    members: Iterable[str], known: Sequence[str], where: str = ""
+) -> Iterator[Finding]:
+    """Yield a finding for each member of an object that is not known."""
+    subject = f"{where} " if where else ""
+    for member in members:
+        if member not in known:
+            fix = nearest(member, known, f"Known members: {', '.join(known)}.")
+            yield f'{subject}has the unknown member "{member}"', fix
+
+
 def is_scalar(value: JsonValue) -> bool:
     """Return whether a value is neither array nor object."""
     return not isinstance(value, list | Mapping)
@@ -179,7 +190,7 @@ def read_model(
     from pydantic import ValidationError  # takes longer than a plan without JSON properties
 
     try:
-        found: M = _adapter(cast("Any", model)).validate_python(members)
+        found: M = adapter(cast("Any", model)).validate_python(members)
     except ValidationError as error:
         findings.extend(_finding(model, each, where) for each in error.errors(include_url=False))
         return None
@@ -192,7 +203,8 @@ def json_name(field: Any) -> str:  # a dataclass's Field of whatever type
 
 
 @cache
-def _adapter(model: Any) -> TypeAdapter[Any]:  # mypy takes no model for hashable
+def adapter(model: Any) -> TypeAdapter[Any]:  # mypy takes no model for hashable
+    """Return pydantic's reader of a model or a section."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(model)

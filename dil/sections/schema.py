@@ -38,9 +38,16 @@ from dil.model.section import (
     prop,
 )
 from dil.model.settings import SchemaCleansing
-from dil.model.suggestions import nearest, suggestion
+from dil.model.suggestions import suggestion
 from dil.sections.grammars import check_regex
-from dil.sections.reading import ReadContext, ShapeError, as_array, as_object, build
+from dil.sections.reading import (
+    ReadContext,
+    ShapeError,
+    as_array,
+    as_object,
+    build,
+    unknown_members,
+)
 
 FILTERS = "ms.enable.schema.based.filtering"
 SCHEMA, TARGET, CONTRACT = "ms.output.schema", "ms.target.schema", "ms.schema.contract"
@@ -223,7 +230,7 @@ def _column(item: JsonValue, path: str, index: int, findings: list[tuple[str, st
     if not isinstance(name, str) or not name:
         raise ShapeError((f"{path}[{index}] has no columnName", 'Add "columnName":"...".'))
     where = f"{path}{name}"
-    _report_unknown(members, COLUMN_MEMBERS, where, findings)
+    findings.extend(unknown_members(members, COLUMN_MEMBERS, where))
     if not COLUMN_NAME.fullmatch(name):
         raise ShapeError(
             (
@@ -236,18 +243,6 @@ def _column(item: JsonValue, path: str, index: int, findings: list[tuple[str, st
     is_nullable = _nullable(members.get("isNullable"), where) or has_null
     comment = members.get("comment")
     return Column(name, data_type, is_nullable, comment if isinstance(comment, str) else "")
-
-
-def _report_unknown(
-    members: Mapping[str, JsonValue],
-    known: Sequence[str],
-    where: str,
-    findings: list[tuple[str, str]],
-) -> None:
-    for member in members:
-        if member not in known:
-            fix = nearest(member, known, f"Known members: {', '.join(known)}.")
-            findings.append((f'{where} has the unknown member "{member}"', fix))
 
 
 def _nullable(value: JsonValue, where: str) -> bool:
@@ -275,7 +270,7 @@ def _data_type(
     if isinstance(word, list):
         return _union(word, members, where, findings)
     if isinstance(word, Mapping):
-        _report_unknown(members, ("type", "name"), f"{where}.dataType", findings)
+        findings.extend(unknown_members(members, ("type", "name"), f"{where}.dataType"))
         return _data_type(word, where, findings)
     if not isinstance(word, str):
         raise ShapeError((f"{where} has no type", 'For example "dataType":{"type":"string"}.'))
@@ -287,7 +282,7 @@ def _typed(
 ) -> DataType:
     label = _name(members)
     known = ("type", "name", *_TYPE_MEMBERS.get(word, ()))
-    _report_unknown(members, known, f"{where}.dataType", findings)
+    findings.extend(unknown_members(members, known, f"{where}.dataType"))
     match word:
         case "array":
             items, nullable = _inner(members.get("items"), f"{where}[]", findings)
@@ -311,7 +306,7 @@ def _typed(
 def _inner(value: JsonValue, where: str, findings: list[tuple[str, str]]) -> tuple[DataType, bool]:
     """Return the type of array items or map values: a word, a type, or a column without name."""
     if isinstance(value, Mapping) and "dataType" in value:
-        _report_unknown(value, COLUMN_MEMBERS, where, findings)
+        findings.extend(unknown_members(value, COLUMN_MEMBERS, where))
         inner, has_null = _data_type(value["dataType"], where, findings)
         return inner, _nullable(value.get("isNullable"), where) or has_null
     if value is None:

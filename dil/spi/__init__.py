@@ -12,7 +12,7 @@ SECTIONS = {
     "ConversionSection": "conversion",
     "CsvSection": "extraction",
     "DatabaseSection": "source",
-    "DedupeSection": "dedupe",
+    "DedupeSection": "query",
     "DerivedSection": "conversion",
     "DumpSection": "extraction",
     "EncryptionSection": "conversion",
@@ -30,7 +30,7 @@ SECTIONS = {
     "SendingSection": "http",
     "SourceSection": "source",
     "ValidationSection": "conversion",
-    "WindowSection": "windows",
+    "WindowSection": "query",
 }
 
 

@@ -18,8 +18,9 @@ from dil.model.job import PlanningSpec
 from dil.model.timelabels import LabelUnit, TimelabelSpec
 from dil.planning import BareHistory, plan
 from dil.planning.partitions import partition, partition_from
-from dil.planning.timelabels import label_text, timelabels, windows_of
+from dil.planning.timelabels import timelabels
 from dil.text.cron import Cron, CronError, Level, parse_cron
+from dil.text.windows import label_text, windows_of
 from dil.text.zones import find_zone, to_local
 
 MINUTE_MS, DAY_MS = 60_000, 86_400_000

@@ -12,7 +12,7 @@ from pyspark.sql.types import DateType, IntegralType, TimestampType
 
 from dil.errors import QueryError
 from dil.model.windows import END, EVENT_TIME, Closing, WindowSpec, quoted
-from dil.sections.windows import COLUMN
+from dil.sections.query import WINDOW_COLUMN
 
 
 def with_event_time(frame: Any, windows: WindowSpec, closing: Closing) -> Any:  # DataFrames
@@ -23,7 +23,7 @@ def with_event_time(frame: Any, windows: WindowSpec, closing: Closing) -> Any:  
     """
     from pyspark.sql.functions import expr
 
-    found = frame.withColumn(EVENT_TIME, expr(event_time_of(frame, windows.column, COLUMN)))
+    found = frame.withColumn(EVENT_TIME, expr(event_time_of(frame, windows.column, WINDOW_COLUMN)))
     found = found.where(f"{EVENT_TIME} < timestamp_millis({closing.until_ms})")
     if closing.after_ms is None:
         return found

@@ -118,7 +118,7 @@ def test_an_address_that_nobody_could_have_is_refused(tmp_path, changes, key, wh
 
 
 def test_a_package_that_is_not_installed_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("dil.config.packages.find_spec", lambda _name: None)
+    monkeypatch.setattr("dil.config.destinations.find_spec", lambda _name: None)
     (found,) = problems(tmp_path, ms__catalog__type="glue")
     assert found[2] == "Install it: pip install 'dil-spark[glue]'"
 

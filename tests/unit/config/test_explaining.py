@@ -7,8 +7,15 @@ import json
 import pytest
 
 from dil.config.canonical import MISSPELLED
-from dil.config.explaining import example, explain, explained, groups_json, groups_text
-from dil.config.searching import elsewhere, search
+from dil.config.explaining import (
+    elsewhere,
+    example,
+    explain,
+    explained,
+    groups_json,
+    groups_text,
+    search,
+)
 from dil.config.table import GROUPS, TABLE
 from dil.errors import ConfigError
 from dil.spi.connector import Connector, PluginProperty

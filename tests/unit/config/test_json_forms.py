@@ -8,7 +8,7 @@ import pytest
 
 from dil.config import planning_spec
 from dil.config.explaining import explain
-from dil.config.json_forms import form_of
+from dil.config.property import form_of
 from dil.config.table import TABLE
 from dil.config.watermarks import MEMBERS
 from dil.model.section import Support

@@ -11,8 +11,8 @@ from jsonschema import Draft202012Validator
 
 from dil.config.canonical import DEPRECATED
 from dil.config.findings import Findings
-from dil.config.json_forms import form_of
 from dil.config.json_schema import json_schema
+from dil.config.property import form_of
 from dil.config.reader import read_job
 from dil.config.table import ALIASES, TABLE, lookup
 from dil.text.lenient_json import parse

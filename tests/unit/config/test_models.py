@@ -23,7 +23,7 @@ from dil.model.settings import (
     SessionKeyField,
 )
 from dil.model.validation_attributes import ValidationAttributes
-from dil.sections.reading import json_name, read_model
+from dil.sections.reading import json_name, read_model, unknown_members
 
 
 def read(model: type[Setting], members: dict[str, Any], where: str = "") -> Any:
@@ -137,6 +137,11 @@ def test_all_findings_come_at_once_known_members_first_as_the_model_lists_them()
 
 def test_members_have_the_names_of_json_not_those_of_python() -> None:
     assert read(Pagination, {"max_pages": 1}) == ['has an unknown member "max_pages"']
+
+
+def test_a_column_whose_name_begins_with_a_blank_is_named_with_it() -> None:
+    ((what, _),) = unknown_members(["oops"], ["name"], " id")
+    assert what.startswith(" id ")
 
 
 @given(

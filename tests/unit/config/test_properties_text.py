@@ -8,15 +8,12 @@ from hypothesis import strategies as st
 
 from dil.config.findings import Findings
 from dil.config.properties_text import parse
-from dil.config.table import spans_lines
 from dil.errors import ConfigError
 
 
 def read(text: str) -> dict[str, str]:
     findings = Findings()
-    found = {
-        entry.key: entry.text for entry in parse(text, "a.conf", findings, spans_lines=spans_lines)
-    }
+    found = {entry.key: entry.text for entry in parse(text, "a.conf", findings)}
     findings.raise_problems()
     return found
 
@@ -77,9 +74,7 @@ def test_a_scalar_property_that_begins_with_a_bracket_stays_on_its_line():
 
 def test_an_unbalanced_value_is_told_and_the_rest_is_still_read():
     findings = Findings()
-    entries = list(
-        parse('a=1\nb={"x":[1}\nc=2', "a.conf", findings, spans_lines=lambda key: key == "b")
-    )
+    entries = list(parse('a=1\nb={"x":[1}\nc=2', "a.conf", findings))
     assert [entry.key for entry in entries] == ["a", "b", "c"]
     assert [(problem.key, problem.origin.line) for problem in findings.problems] == [("b", 2)]
 
@@ -90,7 +85,7 @@ def test_the_lines_of_an_unclosed_value_are_no_hocon_and_no_keys():
         'ms.parameters=[\n  {"name": "a",\n   "value": {"x": 1},\n  {\n    kind: "y"},\n# note\n'
         "job.name=x\nms.pagination: {}\n"
     )
-    entries = list(parse(text, "a.conf", findings, spans_lines=spans_lines))
+    entries = list(parse(text, "a.conf", findings))
     assert [entry.key for entry in entries] == ["ms.parameters", "job.name", "ms.pagination"]
     assert [(problem.key, problem.origin.line) for problem in findings.problems] == [
         ("ms.parameters", 1)
@@ -101,7 +96,7 @@ def test_an_unclosed_value_is_told_before_the_hocon_behind_it():
     findings = Findings()
     text = "ms.parameters=[{\na=1\nms {\n"
     with pytest.raises(ConfigError) as caught:
-        list(parse(text, "a.conf", findings, spans_lines=spans_lines))
+        list(parse(text, "a.conf", findings))
     assert [problem.origin.line for problem in caught.value.problems] == [1, 3]
 
 
@@ -114,9 +109,9 @@ def test_a_blank_before_json_is_a_separator_and_no_hocon(text):
 
 def test_every_character_knows_its_line():
     text = 'x=0\nms.watermark=[\n  {"a":1},\n  {"b"\n ]\n'
-    entries = list(parse(text + "]", "a.conf", Findings(), spans_lines=lambda key: True))
+    entries = list(parse(text + "]", "a.conf", Findings()))
     assert entries[0].origin.line == 1
-    entry = next(parse("a=[1, \\\n 2, \\\n 3]", "a.conf", Findings(), spans_lines=lambda key: True))
+    entry = next(parse("a=[1, \\\n 2, \\\n 3]", "a.conf", Findings()))
     assert entry.origin_at(entry.text.index("3")).line == 3
 
 
@@ -136,13 +131,13 @@ def test_every_character_knows_its_line():
 )
 def test_hocon_is_refused_in_so_many_words(text):
     with pytest.raises(ConfigError, match="HOCON") as caught:
-        list(parse(f"# c\n{text}", "a.conf", Findings(), spans_lines=spans_lines))
+        list(parse(f"# c\n{text}", "a.conf", Findings()))
     assert caught.value.problems[0].origin.line == 2
 
 
 def test_a_broken_unicode_escape_is_a_problem():
     findings = Findings()
-    list(parse(r"a=\u12", "a.conf", findings, spans_lines=spans_lines))
+    list(parse(r"a=\u12", "a.conf", findings))
     assert findings.problems[0].origin.line == 1
 
 

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from dil.config.canonical import DEPRECATED, MISSPELLED, canonical
+from dil.config.canonical import DEPRECATED, MISSPELLED, OF_GOBBLIN, canonical
 from dil.config.docs import DEFAULT_TARGET, reference
 from dil.config.entry import Entry
 from dil.config.explaining import explain
 from dil.config.findings import Findings
-from dil.config.gobblin_keys import OF_GOBBLIN
 from dil.config.property import Property, properties_of
 from dil.config.read_context import JobReadContext
 from dil.config.sections import read_section

@@ -233,7 +233,7 @@ def test_settings_of_merges_have_no_effect_on_rows_that_are_appended(job_file):
 
 @pytest.mark.parametrize("properties", [DELTA, ICEBERG])
 def test_a_package_that_is_not_installed_is_named(job_file, monkeypatch, properties):
-    monkeypatch.setattr("dil.config.packages.find_spec", lambda _name: None)
+    monkeypatch.setattr("dil.config.destinations.find_spec", lambda _name: None)
     (problem,) = job_file.problems(properties)
     assert problem.fix == f"Install it: pip install 'dil-spark[{properties['ms.table.format']}]'"
 

@@ -148,7 +148,7 @@ def test_rows_missing_at_the_source_are_looked_for_where_a_run_reads_all(tmp_pat
 
 
 def test_a_driver_that_is_not_installed_is_named(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("dil.config.packages.find_spec", lambda _name: None)
+    monkeypatch.setattr("dil.config.destinations.find_spec", lambda _name: None)
     found, told = problem(tmp_path, PG)
     assert found == "ms.warehouse.url"
     assert "pip install 'dil-spark[postgresql]'" in told

@@ -210,7 +210,7 @@ def test_an_encrypted_text_of_the_page_opens() -> None:
 
 @pytest.mark.parametrize(("written", "value"), table("configuration.md", "In the file"))
 def test_a_line_of_a_job_file_is_what_its_table_says(written: str, value: str) -> None:
-    [entry] = parse(f"{written}\n", "job.conf", Findings(), spans_lines=lambda _key: True)
+    [entry] = parse(f"{written}\n", "job.conf", Findings())
     assert entry.text == value.partition("`")[0]
 
 

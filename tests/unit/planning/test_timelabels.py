@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from dil.errors import PlanningError
 from dil.model.interval import Interval
 from dil.model.timelabels import EarlierSchedule, LabelUnit, TimelabelSpec
-from dil.planning.timelabels import label_text, timelabels, windows_of
+from dil.planning.timelabels import timelabels
+from dil.text.windows import label_text, windows_of
 from dil.text.zones import to_local
 
 LA = "America/Los_Angeles"

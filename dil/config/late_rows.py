@@ -1,13 +1,27 @@
-"""``ms.timelabel.close``: checks of jobs that close timelabels. See rules T30 to T33."""
+"""Checks of jobs that judge rows by their time: event columns, late rows, closed timelabels.
+
+See rules T30 to T33 for ``ms.timelabel.close``.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from dil.config.event_time import AFTER_CLOSE, EventTimeSection
+from dil.config.egress import COMMIT
+from dil.config.event_time import (
+    AFTER_CLOSE,
+    COLUMN,
+    LATE_ACTION,
+    STRATEGY,
+    EventTimeSection,
+    event_time_section,
+)
 from dil.config.findings import Findings
 from dil.config.parts import JobParts
+from dil.config.property import names_of
+from dil.config.requests import sends_low_watermark
 from dil.config.timelabels import CLOSE, TimelabelsSection
+from dil.model.event_time import EventTimeSpec, Strategy
 from dil.model.job import PlanningSpec, PublishingSpec, PublishMode, StateSpec
 from dil.model.properties import Properties
 from dil.model.timelabels import AfterClose, LabelClosing
@@ -16,6 +30,50 @@ _AFTER_FIX = (
     f"Set {AFTER_CLOSE}=reopen to publish rows that come later and close the label again, or "
     "reject to leave it as it is"
 )
+
+
+def job_events(parts: JobParts, values: Properties, findings: Findings) -> EventTimeSpec | None:
+    """Return the event-time part of a job, None if it has no event column."""
+    spec = event_time_section(values, findings)
+    strategy = spec.strategy
+    if not spec.column:
+        if strategy is Strategy.NONE:
+            names, what = names_of(EventTimeSection), f"has no effect without {COLUMN}"
+            findings.unused(
+                names - {STRATEGY, AFTER_CLOSE}, what, f"Leave it out, or set {COLUMN}."
+            )
+        else:
+            what = f"is {strategy}, and no column says when rows happened"
+            findings.problem(STRATEGY, what, f"Set {COLUMN}, or leave {STRATEGY} out.")
+        return None
+    if strategy is Strategy.NONE:
+        findings.notice(
+            STRATEGY,
+            f"is none, so event times of {COLUMN} are counted, and no row is late",
+            f"Set {STRATEGY}, such as adaptive; docs/event-time.md says which one.",
+        )
+    if parts.only_validates:
+        what = "needs rows, and the job validates them and writes none"
+        findings.problem(COLUMN, what, "Leave it out, or set it in the job that writes the rows.")
+    if parts.commits_pages:
+        findings.problem(
+            COMMIT,
+            f"is page, and {COLUMN} is set: an attempt that resumes does not see the event times of"
+            " earlier pages",
+            f"Leave {COMMIT} out, and make work units smaller with ms.work.unit.partition.",
+        )
+    if strategy is not Strategy.NONE and not parts.state.enabled:
+        findings.problem(
+            STRATEGY,
+            f"is {strategy}, and the watermark is kept in the state, which"
+            " state.store.enabled=false switches off",
+            f"Keep the state, or set {STRATEGY}=none.",
+        )
+    if spec.late_action == "side_table" and not parts.has_folder:
+        what = "the dataset has no folder of its own beside which late rows could go"
+        fix = "Set writer.file.path.type=namespace_table, or ms.late.action=flag."
+        findings.problem(LATE_ACTION, f"is side_table, and {what}", fix)
+    return replace(spec, reads_on=sends_low_watermark(values, parts.planning))
 
 
 def with_closing(
