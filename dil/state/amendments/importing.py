@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TextIO
 
 from dil.errors import ConfigError, Origin, Problem
 from dil.state.work_units.signatures import (
@@ -28,7 +27,6 @@ _JSON_FIX = (
     'Write one JSON object a line: {"job": "...", "signature": "...", "high": 1704067200000}.'
 )
 _HIGH_FIX = "Write epoch milliseconds, such as 1704067200000."
-
 _LIMIT_FIX = (
     "This work unit cannot have read such rows. Compare from, zone and partition type "
     "with the old job's, or correct the high."
@@ -99,7 +97,8 @@ def read_import(
     reader = _Reader(path, job, spelling, limits or ImportLimits())
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as stream:
-            for line, row in _rows(stream, form, path):
+            rows = _json_rows(stream, path) if form == "json" else _csv_rows(stream, path)
+            for line, row in rows:
                 reader.take(line, row)
                 if len(reader.problems) >= _MAX_PROBLEMS:
                     break
@@ -171,10 +170,6 @@ class _Reader:
 
     def _problem(self, line: int, what: str, fix: str) -> None:
         self.problems.append(Problem(Origin(self._path, line), "", what, fix))
-
-
-def _rows(stream: TextIO, form: str, path: str) -> Iterator[tuple[int, Mapping[str, object]]]:
-    return _json_rows(stream, path) if form == "json" else _csv_rows(stream, path)
 
 
 def _csv_rows(stream: Iterable[str], path: str) -> Iterator[tuple[int, Mapping[str, object]]]:

@@ -14,7 +14,6 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import IO
 
 from dil.errors import StateError
 from dil.model.books import BOOKS, Books, LabelWindow
@@ -316,10 +315,5 @@ def _oldest_first(blocks: Iterable[JsonObject]) -> Iterator[JsonObject]:
             places.append(spool.tell())
             spool.write(json.dumps(fields).encode() + b"\n")
         while places:
-            yield _line_at(spool, places.pop())
-
-
-def _line_at(spool: IO[bytes], place: int) -> JsonObject:
-    spool.seek(place)
-    fields: JsonObject = json.loads(spool.readline())
-    return fields
+            spool.seek(places.pop())
+            yield json.loads(spool.readline())

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from threading import RLock
 
-from dil.databases.faults import AWAY, Fault
+from dil.databases.faults import AWAY
 from dil.errors import CommitConflictError, CommitUnknownError, StateError
 from dil.state.databases import sql, tables
 from dil.state.databases.database import Allow, Database, Row, Snapshot, SqlValue, Transaction
@@ -184,7 +184,9 @@ class ServerDatabase(Database):
             except self._driver.errors() as error:
                 fault = self._driver.diagnose(error).fault
                 self._undo()
-                if attempts >= _attempts(fault):
+                # An idle connection may have been lost; a new one has not.
+                most = _BEGIN_ATTEMPTS if fault in CONFLICTS else 2 if fault in AWAY else 1
+                if attempts >= most:
                     raise
                 attempts += 1
 
@@ -322,14 +324,6 @@ class ServerDatabase(Database):
         # Another process may upgrade an older store, so its format is read again.
         self._is_current = formats[0][0] == tables.FORMAT
         return True
-
-
-def _attempts(fault: Fault) -> int:
-    """Return the number of tries of a transaction that fails with this fault."""
-    if fault in CONFLICTS:
-        return _BEGIN_ATTEMPTS
-    # An idle connection may have been lost; a new one has not.
-    return 2 if fault in AWAY else 1
 
 
 def _refuse_other_tables(connection: ServerConnection, found: int, place: str) -> None:
