@@ -147,7 +147,9 @@ def abandon(
     if destination.has_landed(intent):
         # Put-aside rows are placed first, because the chain records the late rows that came and
         # went.
-        placed = tuple(each for each in aside if _is_placed(each, filesystem))
+        placed = tuple(
+            each for each in aside if filesystem.exists(filesystem.path_of(each.target.uri))
+        )
         own = replace(own, quarantine=placed, quarantine_removes=tuple(going))
         if not set(commit.changelog_moves) <= set(placed):
             own = replace(own, changelog_dir="", begins_changelog=False)
@@ -172,7 +174,10 @@ def abandon(
         if commit.act is not None:
             _put_back(commit.quarantine, strange, filesystem)
         else:
-            _forget_beside(aside, commit, filesystem)
+            # Late and changed rows of work units that are read again.
+            beside = {*commit.late_moves, *commit.changelog_moves}
+            for move in (each for each in aside if each in beside):
+                _delete_paths((filesystem.uri(move.source), move.target.uri), filesystem)
         own = replace(own, removes=tuple(file for file in own.removes if file.uri in kept))
         rest = _without(replace(intent, commit=own), lost, spec.mode, kept)
         rest = _with_event_time_of_before(rest, store)
@@ -282,19 +287,6 @@ def _forget(move: Move, spec: PublishingSpec, filesystem: Filesystem) -> None:
         _delete(move, spec, filesystem)
     except (OSError, ValueError, RecursionError, WriteError) as error:
         log.warning("%s cannot be deleted and remains: %s", move.target.uri, error)
-
-
-def _is_placed(move: Move, filesystem: Filesystem) -> bool:
-    """Return whether a file of rows beside the dataset is at its published path."""
-    return filesystem.exists(filesystem.path_of(move.target.uri))
-
-
-def _forget_beside(moves: Iterable[Move], commit: Commit, filesystem: Filesystem) -> None:
-    """Delete the files of late and of changed rows of work units that are read again."""
-    beside = {*commit.late_moves, *commit.changelog_moves}
-    for move in moves:
-        if move in beside:
-            _delete_paths((filesystem.uri(move.source), move.target.uri), filesystem)
 
 
 def _delete_paths(uris: Iterable[str], filesystem: Filesystem) -> None:

@@ -72,7 +72,8 @@ class IcebergVacuum:
         kept = [each for each in table.metadata.snapshots if each not in old]
         needed = set(self._files(kept))
         candidates = {*self._files(old), *self._left()} if old else set(self._left())
-        gone = sorted(path for path in candidates - needed if self._is_ours(path))
+        strange = candidates - needed
+        gone = sorted(path for path in strange if is_inside(path, self._folder, self._filesystem))
         if is_look:
             return tuple(gone)
         if gone:
@@ -126,6 +127,3 @@ class IcebergVacuum:
                 return msgspec.json.decode(stream.read(), type=list[str])
         except FileNotFoundError:
             return []
-
-    def _is_ours(self, path: str) -> bool:
-        return is_inside(path, self._folder, self._filesystem)

@@ -75,7 +75,9 @@ def newest(filesystem: Filesystem, dataset_dir: str) -> Manifest:
     sequence = _hinted(filesystem, dataset_dir)
     found = _at(filesystem, dataset_dir, sequence)
     if found is None:
-        found = _at(filesystem, dataset_dir, _largest(filesystem, dataset_dir))
+        names = (file.path.rpartition("/")[2] for file in filesystem.files(_meta(dataset_dir)))
+        numbers = (int(each[1]) for name in names if (each := _NAME.fullmatch(name)))
+        found = _at(filesystem, dataset_dir, max(numbers, default=-1))
     return _last_from(found or EMPTY, filesystem, dataset_dir)
 
 
@@ -110,12 +112,6 @@ def _address(place: str) -> str:
     """Return scheme and host of a URI; the same text for all local paths."""
     scheme, is_uri, rest = place.partition("://")
     return f"{scheme}://{rest.partition('/')[0]}" if is_uri else "file://"
-
-
-def _largest(filesystem: Filesystem, dataset_dir: str) -> int:
-    names = (file.path.rpartition("/")[2] for file in filesystem.files(_meta(dataset_dir)))
-    found = (_NAME.fullmatch(name) for name in names)
-    return max((int(match.group(1)) for match in found if match), default=-1)
 
 
 def live_files(filesystem: Filesystem, dataset_dir: str) -> tuple[PublishedFile, ...]:
@@ -179,17 +175,12 @@ def _after(before: Manifest, commit: Commit, first: int, *, gives_up: bool) -> M
     landed = {**before.landed, commit.source_name: first}
     if gives_up:
         landed[given_up_name(commit.source_name)] = first
-    files = _files_after(before, commit)
+    added = [move.target for move in commit.moves]
+    gone = {file.uri for file in (*commit.removes, *added)}
+    files = (*(file for file in before.files if file.uri not in gone), *added)
     # Earlier releases can read a manifest without new members.
     number = FORMAT if any(file.is_shared for file in files) else _WITHOUT_UNITS
     return Manifest(number, before.sequence + 1, commit.run_id, files, landed)
-
-
-def _files_after(before: Manifest, commit: Commit) -> tuple[PublishedFile, ...]:
-    gone = {file.uri for file in commit.removes}
-    added = [move.target for move in commit.moves]
-    gone.update(file.uri for file in added)
-    return (*(file for file in before.files if file.uri not in gone), *added)
 
 
 def _at(filesystem: Filesystem, dataset_dir: str, sequence: int) -> Manifest | None:

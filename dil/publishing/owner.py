@@ -96,7 +96,8 @@ def _enter(
         return
     path = f"{meta}/{_FIRST}"
     if before or not filesystem.put_if_absent(path, _document(owner)):
-        path = _own_path(meta, owner)
+        name = sha256(f"{owner.job}\n{owner.store}".encode()).hexdigest()[:16]
+        path = f"{meta}/{_FOLDER}/{name}.json"
         filesystem.put(path, _document(owner))
     try:
         now = _entries(filesystem, meta)
@@ -190,11 +191,6 @@ def _entries(filesystem: Filesystem, meta: str) -> _Entries:
             entry.owner = owner
             entry.paths.append(path)
     return found
-
-
-def _own_path(meta: str, owner: Owner) -> str:
-    name = sha256(f"{owner.job}\n{owner.store}".encode()).hexdigest()[:16]
-    return f"{meta}/{_FOLDER}/{name}.json"
 
 
 def _document(owner: Owner) -> bytes:

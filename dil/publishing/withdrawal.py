@@ -141,10 +141,11 @@ def _rename_copies(
     left = [
         move for move in moves if move.target.uri not in renamed and not is_lost(move, filesystem)
     ]
-    last = max((_number(copy.path) for copy in known), default=-1)
+    # A copy's name is a number and the name of the copied file.
+    numbers = (int(copy.path.rpartition("/")[2].partition("-")[0]) for copy in known)
     copies = [
-        _Copy(f"{folder}/{number}-{_name(move.source)}", move.target)
-        for number, move in enumerate(left, start=last + 1)
+        _Copy(f"{folder}/{number}-{move.source.rpartition('/')[2].partition('-')[2]}", move.target)
+        for number, move in enumerate(left, start=max(numbers, default=-1) + 1)
     ]
     pairs = list(zip(left, copies, strict=True))
     for move, copy in pairs:
@@ -166,16 +167,6 @@ def _rename_copies(
             filesystem.delete_file(filesystem.path_of(move.target.uri))
     here = [copy for copy in (*known, *copies) if filesystem.exists(copy.path)]
     _list(filesystem, folder, here)
-
-
-def _number(path: str) -> int:
-    """Return the number at the beginning of a copy's name."""
-    return int(path.rpartition("/")[2].partition("-")[0])
-
-
-def _name(path: str) -> str:
-    """Return the name of the file that was copied."""
-    return path.rpartition("/")[2].partition("-")[2]
 
 
 def sweep(filesystem: Filesystem, moves: Sequence[Move]) -> None:
