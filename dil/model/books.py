@@ -27,6 +27,22 @@ class LabelWindow(msgspec.Struct, frozen=True, order=True, gc=False):
 
 
 @dataclass(frozen=True, slots=True)
+class LabelMark:
+    """The new state of a label for the registry; window and ``at`` are epoch ms UTC.
+
+    ``state`` is CLOSED or REOPENED, since ``at``. If ``waits`` is true, the next run that reads the
+    label loads all its rows again.
+    """
+
+    label: str
+    low: int
+    high: int
+    state: str
+    at: int
+    waits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ClosedRows:
     """Rows of one work unit that went to the side table, because their timelabels are closed.
 

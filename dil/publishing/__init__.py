@@ -1,7 +1,6 @@
 """Turns staged files into a visible dataset."""
 
 from dil.publishing.books import (
-    LabelMark,
     keep_books,
     keeps_registry,
     mark_labels,
@@ -85,7 +84,6 @@ __all__ = [
     "META",
     "AdoptableWork",
     "Finished",
-    "LabelMark",
     "PublishTarget",
     "PublishableResults",
     "ReusePolicy",

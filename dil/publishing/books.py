@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from dil.model.books import BookKeeping, Books, LabelWindow
+from dil.model.books import BookKeeping, Books, LabelMark, LabelWindow
 from dil.model.dataset import Commit, Move, PublishedFile
 from dil.model.destination import TableKind
 from dil.model.event_time import Strategy
@@ -22,22 +22,6 @@ class CommitWithBooks:
 
     commit: Commit
     rejected: dict[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class LabelMark:
-    """The new state of a label for the registry; window and ``at`` are epoch ms UTC.
-
-    ``state`` is CLOSED or REOPENED, since ``at``. If ``waits`` is true, the next run that reads the
-    label loads all its rows again.
-    """
-
-    label: str
-    low: int
-    high: int
-    state: str
-    at: int
-    waits: bool = False
 
 
 def keep_books(

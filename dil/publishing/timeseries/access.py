@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import partial
 
 from dil.errors import WriteError
+from dil.model.books import LabelMark
 from dil.model.dataset import Commit, Intent, PublishedFile
 from dil.model.job import PublishingSpec
-from dil.publishing.books import LabelMark
 from dil.publishing.timeseries.changes import label_changes_of, without_loaded
 from dil.publishing.timeseries.engines import (
     FileTables,
