@@ -122,8 +122,5 @@ class IcebergVacuum:
 
     def _left(self) -> list[str]:
         """Return the paths of the files that an earlier vacuum listed but did not delete."""
-        try:
-            with self._filesystem.open_input(self._list) as stream:
-                return msgspec.json.decode(stream.read(), type=list[str])
-        except FileNotFoundError:
-            return []
+        data = self._filesystem.content(self._list)
+        return [] if data is None else msgspec.json.decode(data, type=list[str])

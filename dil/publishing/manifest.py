@@ -83,7 +83,7 @@ def newest(filesystem: Filesystem, dataset_dir: str) -> Manifest:
 
 def _hinted(filesystem: Filesystem, dataset_dir: str) -> int:
     """Return a number near the newest manifest's number, -1 if there is no hint."""
-    hint = _content(filesystem, f"{_meta(dataset_dir)}/current.json")
+    hint = filesystem.content(f"{_meta(dataset_dir)}/current.json")
     return -1 if hint is None else msgspec.json.decode(hint, type=_Hint).sequence
 
 
@@ -185,16 +185,8 @@ def _after(before: Manifest, commit: Commit, first: int, *, gives_up: bool) -> M
 
 def _at(filesystem: Filesystem, dataset_dir: str, sequence: int) -> Manifest | None:
     path = _path(dataset_dir, sequence)
-    data = _content(filesystem, path)
+    data = filesystem.content(path)
     return None if data is None else decoded(data, Manifest, path, FORMAT)
-
-
-def _content(filesystem: Filesystem, path: str) -> bytes | None:
-    try:
-        with filesystem.open_input(path) as stream:
-            return stream.read()
-    except FileNotFoundError:
-        return None
 
 
 def _meta(dataset_dir: str) -> str:

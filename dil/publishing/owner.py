@@ -199,12 +199,9 @@ def _document(owner: Owner) -> bytes:
 
 def _read(filesystem: Filesystem, path: str) -> tuple[Owner, ...]:
     try:
-        with filesystem.open_input(path) as stream:
-            data = stream.read()
-    except FileNotFoundError:
-        return ()
+        data = filesystem.content(path)
     except OSError as error:
         raise WriteError(
             f"{path}: {error.strerror}", "Let data.publisher.final.dir name a folder."
         ) from error
-    return decoded(data, _Owners, path, FORMAT).owners
+    return () if data is None else decoded(data, _Owners, path, FORMAT).owners

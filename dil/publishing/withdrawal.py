@@ -183,11 +183,8 @@ def _kept(filesystem: Filesystem, folder: str) -> tuple[Move, ...]:
 
 
 def _listed(filesystem: Filesystem, folder: str) -> list[_Copy]:
-    try:
-        with filesystem.open_input(f"{folder}/files.json") as stream:
-            return msgspec.json.decode(stream.read(), type=list[_Copy])
-    except FileNotFoundError:
-        return []
+    data = filesystem.content(f"{folder}/files.json")
+    return [] if data is None else msgspec.json.decode(data, type=list[_Copy])
 
 
 def _list(filesystem: Filesystem, folder: str, copies: Sequence[_Copy]) -> None:

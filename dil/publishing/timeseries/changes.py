@@ -14,9 +14,6 @@ from dil.text.windows import Windows, label_start
 DROP = "drop"
 
 
-_WITH_CONTENT = {LabelState.LOADED, LabelState.CLOSED, LabelState.REOPENED}
-
-
 @dataclass(frozen=True, slots=True)
 class LabelChange:
     """The files whose rows enter a label, and the work units whose rows leave it first.
@@ -81,7 +78,10 @@ def without_loaded(
     equal = {
         part
         for part, files in _contents(move.target for move in commit.moves).items()
-        if files == has.get(part) and _may_stay(known.get(part[1])) and part[1] not in gone
+        if files == has.get(part)
+        and part[1] in known
+        and known[part[1]].keeps_rows
+        and part[1] not in gone
     }
     if not equal:
         return commit
@@ -102,10 +102,6 @@ def _contents(files: Iterable[PublishedFile]) -> dict[tuple[str, str], Counter[s
 
 def _part(file: PublishedFile) -> tuple[str, str]:
     return (file.signature, file.timelabel or "")
-
-
-def _may_stay(entry: LabelEntry | None) -> bool:
-    return entry is not None and entry.state in _WITH_CONTENT and not entry.waits
 
 
 def _expired(

@@ -41,7 +41,6 @@ _OTHERWISE = (
     "everything again, so move the published data away, too, or its rows are doubled."
 )
 _UNDONE = "Nothing of this change was recorded; run the job again."
-_AGAIN = "Then run the command again."
 
 
 class ServerTransaction(Snapshot):
@@ -375,6 +374,6 @@ def translated(driver: ServerDriver, *, is_change: bool = False) -> Iterator[Non
         if found.fault in AWAY:
             raise StateError(
                 f"{place} cannot be reached: {found.text}",
-                f"{found.advice} {_UNDONE if is_change else _AGAIN}",
+                f"{found.advice} {_UNDONE if is_change else 'Then run the command again.'}",
             ) from error
         raise StateError(f"{place}: {found.text}", found.advice) from error

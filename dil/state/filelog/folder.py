@@ -256,11 +256,7 @@ class JobFolder:
 
     def _content(self, path: str) -> bytes | None:
         with _translated(path):
-            try:
-                with self._files.open_input(path) as stream:
-                    return stream.read()
-            except FileNotFoundError:
-                return None
+            return self._files.content(path)
 
 
 def superfluous_until(snapshots: Iterable[SnapshotFile]) -> int:
