@@ -22,7 +22,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from dil.errors import WriteError
-from dil.model.dataset import Commit, Intent
+from dil.model.dataset import Intent
 from dil.model.json import JsonObject
 from dil.storage import Filesystem
 
@@ -130,18 +130,15 @@ def _removal(adds: Iterable[Mapping[str, Any]], intent: Intent) -> Iterator[Json
         }
     }
     for add in adds:
-        yield {"remove": _remove(add, commit)}
-
-
-def _remove(add: Mapping[str, Any], commit: Commit) -> JsonObject:
-    repeated = {name: add[name] for name in _REPEATED if add.get(name) is not None}
-    return {
-        "path": add["path"],
-        "deletionTimestamp": commit.system_time,
-        "dataChange": not commit.is_compaction,
-        "extendedFileMetadata": True,
-        **repeated,
-    }
+        yield {
+            "remove": {
+                "path": add["path"],
+                "deletionTimestamp": commit.system_time,
+                "dataChange": not commit.is_compaction,
+                "extendedFileMetadata": True,
+                **{name: add[name] for name in _REPEATED if add.get(name) is not None},
+            }
+        }
 
 
 def _newest_checkpoint(filesystem: Filesystem, log: str, version: int) -> tuple[int, list[str]]:

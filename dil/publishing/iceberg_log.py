@@ -82,7 +82,14 @@ class IcebergLog:
     def partition_fields(self) -> Sequence[str] | None:
         """Return the columns by which new files are partitioned, None if there is no table."""
         table = self._table()
-        return None if table is None else list(_partition_fields(table))
+        if table is None:
+            return None
+        found = []
+        for field in table.spec().fields:
+            name = table.schema().find_column_name(field.source_id) or field.name
+            is_plain = isinstance(field.transform, IdentityTransform)
+            found.append(name if is_plain else f"{field.transform}({name})")
+        return found
 
     def files(self) -> Sequence[TableFile]:
         """Return the data files of the current snapshot."""
@@ -416,13 +423,6 @@ class IcebergLog:
             if any(are_wanted):
                 found += compress(_entries(manifest, table), are_wanted)
         return found
-
-
-def _partition_fields(table: Table) -> Iterator[str]:
-    for field in table.spec().fields:
-        name = table.schema().find_column_name(field.source_id) or field.name
-        is_plain = isinstance(field.transform, IdentityTransform)
-        yield name if is_plain else f"{field.transform}({name})"
 
 
 def _manifests(table: Table) -> Iterator[ManifestFile]:

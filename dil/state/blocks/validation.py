@@ -237,16 +237,8 @@ def _source_state_rules(
         if before is not None and "sourceState" not in tip.reset:
             yield Violation("V19", "newSourceState is dropped without ResetState")
         return
-    if after.kind == KIND and (before is None or before.kind == KIND):
-        yield from _summary_rules(before, after, tip, replaced)
-
-
-def _summary_rules(
-    before: SourceState | None,
-    after: SourceState,
-    tip: ChainHead,
-    replaced: Mapping[str, str] | None,
-) -> Iterator[Violation]:
+    if after.kind != KIND or (before is not None and before.kind != KIND):
+        return
     old = UnitSummary.of(before)
     new = UnitSummary.of(after)
     delta = UnitSummary.delta_of(after)
