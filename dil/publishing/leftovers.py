@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from dil.model.job import PublishingSpec
 from dil.publishing import layout, set_aside, withdrawal
-from dil.publishing.own_folders import without_links
+from dil.publishing.own_folders import link_check
 from dil.storage import FileInfo, Filesystem
 from dil.storage.side_by_side import call_each
 
@@ -109,9 +109,10 @@ def _of_acts(
             yield from files
 
 
-def _own_files(filesystem: Filesystem, spec: PublishingSpec, root: str) -> list[FileInfo]:
-    """Return the files below a folder of the dataset, but not through a link out of the dataset."""
-    return without_links(filesystem.files(root), layout.dataset_dir(spec), filesystem)
+def _own_files(filesystem: Filesystem, spec: PublishingSpec, root: str) -> Iterator[FileInfo]:
+    """Yield the files below a folder of the dataset, but not through a link out of the dataset."""
+    is_here = link_check(layout.dataset_dir(spec), filesystem)
+    return (file for file in filesystem.files(root) if is_here(file.path.rpartition("/")[0]))
 
 
 def _old(files: Iterable[FileInfo], before_ms: int) -> Iterator[FileInfo]:

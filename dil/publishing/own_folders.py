@@ -9,9 +9,9 @@ job stages and publishes.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from dil.errors import CommitUnknownError, WriteError
 from dil.model.dataset import Commit, Intent, Move, PublishedFile, RunRecord
@@ -155,16 +155,20 @@ def is_inside(path: str, folder: str, filesystem: Filesystem) -> bool:
 
 def without_links(files: Iterable[FileInfo], base: str, filesystem: Filesystem) -> list[FileInfo]:
     """Return the files that can be reached from a base folder without following a link."""
-    root = filesystem.real_path(base)
+    is_here = link_check(base, filesystem)
     by_folder: dict[str, list[FileInfo]] = defaultdict(list)
     for file in files:
         by_folder[file.path.rpartition("/")[0]].append(file)
-    return [
-        file
-        for folder, inside in by_folder.items()
-        if filesystem.real_path(folder) == f"{root}{folder[len(base) :]}"
-        for file in inside
-    ]
+    return [file for folder, inside in by_folder.items() if is_here(folder) for file in inside]
+
+
+def link_check(base: str, filesystem: Filesystem) -> Callable[[str], bool]:
+    """Return a check whether a folder can be reached from a base folder without following a link.
+
+    Each folder is looked up once.
+    """
+    root = filesystem.real_path(base)
+    return cache(lambda folder: filesystem.real_path(folder) == f"{root}{folder[len(base) :]}")
 
 
 class _Limits:

@@ -6,7 +6,7 @@ and remove rows. Therefore the coverage of each changed unit is computed again f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dil.errors import StateError
@@ -127,14 +127,16 @@ def _unit_hash(signature: str) -> str:
 def _coverage_of(rows: Sequence[Row], era: int) -> CoverageRow:
     """Return the coverage row for one unit's rows, which are sorted by start."""
     highs = (row[1] for row in rows if row[1] is not None)
-    tiles = []
-    for low, high, expected_high, status, row_era in rows:
-        end = expected_high if status == SKIPPED else high
-        if row_era == era and end is not None and end > low:
-            tiles.append(Interval(low, min(end, expected_high)))
     return CoverageRow(
-        spans=spans_of(tiles),
+        spans=spans_of(_tiles(rows, era)),
         max_high=max(highs, default=None),
         lowest=rows[0][0],
         open_count=sum(row[3] == FAILED for row in rows),
     )
+
+
+def _tiles(rows: Sequence[Row], era: int) -> Iterator[Interval]:
+    for low, high, expected_high, status, row_era in rows:
+        end = expected_high if status == SKIPPED else high
+        if row_era == era and end is not None and end > low:
+            yield Interval(low, min(end, expected_high))
