@@ -14,7 +14,7 @@ from dil.model.interval import Interval
 from dil.model.json import JsonObject
 from dil.model.timelabels import TimelabelSpec
 
-# The kind of the checkpoint that keeps the books.
+# The kind of the checkpoint that keeps the books, an index of CloseBooks and ReopenBooks blocks.
 BOOKS = "books"
 
 
@@ -90,10 +90,9 @@ class Books:
     length: ``closed`` are stretches of closed windows, ascending, with gaps between them.
     ``reopened`` has, by label, the window ends of labels that were reopened and not closed again.
     Runs have read the labels in ``read_again`` since they were reopened: they are closed when they
-    are complete.
-    Automatic closing continues with the window that starts at ``next_low``, None before the first
-    window. Automatic closing began with the window at ``first_low``, None if its start was not
-    kept.
+    are complete. Automatic closing continues with the window that starts at ``next_low``, None
+    before the first window. Automatic closing began with the window at ``first_low``, None if its
+    start was not kept.
     """
 
     closed: Sequence[Interval] = ()

@@ -302,8 +302,9 @@ def _moves(
     job: Job, target: PublishTarget, each: Finished, uri: Callable[[str], str]
 ) -> Iterable[Move]:
     for number, file in enumerate(each.report.files):
-        path = dump_path(job.publishing, file.name)
-        if not file.name:
+        if file.name:
+            path = dump_path(job.publishing, file.name)
+        else:
             path = _path(job, target.run_id, target.output_dir, each.work_unit, number, file)
         yield _move(file, uri(path), target, each.work_unit)
 

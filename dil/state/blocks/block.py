@@ -132,14 +132,13 @@ def advance(tip: ChainHead | None, block: Block, stored_hash: str | None = None)
     fields.update(hash=block_hash, head=block)
     if isinstance(event, DataEvent):
         fields.update(data=event, data_sequence=block.sequence, reset=frozenset())
-    elif not isinstance(event, ConfigEvent):
-        pass
-    elif event.kind in SOURCE_KINDS:
-        fields.update(source=event, source_sequence=block.sequence)
-    elif event.kind == "SetDataSchema":
-        fields.update(schema=str(event.body.get("schema")), schema_sequence=block.sequence)
-    elif event.kind == "ResetState":
-        fields.update(reset=tip.reset | frozenset(map(str, listed(event, "fields"))))
+    elif isinstance(event, ConfigEvent):
+        if event.kind in SOURCE_KINDS:
+            fields.update(source=event, source_sequence=block.sequence)
+        elif event.kind == "SetDataSchema":
+            fields.update(schema=str(event.body.get("schema")), schema_sequence=block.sequence)
+        elif event.kind == "ResetState":
+            fields.update(reset=tip.reset | frozenset(map(str, listed(event, "fields"))))
     return ChainHead(**fields)
 
 
