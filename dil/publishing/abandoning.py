@@ -160,7 +160,7 @@ def abandon(
             files.try_to_delete(replaced, "remains, although its rows were replaced")
         files.try_to_delete(own.quarantine_removes)
     else:
-        rest = _with_event_time_of_before(_given_up(intent, own, files), store)
+        rest = _with_event_time_of_before(_give_up(intent, own, files), store)
         store.replace_intent(lease, rest)
         if rest.commit.moves:
             carry_out(rest, spec, filesystem, destination)
@@ -181,7 +181,7 @@ def _as_visible(own: Commit, decided: Commit, filesystem: Filesystem) -> Commit:
     return replace(own, quarantine=placed, changelog_dir="", begins_changelog=False)
 
 
-def _given_up(intent: Intent, own: Commit, files: _Files) -> Intent:
+def _give_up(intent: Intent, own: Commit, files: _Files) -> Intent:
     """Delete or bring back the files of a publish that readers do not see; return the rest of it.
 
     The rest are files that replaced their predecessors under the same name. ``own`` is the part of
