@@ -14,7 +14,6 @@ from dil.model.report import RunReport
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions
 from dil.state import open_store
-from dil.state.blocks.books import books_of
 from dil.state.blocks.verification import verify_chain
 from tests.jobs import manifest_files, write_job
 from tests.servers.day_rows import DayRows
@@ -72,7 +71,7 @@ class ClosingDays:
     def books(self) -> Books:
         """Return what is closed."""
         with open_store(self.job.state, self.job.name, clock=lambda: 0) as store:
-            return books_of(store.checkpoint(BOOKS))
+            return Books.of(store.checkpoint(BOOKS))
 
     def closed(self, days: int) -> list[int]:
         """Return which of the first days are closed."""

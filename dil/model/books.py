@@ -6,13 +6,15 @@ import hashlib
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import msgspec
 
 from dil.model.interval import Interval
+from dil.model.json import JsonObject
 from dil.model.timelabels import TimelabelSpec
 
-# The kind of the checkpoint that keeps the books; see ``dil.state.blocks.books``.
+# The kind of the checkpoint that keeps the books, an index of CloseBooks and ReopenBooks blocks.
 BOOKS = "books"
 
 
@@ -22,6 +24,22 @@ class LabelWindow(msgspec.Struct, frozen=True, order=True, gc=False):
     low: int
     high: int
     label: str
+
+
+@dataclass(frozen=True, slots=True)
+class LabelMark:
+    """The new state of a label for the registry; window and ``at`` are epoch ms UTC.
+
+    ``state`` is CLOSED or REOPENED, since ``at``. If ``waits`` is true, the next run that reads the
+    label loads all its rows again.
+    """
+
+    label: str
+    low: int
+    high: int
+    state: str
+    at: int
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +86,13 @@ class BookKeeping:
 class Books:
     """The closed stretches of time, epoch ms UTC.
 
-    ``closed`` are stretches of closed windows, ascending, with gaps between them. ``reopened`` has,
-    by label, the window ends of labels that were reopened and not closed again. Runs have read the
-    labels in ``read_again`` since they were reopened: they are closed when they are complete.
-    Automatic closing continues with the window that starts at ``next_low``, None before the first
-    window. Automatic closing began with the window at ``first_low``, None if its start was not
-    kept.
+    The windows of a schedule adjoin each other, so the books stay small for a history of any
+    length: ``closed`` are stretches of closed windows, ascending, with gaps between them.
+    ``reopened`` has, by label, the window ends of labels that were reopened and not closed again.
+    Runs have read the labels in ``read_again`` since they were reopened: they are closed when they
+    are complete. Automatic closing continues with the window that starts at ``next_low``, None
+    before the first window. Automatic closing began with the window at ``first_low``, None if its
+    start was not kept.
     """
 
     closed: Sequence[Interval] = ()
@@ -81,6 +100,29 @@ class Books:
     read_again: frozenset[str] = frozenset()
     next_low: int | None = None
     first_low: int | None = None
+
+    @classmethod
+    def of(cls, members: Mapping[str, Any]) -> Books:
+        """Return the books in a checkpoint's members; empty books if it has none."""
+        reopened = dict(members.get("reopened", {}))
+        return cls(
+            closed=tuple(Interval(low, high) for low, high in members.get("closed", ())),
+            reopened=reopened,
+            # An earlier release closes labels without changing this member.
+            read_again=frozenset(members.get("readAgain", ())) & reopened.keys(),
+            next_low=members.get("nextLow"),
+            first_low=members.get("firstLow"),
+        )
+
+    def members(self) -> JsonObject:
+        """Return the checkpoint members that store the books."""
+        return {
+            "closed": [[each.low, each.high] for each in self.closed],
+            "reopened": dict(sorted(self.reopened.items())),
+            "readAgain": sorted(self.read_again),
+            "nextLow": self.next_low,
+            "firstLow": self.first_low,
+        }
 
     @property
     def begins(self) -> int | None:

@@ -35,13 +35,14 @@ class InputSlice:
         return self.prev_offset if self.new_offset is None else self.new_offset
 
     @property
+    def reached(self) -> int:
+        """Return the last offset that was taken before this slice, -1 before the first row."""
+        return -1 if self.prev_offset is None else self.prev_offset
+
+    @property
     def rows(self) -> int:
         """Return the number of records in the slice; 0 if it has no new offset."""
-        if self.new_offset is None:
-            return 0
-        return (
-            self.new_offset + 1 if self.prev_offset is None else self.new_offset - self.prev_offset
-        )
+        return 0 if self.new_offset is None else self.new_offset - self.reached
 
 
 @dataclass(frozen=True, slots=True)

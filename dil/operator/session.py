@@ -18,7 +18,7 @@ from dil.run.schedules import with_schedules
 from dil.spi.state_store import StateStore
 from dil.state.amendments.last_act import watermark_at
 from dil.state.blocks.canonical import SHA2_256
-from dil.state.blocks.verification import late_parts
+from dil.state.chain.recorded_files import late_parts
 from dil.storage import Filesystem, filesystem_for
 
 

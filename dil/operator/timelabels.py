@@ -15,7 +15,7 @@ from dil.operator.session import refuse_unfinished_publish
 from dil.publishing.timeseries.access import TimeseriesAccess, open_access
 from dil.publishing.timeseries.changes import DROP
 from dil.publishing.timeseries.registry import LabelEntry, LabelState
-from dil.publishing.timeseries.rotation_rules import Rotation
+from dil.publishing.timeseries.rotation import Rotation
 from dil.run.lease import leased
 from dil.spi.state_store import StateStore
 from dil.storage import filesystem_for

@@ -1,9 +1,9 @@
 """Turns staged files into a visible dataset."""
 
 from dil.publishing.books import (
-    LabelMark,
     keep_books,
     keeps_registry,
+    mark_labels,
     waits_for_events,
     window_of,
 )
@@ -14,6 +14,7 @@ from dil.publishing.decision import (
     SharedFile,
     decide,
     folder_of,
+    recorded_schema,
     shared_moves,
     unchanged_labels,
 )
@@ -40,7 +41,6 @@ from dil.publishing.lost_state import (
     refuse_other_place,
 )
 from dil.publishing.manifest import live_files, live_paths
-from dil.publishing.marks import mark_labels
 from dil.publishing.metadata import write_metadata
 from dil.publishing.own_folders import own_runs, split_runs
 from dil.publishing.owner import claim, owning_jobs, refuse_other_owners
@@ -58,7 +58,6 @@ from dil.publishing.publisher import (
     sweep,
     untracked_files,
 )
-from dil.publishing.recorded import recorded_schema
 from dil.publishing.recovery import (
     AdoptableWork,
     ReusePolicy,
@@ -85,7 +84,6 @@ __all__ = [
     "META",
     "AdoptableWork",
     "Finished",
-    "LabelMark",
     "PublishTarget",
     "PublishableResults",
     "ReusePolicy",

@@ -56,7 +56,8 @@ def finish_without_lost(
     destination = destination_for(spec, filesystem)
     refuse_other_destination(intent, spec, destination)
     refuse_outside_intent(intent, spec, lease.job, filesystem)
-    rest = _rest_of(intent, lost_moves(intent, filesystem, destination), spec, filesystem)
+    files = _Files(spec, filesystem)
+    rest = _rest_of(intent, lost_moves(intent, filesystem, destination), files)
     if rest is intent:
         refuse_given_up(intent, destination)
         carry_out(intent, spec, filesystem, destination)
@@ -68,10 +69,10 @@ def finish_without_lost(
     # This comes before the intent changes, so that a repeat after a crash here finds the same lost
     # work units.
     for move in withdrawal.keep_copies(filesystem, spec, _dropped(intent, rest)):
-        if _is_kept(move, intent.commit, spec, filesystem):
-            _return(move, filesystem)
+        if files.is_kept(move, intent.commit):
+            files.bring_back(move)
         else:
-            _delete(move, spec, filesystem)
+            files.delete(move)
     store.replace_intent(lease, rest)
     carry_out(rest, spec, filesystem, destination)
     store.commit(lease, rest.commit)
@@ -98,18 +99,19 @@ def left_out(
     intent: Intent, lost: Sequence[Move], spec: PublishingSpec, filesystem: Filesystem
 ) -> OmittedFromPublish:
     """Return the work units and files that the publish leaves out if these moves are lost."""
-    rest = _rest_of(intent, lost, spec, filesystem)
+    files = _Files(spec, filesystem)
+    rest = _rest_of(intent, lost, files)
     dropped = _dropped(intent, rest)
     gone = {move.source for move in lost}
     units = _all_units(move.target for move in dropped)
-    files: dict[bool, list[PublishedFile]] = {True: [], False: []}
+    found: dict[bool, list[PublishedFile]] = {True: [], False: []}
     for move in dropped:
         if move.source not in gone:
-            files[_is_kept(move, intent.commit, spec, filesystem)].append(move.target)
+            found[files.is_kept(move, intent.commit)].append(move.target)
     commit = rest.commit
     is_all = not (commit.moves or commit.removes or commit.quarantine) and commit.act is None
     return OmittedFromPublish(
-        tuple(sorted(units - {""})), tuple(files[True]), tuple(files[False]), is_all
+        tuple(sorted(units - {""})), tuple(found[True]), tuple(found[False]), is_all
     )
 
 
@@ -133,57 +135,155 @@ def abandon(
     # The record may name another folder; only files in the job's own folder are given up.
     intent = replace(recorded, dataset_dir=dataset_dir(spec))
     commit = intent.commit
+    files = _Files(spec, filesystem)
     strange = {each.uri for each in outside_files(commit, spec, lease.job, filesystem)}
     own = replace(
         commit,
         moves=tuple(move for move in commit.moves if not {move.source, move.target.uri} & strange),
         removes=tuple(file for file in commit.removes if file.uri not in strange),
-        quarantine=(),
-        quarantine_removes=(),
+        quarantine=tuple(
+            each for each in commit.quarantine if not {each.source, each.target.uri} & strange
+        ),
+        quarantine_removes=tuple(uri for uri in commit.quarantine_removes if uri not in strange),
     )
     _fence(intent, destination)
-    aside = [each for each in commit.quarantine if not {each.source, each.target.uri} & strange]
-    going = [uri for uri in commit.quarantine_removes if uri not in strange]
     if destination.has_landed(intent):
-        # Put-aside rows are placed first, because the chain records the late rows that came and
-        # went.
-        placed = tuple(each for each in aside if _is_placed(each, filesystem))
-        own = replace(own, quarantine=placed, quarantine_removes=tuple(going))
-        if not set(commit.changelog_moves) <= set(placed):
-            own = replace(own, changelog_dir="", begins_changelog=False)
-        rest = replace(intent, commit=own)
+        rest = replace(intent, commit=_as_visible(own, commit, filesystem))
         store.replace_intent(lease, rest)
         if destination.keeps_versions:
             # This also records which files belong to which work unit.
             carry_out(rest, spec, filesystem, destination)
         elif spec.keeps_files:
-            _delete_replaced(own.removes, spec, filesystem)
-        _delete_paths(going, filesystem)
+            # A reader of the folder would find the rows of replaced files twice.
+            live = {file.uri for file in destination_for(spec, filesystem).live()}
+            replaced = (file.uri for file in own.removes if file.uri not in live)
+            files.try_to_delete(replaced, "remains, although its rows were replaced")
+        files.try_to_delete(own.quarantine_removes)
     else:
-        lost = {"", *(each.signature for each in commit.run.outcomes)}
-        lost.update(_all_units(move.target for move in commit.all_moves))
-        kept = _overwriting(own, lost, filesystem)
-        given_up = (move for move in own.moves if move.target.uri not in kept)
-        for move in withdrawal.keep_copies(filesystem, spec, given_up):
-            if _is_kept(move, commit, spec, filesystem):
-                _return(move, filesystem)
-            else:
-                _forget(move, spec, filesystem)
-        if commit.act is not None:
-            _put_back(commit.quarantine, strange, filesystem)
-        else:
-            _forget_beside(aside, commit, filesystem)
-        own = replace(own, removes=tuple(file for file in own.removes if file.uri in kept))
-        rest = _without(replace(intent, commit=own), lost, spec.mode, kept)
-        rest = _with_event_time_of_before(rest, store)
-        # A publish of only put-aside rows may have deleted their older files.
-        gone = [uri for uri in going if not filesystem.exists(filesystem.path_of(uri))]
-        rest = replace(rest, commit=replace(rest.commit, act=None, quarantine_removes=tuple(gone)))
+        rest = _with_event_time_of_before(_give_up(intent, own, files), store)
         store.replace_intent(lease, rest)
         if rest.commit.moves:
             carry_out(rest, spec, filesystem, destination)
     store.commit(lease, rest.commit)
     return rest
+
+
+def _as_visible(own: Commit, decided: Commit, filesystem: Filesystem) -> Commit:
+    """Return a commit that readers see already, with the rows beside the dataset that are there.
+
+    Put-aside rows are placed first, because the chain records the late rows that came and went.
+    """
+    placed = tuple(
+        each for each in own.quarantine if filesystem.exists(filesystem.path_of(each.target.uri))
+    )
+    if set(decided.changelog_moves) <= set(placed):
+        return replace(own, quarantine=placed)
+    return replace(own, quarantine=placed, changelog_dir="", begins_changelog=False)
+
+
+def _give_up(intent: Intent, own: Commit, files: _Files) -> Intent:
+    """Delete or bring back the files of a publish that readers do not see; return the rest of it.
+
+    The rest are files that replaced their predecessors under the same name. ``own`` is the part of
+    the publish in the job's own folders.
+    """
+    commit, filesystem = intent.commit, files.filesystem
+    lost = {"", *(each.signature for each in commit.run.outcomes)}
+    lost.update(_all_units(move.target for move in commit.all_moves))
+    kept = files.overwriting(own, lost)
+    given_up = (move for move in own.moves if move.target.uri not in kept)
+    for move in withdrawal.keep_copies(filesystem, files.spec, given_up):
+        if files.is_kept(move, commit):
+            files.bring_back(move)
+        else:
+            files.forget(move)
+    # Late and changed rows of work units that are read again.
+    beside = {*commit.late_moves, *commit.changelog_moves}
+    for move in own.quarantine:
+        if commit.act is not None:
+            files.put_back(move)
+        elif move in beside:
+            files.try_to_delete((filesystem.uri(move.source), move.target.uri))
+    left = tuple(file for file in own.removes if file.uri in kept)
+    # A publish of only put-aside rows may have deleted their older files.
+    gone = tuple(
+        uri for uri in own.quarantine_removes if not filesystem.exists(filesystem.path_of(uri))
+    )
+    part = replace(own, removes=left, quarantine=(), quarantine_removes=())
+    rest = _without(replace(intent, commit=part), lost, files.spec.mode, kept)
+    return replace(rest, commit=replace(rest.commit, act=None, quarantine_removes=gone))
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """The files of a publish that is given up, in whole or in part."""
+
+    spec: PublishingSpec
+    filesystem: Filesystem
+
+    def is_kept(self, move: Move, commit: Commit) -> bool:
+        """Return whether a file that is not published goes back to its earlier place.
+
+        No run reads the files of an operator's act again: files of a backfill, copies of withdrawn
+        files, and rows that were put aside.
+        """
+        if commit.act is None:
+            return False
+        folders = (backfills_dir(self.spec), withdrawal.act_folder(self.spec, "").rstrip("/"))
+        return move in commit.quarantine or any(
+            is_inside(move.source, folder, self.filesystem) for folder in folders
+        )
+
+    def overwriting(self, commit: Commit, lost: set[str]) -> frozenset[str]:
+        """Return the URIs at which dumped files of lost work units replaced live files."""
+        replaced = {file.uri for file in commit.removes}
+        return frozenset(
+            move.target.uri
+            for move in commit.moves
+            if not _units(move.target).isdisjoint(lost)
+            and move.target.uri in replaced
+            and is_in_place(move, self.filesystem)
+        )
+
+    def delete(self, move: Move) -> None:
+        """Delete a staged or moved file."""
+        # At a dumped file's name there may still be the file of an earlier run.
+        is_new = not move.target.is_dump or is_in_place(move, self.filesystem)
+        self.filesystem.delete_file(move.source)
+        if is_new and self.spec.keeps_files:  # A database has all of a commit or no part of it.
+            self.filesystem.delete_file(self.filesystem.path_of(move.target.uri))
+
+    def forget(self, move: Move) -> None:
+        """Delete a staged or moved file; log the file if it cannot be deleted."""
+        try:
+            self.delete(move)
+        except (OSError, ValueError, RecursionError, WriteError) as error:
+            log.warning("%s cannot be deleted and remains: %s", move.target.uri, error)
+
+    def try_to_delete(
+        self, uris: Iterable[str], otherwise: str = "cannot be deleted and remains"
+    ) -> None:
+        """Delete files by their URIs; log the files that cannot be deleted."""
+        for uri in uris:
+            try:
+                self.filesystem.delete_file(self.filesystem.path_of(uri))
+            except (OSError, ValueError, WriteError) as error:
+                log.warning("%s %s: %s", uri, otherwise, error)
+
+    def bring_back(self, move: Move) -> None:
+        """Move a file of a backfill to its earlier place, so that it can be published again."""
+        path = self.filesystem.path_of(move.target.uri)
+        if self.filesystem.exists(move.source):
+            if not move.target.is_dump:
+                self.filesystem.delete_file(path)
+        elif not is_lost(move, self.filesystem):
+            self.filesystem.move(path, move.source)
+
+    def put_back(self, move: Move) -> None:
+        """Move rows to their place from before an act put them aside or brought them back."""
+        path = self.filesystem.path_of(move.target.uri)
+        if not self.filesystem.exists(move.source) and self.filesystem.exists(path):
+            self.filesystem.move(path, move.source)
 
 
 def _with_event_time_of_before(rest: Intent, store: StateStore) -> Intent:
@@ -236,118 +336,19 @@ def _with_sharers(lost: set[str], commit: Commit) -> set[str]:
     return lost
 
 
-def _rest_of(
-    intent: Intent, lost: Sequence[Move], spec: PublishingSpec, filesystem: Filesystem
-) -> Intent:
+def _rest_of(intent: Intent, lost: Sequence[Move], files: _Files) -> Intent:
     """Return a publish without the work units of lost moves; unchanged if no move is lost."""
     units = _all_units(move.target for move in lost)
     if not units:
         return intent
     units = _with_sharers(units, intent.commit)
-    return _without(intent, units, spec.mode, _overwriting(intent.commit, units, filesystem))
+    return _without(intent, units, files.spec.mode, files.overwriting(intent.commit, units))
 
 
 def _dropped(intent: Intent, rest: Intent) -> list[Move]:
     """Return the moves of a publish that are not in its rest."""
     sources = {move.source for move in rest.commit.all_moves}
     return [move for move in intent.commit.all_moves if move.source not in sources]
-
-
-def _is_kept(move: Move, commit: Commit, spec: PublishingSpec, filesystem: Filesystem) -> bool:
-    """Return whether a file that is not published goes back to its earlier place.
-
-    No run reads the files of an operator's act again: files of a backfill, copies of withdrawn
-    files, and rows that were put aside.
-    """
-    if commit.act is None:
-        return False
-    folders = (backfills_dir(spec), withdrawal.act_folder(spec, "").rstrip("/"))
-    return move in commit.quarantine or any(
-        is_inside(move.source, folder, filesystem) for folder in folders
-    )
-
-
-def _delete(move: Move, spec: PublishingSpec, filesystem: Filesystem) -> None:
-    """Delete a staged or moved file of a publish that is given up."""
-    # At a dumped file's name there may still be the file of an earlier run.
-    is_new = not move.target.is_dump or is_in_place(move, filesystem)
-    filesystem.delete_file(move.source)
-    if is_new and spec.keeps_files:  # A database has all of a commit or no part of it.
-        filesystem.delete_file(filesystem.path_of(move.target.uri))
-
-
-def _forget(move: Move, spec: PublishingSpec, filesystem: Filesystem) -> None:
-    """Delete a file of a publish that is given up; log the file if it cannot be deleted."""
-    try:
-        _delete(move, spec, filesystem)
-    except (OSError, ValueError, RecursionError, WriteError) as error:
-        log.warning("%s cannot be deleted and remains: %s", move.target.uri, error)
-
-
-def _is_placed(move: Move, filesystem: Filesystem) -> bool:
-    """Return whether a file of rows beside the dataset is at its published path."""
-    return filesystem.exists(filesystem.path_of(move.target.uri))
-
-
-def _forget_beside(moves: Iterable[Move], commit: Commit, filesystem: Filesystem) -> None:
-    """Delete the files of late and of changed rows of work units that are read again."""
-    beside = {*commit.late_moves, *commit.changelog_moves}
-    for move in moves:
-        if move in beside:
-            _delete_paths((filesystem.uri(move.source), move.target.uri), filesystem)
-
-
-def _delete_paths(uris: Iterable[str], filesystem: Filesystem) -> None:
-    """Delete files by their URIs; log the files that cannot be deleted."""
-    for uri in uris:
-        try:
-            filesystem.delete_file(filesystem.path_of(uri))
-        except (OSError, ValueError, WriteError) as error:
-            log.warning("%s cannot be deleted and remains: %s", uri, error)
-
-
-def _return(move: Move, filesystem: Filesystem) -> None:
-    """Move a file of a backfill back to its earlier place, so that it can be published again."""
-    path = filesystem.path_of(move.target.uri)
-    if filesystem.exists(move.source):
-        if not move.target.is_dump:
-            filesystem.delete_file(path)
-    elif not is_lost(move, filesystem):
-        filesystem.move(path, move.source)
-
-
-def _put_back(asides: Iterable[Move], strange: Collection[str], filesystem: Filesystem) -> None:
-    """Move files of rows to their places from before an act put them aside or brought them back."""
-    for move in asides:
-        if {move.source, move.target.uri}.isdisjoint(strange):
-            path = filesystem.path_of(move.target.uri)
-            if not filesystem.exists(move.source) and filesystem.exists(path):
-                filesystem.move(path, move.source)
-
-
-def _delete_replaced(
-    files: Sequence[PublishedFile], spec: PublishingSpec, filesystem: Filesystem
-) -> None:
-    """Delete replaced files, because a reader of the folder would find their rows twice."""
-    live = {file.uri for file in destination_for(spec, filesystem).live()}
-    for file in files:
-        try:
-            if file.uri not in live:
-                filesystem.delete_file(filesystem.path_of(file.uri))
-        except (OSError, ValueError, WriteError) as error:
-            log.warning("%s remains, although its rows were replaced: %s", file.uri, error)
-
-
-def _overwriting(commit: Commit, lost: set[str], filesystem: Filesystem) -> frozenset[str]:
-    """Return the URIs at which dumped files of lost work units replaced live files."""
-    replaced = {file.uri for file in commit.removes}
-    return frozenset(
-        move.target.uri
-        for move in commit.moves
-        if not _units(move.target).isdisjoint(lost)
-        and move.target.uri in replaced
-        and is_in_place(move, filesystem)
-    )
 
 
 def _without(

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from dil.model.books import BookKeeping, Books, LabelWindow
+from dil.model.books import BookKeeping, Books, LabelMark, LabelWindow
 from dil.model.dataset import Commit, Move, PublishedFile
 from dil.model.destination import TableKind
 from dil.model.event_time import Strategy
-from dil.model.job import Job
+from dil.model.job import Job, PublishingSpec
 from dil.model.timelabels import AfterClose, LabelClosing
 from dil.model.work_unit import WorkUnit
+from dil.storage import Filesystem
 from dil.text.windows import Windows, label_start, windows_of
 
 
@@ -21,22 +22,6 @@ class CommitWithBooks:
 
     commit: Commit
     rejected: dict[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class LabelMark:
-    """The new state of a label for the registry; window and ``at`` are epoch ms UTC.
-
-    ``state`` is CLOSED or REOPENED, since ``at``. If ``waits`` is true, the next run that reads the
-    label loads all its rows again.
-    """
-
-    label: str
-    low: int
-    high: int
-    state: str
-    at: int
-    waits: bool = False
 
 
 def keep_books(
@@ -114,6 +99,17 @@ def keeps_registry(job: Job) -> bool:
     return warehouse is not None and warehouse.kind is TableKind.TIMESERIES
 
 
+def mark_labels(spec: PublishingSpec, filesystem: Filesystem, marks: Sequence[LabelMark]) -> None:
+    """Write into the registry which labels are closed or reopened, in this order; repeatable.
+
+    Raises:
+        WriteError: the database refused to write.
+    """
+    from dil.publishing.timeseries.access import open_access  # Few runs close labels of a database.
+
+    open_access(spec, filesystem).mark(marks)
+
+
 def window_of(label: str, windows: Windows) -> LabelWindow:
     """Return the time window of a label.
 
@@ -161,8 +157,9 @@ def _without(
         if not stays(move) and _is_read(move, own, read):
             label = move.target.timelabel or ""
             rejected[label] = rejected.get(label, 0) + move.target.rows
-    moves: Sequence[Move] = [move for move in commit.moves if stays(move)]
-    removes = [file for file in commit.removes if goes(file)]
-    return replace(commit, moves=tuple(moves), removes=tuple(removes)), dict(
-        sorted(rejected.items())
+    rest = replace(
+        commit,
+        moves=tuple(filter(stays, commit.moves)),
+        removes=tuple(filter(goes, commit.removes)),
     )
+    return rest, dict(sorted(rejected.items()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from msgspec import UNSET
@@ -40,6 +40,7 @@ from dil.publishing.layout import (
     unit_hash_in,
 )
 from dil.spi.destination import Destination
+from dil.spi.state_store import StateStore
 from dil.storage import Filesystem
 
 log = logging.getLogger(__name__)
@@ -131,6 +132,7 @@ def decide(
         *shared_moves(job, target.run_id, results.shared, uri),
     )
     keys: dict[str, str] = {}
+    again = {move.target.uri for move in moves if move.target.is_dump}  # names written once more
     late_removes = _late_removes(job.publishing.mode, target, good)
     touches_late = job.publishing.has_side_table or late_removes
     commit = Commit(
@@ -142,9 +144,9 @@ def decide(
             dict.fromkeys(
                 (
                     *_removes(job.publishing, target, good),
-                    *_replaced(target, moves),
+                    *(file for file in target.live if file.uri in again),
                     *results.replaced,
-                    *_expired(destination, target),
+                    *(destination.expired(target.system_time) if target.live else ()),
                     *_missing(job.publishing, destination, target, finished),
                 )
             )
@@ -192,6 +194,17 @@ def _with_changelog(
         changelog_dir=filesystem.uri(folder),
         begins_changelog=target.begins_changelog,
     )
+
+
+def recorded_schema(store: StateStore) -> str:
+    """Return the chain's record of the schema of the rows published so far (rule U20).
+
+    The schema has one line per column; it is empty if it is unknown.
+    """
+    block = next(iter(store.blocks_of_kind("SetDataSchema")), None)
+    event = None if block is None else block["event"]
+    schema = event.get("schema") if isinstance(event, Mapping) else None
+    return schema if isinstance(schema, str) else ""
 
 
 def unchanged_labels(finished: Sequence[Finished], commit: Commit) -> tuple[str, ...]:
@@ -291,9 +304,8 @@ def _moves(
     for number, file in enumerate(each.report.files):
         if file.name:
             path = dump_path(job.publishing, file.name)
-            yield _move(file, uri(path), target, each.work_unit)
-            continue
-        path = _path(job, target.run_id, target.output_dir, each.work_unit, number, file)
+        else:
+            path = _path(job, target.run_id, target.output_dir, each.work_unit, number, file)
         yield _move(file, uri(path), target, each.work_unit)
 
 
@@ -320,7 +332,9 @@ def _path(job: Job, run_id: str, output: str, unit: WorkUnit, number: int, file:
 
 def folder_of(job: Job, output: str, unit: WorkUnit, file: StagedFile) -> str:
     """Return the absolute folder for a work unit's file of rows."""
-    return join(output, file.folder or _label_folder(job, file.timelabel or unit.timelabel))
+    label = file.timelabel or unit.timelabel
+    is_by_label = job.publishing.layout is Layout.TIMELABEL
+    return join(output, file.folder or (label_folder(label) if is_by_label and label else ""))
 
 
 def _rewritten_moves(
@@ -360,11 +374,6 @@ def shared_moves(
             units=() if signature else shared.units,
         )
         yield Move(file.path, target)
-
-
-def _label_folder(job: Job, label: str | None) -> str:
-    is_by_label = job.publishing.layout is Layout.TIMELABEL
-    return label_folder(label) if is_by_label and label else ""
 
 
 def _name(job: Job, run_id: str, unit_hash: str, number: int, file: StagedFile) -> str:
@@ -425,17 +434,6 @@ def _missing(
     is_wanted = spec.merge is not None and spec.merge.deletes_missing and is_whole
     missing = destination.missing() if is_wanted else None
     return () if missing is None else (missing,)
-
-
-def _expired(destination: Destination, target: PublishTarget) -> tuple[PublishedFile, ...]:
-    """Return the files that are removed because their retention ended."""
-    return destination.expired(target.system_time) if target.live else ()
-
-
-def _replaced(target: PublishTarget, moves: Sequence[Move]) -> tuple[PublishedFile, ...]:
-    """Return the dumped files whose names this run writes again."""
-    again = {move.target.uri for move in moves if move.target.is_dump}
-    return tuple(file for file in target.live if file.uri in again) if again else ()
 
 
 def _names_one(uri: str, hashes: tuple[str, ...]) -> bool:

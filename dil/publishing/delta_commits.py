@@ -16,9 +16,8 @@ from dil.model.dataset import Commit, Intent, Move
 from dil.model.job import PublishingSpec
 from dil.model.json import JsonObject
 from dil.publishing import delta_vacuum, layout
-from dil.publishing.delta_actions import add_action, partition_values, remove_action
 from dil.publishing.delta_removal import removable, write_removal
-from dil.publishing.delta_statistics import statistics
+from dil.publishing.delta_statistics import partition_values, statistics
 from dil.publishing.delta_store import (
     NewestTable,
     commit_properties,
@@ -62,7 +61,8 @@ class DeltaCommits:
         after = self._schema_after(None if table is None else table.schema(), commit, live)
         fitting: list[pa.Schema] = []  # The files of a run mostly have the same schema.
         for move in commit.moves:
-            file = self._columns(move.source)
+            with self._filesystem.open_input(move.source) as stream:
+                file = pq.read_schema(stream)
             if not any(file.equals(each) for each in fitting):
                 columns.refuse_unfit(after, file, self._spec.table.partition_fields)
                 fitting.append(file)
@@ -129,7 +129,8 @@ class DeltaCommits:
             table.alter.add_columns(added, commit_properties=commit_properties(commit))
             return False
         elif not everything and uris(commit.removes) & self._marked(table):
-            self._write_removal(table, intent)
+            adds = self._removable(table, uris(commit.removes)).values()
+            write_removal(table, self._folder, self._filesystem, adds, intent)
         else:
             self._write(table, "overwrite" if everything else "append", known, intent)
         return True
@@ -149,12 +150,28 @@ class DeltaCommits:
         commit = intent.commit
         actions: list[AddAction | RemoveAction] = []
         for move in commit.moves:
-            stats = self._statistics(self._filesystem.path_of(move.target.uri))
-            path, values = self._newest.relative(move.target.uri), self._values(schema, move)
-            actions.append(add_action(path, move.target, stats, values, commit))
+            path = self._filesystem.path_of(move.target.uri)
+            with self._filesystem.open_input(path) as stream, pq.ParquetFile(stream) as file:
+                stats = statistics(file)
+            actions.append(
+                AddAction(
+                    path=self._newest.relative(move.target.uri),
+                    size=move.target.bytes,
+                    partition_values=self._values(schema, move),
+                    modification_time=commit.system_time,
+                    data_change=not commit.is_compaction,
+                    stats=stats,
+                )
+            )
         if mode == "append":
-            paths = sorted(self._newest.relative(uri) for uri in uris(commit.removes))
-            actions += [remove_action(path, commit) for path in paths]
+            actions += [
+                RemoveAction(
+                    path,
+                    data_change=not commit.is_compaction,
+                    deletion_timestamp=commit.system_time,
+                )
+                for path in sorted(self._newest.relative(uri) for uri in uris(commit.removes))
+            ]
         table.create_write_transaction(
             actions,
             mode,
@@ -162,10 +179,6 @@ class DeltaCommits:
             list(self._spec.table.partition_fields),
             commit_properties=commit_properties(commit, intent.sequence),
         )
-
-    def _write_removal(self, table: DeltaTable, intent: Intent) -> None:
-        adds = self._removable(table, uris(intent.commit.removes)).values()
-        write_removal(table, self._folder, self._filesystem, adds, intent)
 
     def _explain(self, intent: Intent, error: Exception) -> None:
         """Log or raise why a commit failed; the reason is not another writer's commit.
@@ -216,14 +229,6 @@ class DeltaCommits:
         if not self._spec.table.partition_fields:
             return {}
         return partition_values(schema, partition_texts(self._spec, self._filesystem, move.target))
-
-    def _columns(self, path: str) -> pa.Schema:
-        with self._filesystem.open_input(path) as stream:
-            return pq.read_schema(stream)
-
-    def _statistics(self, path: str) -> str:
-        with self._filesystem.open_input(path) as stream, pq.ParquetFile(stream) as file:
-            return statistics(file)
 
     def _marked(self, table: DeltaTable) -> frozenset[str]:
         if not marks_deleted_rows(table):

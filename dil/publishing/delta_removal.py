@@ -22,7 +22,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from dil.errors import WriteError
-from dil.model.dataset import Commit, Intent
+from dil.model.dataset import Intent
 from dil.model.json import JsonObject
 from dil.storage import Filesystem
 
@@ -72,9 +72,10 @@ def removable(
         if (uri := uri_in(add)) in wanted
     }
     for number in range(base + 1, version + 1):
-        actions = _actions(filesystem, f"{log}/{number:020}.json")
-        if actions is None:
+        content = filesystem.content(f"{log}/{number:020}.json")
+        if content is None:
             return {}  # The log begins later, with a checkpoint whose form is not known here.
+        actions = [json.loads(line) for line in content.splitlines() if line.strip()]
         # A transaction that changes the vector of a file removes the file and adds it again, so
         # its removals are applied first.
         for action in actions:
@@ -129,18 +130,15 @@ def _removal(adds: Iterable[Mapping[str, Any]], intent: Intent) -> Iterator[Json
         }
     }
     for add in adds:
-        yield {"remove": _remove(add, commit)}
-
-
-def _remove(add: Mapping[str, Any], commit: Commit) -> JsonObject:
-    repeated = {name: add[name] for name in _REPEATED if add.get(name) is not None}
-    return {
-        "path": add["path"],
-        "deletionTimestamp": commit.system_time,
-        "dataChange": not commit.is_compaction,
-        "extendedFileMetadata": True,
-        **repeated,
-    }
+        yield {
+            "remove": {
+                "path": add["path"],
+                "deletionTimestamp": commit.system_time,
+                "dataChange": not commit.is_compaction,
+                "extendedFileMetadata": True,
+                **{name: add[name] for name in _REPEATED if add.get(name) is not None},
+            }
+        }
 
 
 def _newest_checkpoint(filesystem: Filesystem, log: str, version: int) -> tuple[int, list[str]]:
@@ -171,12 +169,3 @@ def _adds_of_checkpoint(filesystem: Filesystem, path: str) -> Iterator[dict[str,
                         name: value for name, value in vector.items() if value is not None
                     }
                 yield {**add, "partitionValues": dict(add["partitionValues"] or ())}
-
-
-def _actions(filesystem: Filesystem, path: str) -> list[dict[str, Any]] | None:
-    """Return the actions of a transaction, None if the log no longer has it."""
-    try:
-        with filesystem.open_input(path) as stream:
-            return [json.loads(line) for line in stream.read().splitlines() if line.strip()]
-    except FileNotFoundError:
-        return None

@@ -1,19 +1,22 @@
-"""Makes the statistics of a Parquet file for a Delta log, by which readers skip whole files.
+"""Makes the values in a Delta log by which readers skip whole files: statistics and partitions.
 
-Source: the Delta transaction protocol, "Per-file Statistics".
+Source: the Delta transaction protocol, "Per-file Statistics", "Partition Value Serialization".
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Sequence
-from decimal import Decimal
+from collections.abc import Mapping, Sequence
+from decimal import Decimal, InvalidOperation
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from deltalake import Schema
+
+from dil.types.table_formats import unfit
 
 _LONGEST_TEXT = 64
 _FEW_ROWS = 65_536
@@ -132,3 +135,43 @@ def _texts(low: str, high: str) -> Bounds | None:
 def _number(value: Decimal) -> msgspec.Raw:
     """Return a decimal with all its digits, as a number without an exponent."""
     return msgspec.Raw(format(value, "f").encode())
+
+
+def partition_values(table: Schema, texts: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Return the values of partition columns in Delta's own text form.
+
+    A value that a reader cannot parse as the column's type would make the whole table unreadable.
+
+    Raises:
+        WriteError: the column's type cannot distinguish files, or the text is not a value of that
+            type.
+    """
+    kinds = {field.name: field.type for field in pa.schema(table.to_arrow())}
+    return {name: _value(name, kinds[name], text) for name, text in texts.items()}
+
+
+def _value(name: str, kind: pa.DataType, text: str | None) -> str | None:
+    if text is None:
+        return None
+    try:
+        return _serialized(kind, text)
+    except (ValueError, ArithmeticError) as error:
+        raise unfit(name, kind, f'by which files cannot be distinguished as "{text}"') from error
+
+
+def _serialized(kind: pa.DataType, text: str) -> str:
+    """Return a value's text in the one form that readers of Delta accept."""
+    if pa.types.is_integer(kind):
+        return str(pa.scalar(int(text), kind).as_py())
+    if pa.types.is_decimal(kind):
+        value = Decimal(text)
+        exact = value.quantize(Decimal(1).scaleb(-kind.scale))
+        if exact != value or len(exact.as_tuple().digits) > kind.precision:
+            raise InvalidOperation(text)
+        return format(exact, "f")
+    if pa.types.is_date(kind):
+        return dt.date.fromisoformat(text).isoformat()
+    is_text = pa.types.is_string(kind) or pa.types.is_string_view(kind)
+    if (is_text and text) or (pa.types.is_boolean(kind) and text in {"true", "false"}):
+        return text
+    raise ValueError(text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -42,10 +41,12 @@ def vacuum(
         WriteError: the log or the store refused the deletion.
     """
     try:
-        # The log still names files that an earlier vacuum deleted.
+        # The log still names files that an earlier vacuum deleted, in several forms.
         listed = table.vacuum(hours, enforce_retention_duration=False)
         present = {file.path for file in filesystem.files(folder)}
-        gone = present.intersection(_paths(folder, listed))
+        gone = present.intersection(
+            path if path.startswith(folder) else f"{folder}/{path}" for path in listed
+        )
         if gone and not is_look:
             table.vacuum(hours, dry_run=False, enforce_retention_duration=False)
     except (DeltaError, OSError) as error:
@@ -55,9 +56,3 @@ def vacuum(
             " message and your rights to delete there, then run again.",
         ) from error
     return tuple(sorted(gone))
-
-
-def _paths(folder: str, listed: Iterable[str]) -> Iterator[str]:
-    """Yield absolute paths of files; the library names files in several forms."""
-    for path in listed:
-        yield path if path.startswith(folder) else f"{folder}/{path}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from importlib import import_module
 from typing import cast
 from urllib.parse import urlsplit
@@ -12,6 +12,7 @@ from dil.model.destination import TableFormat, TableKind
 from dil.model.job import PublishingSpec
 from dil.model.secret import SecretUrl
 from dil.publishing import layout
+from dil.publishing.layout import folders_above
 from dil.publishing.plugged import plugged_destination
 from dil.spi.destination import Destination
 from dil.storage import Filesystem
@@ -21,8 +22,8 @@ from dil.storage.side_by_side import call_each
 # format.
 _FORMATS = {
     TableFormat.FILES: ("files", "FileDestination"),
-    TableFormat.DELTA: ("delta", "DeltaDestination"),
-    TableFormat.ICEBERG: ("iceberg", "IcebergDestination"),
+    TableFormat.DELTA: ("table_destination", "TableDestination"),
+    TableFormat.ICEBERG: ("table_destination", "TableDestination"),
 }
 _KINDS = {
     TableKind.REGULAR: ("warehouse", "WarehouseDestination"),
@@ -73,7 +74,9 @@ def place(moves: Collection[Move], spec: PublishingSpec, filesystem: Filesystem)
     for folder in sorted(folders):
         filesystem.make_folder(folder, mode=spec.dir_mode)
     if spec.group:
-        for folder in sorted(_between(layout.dataset_dir(spec), folders)):
+        dataset = layout.dataset_dir(spec)
+        new = {above for folder in folders for above in folders_above(f"{folder}/", dataset)}
+        for folder in sorted(new):
             filesystem.set_group(folder, spec.group)
 
     def put(target: tuple[Move, str]) -> None:
@@ -85,14 +88,3 @@ def place(moves: Collection[Move], spec: PublishingSpec, filesystem: Filesystem)
 
     call_each(filesystem, put, targets)
     filesystem.sync_folders(folders)
-
-
-def _between(dataset_dir: str, folders: Iterable[str]) -> set[str]:
-    """Return the folders below the dataset's folder, and all folders between it and them."""
-    found: set[str] = set()
-    for lowest in folders:
-        folder = lowest
-        while folder not in found and folder.startswith(f"{dataset_dir}/"):
-            found.add(folder)
-            folder = folder.rpartition("/")[0]
-    return found

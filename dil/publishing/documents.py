@@ -43,12 +43,13 @@ def read_known(filesystem: Filesystem, path: str, kind: type[T], known: int) -> 
     Raises:
         StateError: a newer version wrote the document.
     """
+    data = filesystem.content(path)
+    if data is None:
+        return None
     try:
-        with filesystem.open_input(path) as stream:
-            data = stream.read()
         is_known = refuse_newer(data, path, known) == known
         found = msgspec.json.decode(data, type=kind)
-    except (FileNotFoundError, msgspec.MsgspecError):
+    except msgspec.MsgspecError:
         return None
     return found if is_known else None
 

@@ -18,7 +18,7 @@ from dil.model.dataset import Move, PublishedFile
 from dil.model.job import Job, PublishingSpec
 from dil.model.task import Failure, StagedFile, TaskReport
 from dil.model.work_unit import read_unit, unit_key_of
-from dil.publishing.layout import META, STAGING, dataset_dir, dump_path
+from dil.publishing.layout import META, STAGING, dataset_dir, dump_path, folders_above
 from dil.publishing.manifest import live_files
 from dil.storage import Filesystem
 from dil.storage.side_by_side import call_each
@@ -88,7 +88,7 @@ def without_clashes(
     for report in reports:
         for name in _names(report):
             owners[key(name)].add(report.signature)
-            for folder in _above(key(name)):
+            for folder in folders_above(key(name)):
                 folders[folder].add(report.signature)
     return tuple(_without_clash(report, owners, folders, key) for report in reports)
 
@@ -114,7 +114,7 @@ def _without_clash(
         known = [
             owners[key(name)],
             folders.get(key(name), set()),
-            *(owners.get(f, set()) for f in _above(key(name))),
+            *(owners.get(f, set()) for f in folders_above(key(name))),
         ]
         if key is not str and key(name) in own:
             return _clashing(report, name, f"{report.signature}, in another letter case")
@@ -123,14 +123,6 @@ def _without_clash(
         if others:
             return _clashing(report, name, min(others))
     return report
-
-
-def _above(name: str) -> Iterable[str]:
-    """Yield the folders that contain a name."""
-    folder = name.rpartition("/")[0]
-    while folder:
-        yield folder
-        folder = folder.rpartition("/")[0]
 
 
 def _clashing(report: TaskReport, name: str, owner: str) -> TaskReport:
@@ -261,7 +253,7 @@ def is_lost(move: Move, filesystem: Filesystem) -> bool:
     path = filesystem.path_of(move.target.uri)
     if not filesystem.exists(path):
         return True
-    return move.target.is_dump and not _is_same(path, move.target, filesystem)
+    return move.target.is_dump and not holds(path, move.target, filesystem)
 
 
 def lost_moves(moves: Sequence[Move], filesystem: Filesystem) -> tuple[Move, ...]:
@@ -277,7 +269,8 @@ def is_in_place(move: Move, filesystem: Filesystem) -> bool:
     )
 
 
-def _is_same(path: str, file: PublishedFile, filesystem: Filesystem) -> bool:
+def holds(path: str, file: PublishedFile, filesystem: Filesystem) -> bool:
+    """Return whether the file at a path has the content of a file to be published."""
     digest = hashlib.sha256()
     with filesystem.open_input(path) as stream:
         while piece := stream.read(_PIECE):

@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, compress
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import (
@@ -83,7 +82,14 @@ class IcebergLog:
     def partition_fields(self) -> Sequence[str] | None:
         """Return the columns by which new files are partitioned, None if there is no table."""
         table = self._table()
-        return None if table is None else list(_partition_fields(table))
+        if table is None:
+            return None
+        found = []
+        for field in table.spec().fields:
+            name = table.schema().find_column_name(field.source_id) or field.name
+            is_plain = isinstance(field.transform, IdentityTransform)
+            found.append(name if is_plain else f"{field.transform}({name})")
+        return found
 
     def files(self) -> Sequence[TableFile]:
         """Return the data files of the current snapshot."""
@@ -143,13 +149,16 @@ class IcebergLog:
         del live
         table = self._table()
         if table is None:
-            metadata, io = self._planned_metadata(commit), self._io
+            metadata = self._planned_metadata(commit)
+            io = load_file_io(self._catalog.properties, self._spec.table.catalog_warehouse)
         else:
             transaction = table.transaction()
             self._evolve(transaction, commit)
             metadata, io = transaction.table_metadata, table.io
         for move in commit.moves:
-            refuse_retyped(metadata.schema(), iceberg_schema(self._columns(move.source)))
+            with self._filesystem.open_input(move.source) as stream:
+                columns = iceberg_schema(pq.read_schema(stream))
+            refuse_retyped(metadata.schema(), columns)
             self._data_file(io, metadata, self._filesystem.uri(move.source))
 
     def commit(self, intent: Intent) -> None:
@@ -315,25 +324,18 @@ class IcebergLog:
             },
         )
 
-    def _columns(self, path: str) -> pa.Schema:
-        with self._filesystem.open_input(path) as stream:
-            return pq.read_schema(stream)
-
     def _data_file(self, io: FileIO, metadata: TableMetadata, uri: str) -> DataFile:
         try:
             return parquet_file_to_data_file(io, metadata, location_of(self._filesystem, uri))
         except OverflowError as error:
-            raise self._undated(uri, error) from error
+            # The library has no bounds for some dates.
+            with self._filesystem.open_input(self._filesystem.path_of(uri)) as stream:
+                found = undated_column(pq.read_metadata(stream))
+            if found is None:
+                raise self._unfit(error) from error
+            raise unfit(*found, "because a value is not in the years 1 to 9999") from error
         except ValueError as error:
             raise self._unfit(error) from error
-
-    def _undated(self, uri: str, error: OverflowError) -> WriteError:
-        """Return the error for a file with dates for which the library has no bounds."""
-        with self._filesystem.open_input(self._filesystem.path_of(uri)) as stream:
-            found = undated_column(pq.read_metadata(stream))
-        if found is None:
-            return self._unfit(error)
-        return unfit(*found, "because a value is not in the years 1 to 9999")
 
     def _unfit(self, error: Exception) -> WriteError:
         return WriteError(
@@ -372,10 +374,6 @@ class IcebergLog:
     @cached_property
     def _catalog(self) -> Catalog:
         return open_catalog(self._spec.table, self._filesystem)
-
-    @property
-    def _io(self) -> FileIO:
-        return load_file_io(self._catalog.properties, self._spec.table.catalog_warehouse)
 
     def _table(self) -> Table | None:
         """Return the catalog's table, None if the catalog has none.
@@ -425,13 +423,6 @@ class IcebergLog:
             if any(are_wanted):
                 found += compress(_entries(manifest, table), are_wanted)
         return found
-
-
-def _partition_fields(table: Table) -> Iterator[str]:
-    for field in table.spec().fields:
-        name = table.schema().find_column_name(field.source_id) or field.name
-        is_plain = isinstance(field.transform, IdentityTransform)
-        yield name if is_plain else f"{field.transform}({name})"
 
 
 def _manifests(table: Table) -> Iterator[ManifestFile]:

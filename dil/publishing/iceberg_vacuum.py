@@ -72,7 +72,8 @@ class IcebergVacuum:
         kept = [each for each in table.metadata.snapshots if each not in old]
         needed = set(self._files(kept))
         candidates = {*self._files(old), *self._left()} if old else set(self._left())
-        gone = sorted(path for path in candidates - needed if self._is_ours(path))
+        strange = candidates - needed
+        gone = sorted(path for path in strange if is_inside(path, self._folder, self._filesystem))
         if is_look:
             return tuple(gone)
         if gone:
@@ -121,11 +122,5 @@ class IcebergVacuum:
 
     def _left(self) -> list[str]:
         """Return the paths of the files that an earlier vacuum listed but did not delete."""
-        try:
-            with self._filesystem.open_input(self._list) as stream:
-                return msgspec.json.decode(stream.read(), type=list[str])
-        except FileNotFoundError:
-            return []
-
-    def _is_ours(self, path: str) -> bool:
-        return is_inside(path, self._folder, self._filesystem)
+        data = self._filesystem.content(self._list)
+        return [] if data is None else msgspec.json.decode(data, type=list[str])

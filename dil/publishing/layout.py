@@ -6,6 +6,7 @@ only on run, work unit and file number, so that repeating a publish changes noth
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 
@@ -131,3 +132,11 @@ def unit_hash_in(path: str) -> str:
 def join(*parts: str) -> str:
     """Return one path from parts, of which some may be empty."""
     return "/".join([parts[0].rstrip("/"), *(part.strip("/") for part in parts[1:] if part)])
+
+
+def folders_above(path: str, root: str = "") -> Iterator[str]:
+    """Yield the folders of a path, the innermost first; if ``root`` is given, only those below."""
+    begin, folder = f"{root}/" if root else "", path.rpartition("/")[0]
+    while folder and folder.startswith(begin):
+        yield folder
+        folder = folder.rpartition("/")[0]

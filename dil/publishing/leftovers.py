@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from dil.model.job import PublishingSpec
 from dil.publishing import layout, set_aside, withdrawal
+from dil.publishing.own_folders import link_check
 from dil.storage import FileInfo, Filesystem
 from dil.storage.side_by_side import call_each
 
@@ -63,7 +64,7 @@ def old_leftovers(
             found[root] = [
                 file
                 for file in _old(_own_files(filesystem, spec, root), before_ms)
-                if not (owner.last_act and _is_of(file, owner.last_act))
+                if not (owner.last_act and f"-{owner.last_act}-" in file.path.rpartition("/")[2])
             ]
         if owner.has_audit:
             root = layout.audit_dir(spec)
@@ -85,7 +86,7 @@ def delete(filesystem: Filesystem, spec: PublishingSpec, leftovers: Iterable[Lef
         paths = [file.path for file in each.files]
         call_each(filesystem, filesystem.delete_file, paths)
         root = f"{base}/{each.folder}"
-        above = {folder for path in paths for folder in _between(path, root)}
+        above = {folder for path in paths for folder in layout.folders_above(path, root)}
         for folder in sorted(above, key=len, reverse=True):
             filesystem.delete_empty_folder(folder)
         filesystem.delete_empty_folder(root)
@@ -110,28 +111,9 @@ def _of_acts(
 
 def _own_files(filesystem: Filesystem, spec: PublishingSpec, root: str) -> Iterator[FileInfo]:
     """Yield the files below a folder of the dataset, but not through a link out of the dataset."""
-    base = layout.dataset_dir(spec)
-    real = filesystem.real_path(base)
-    is_here: dict[str, bool] = {}
-    for file in filesystem.files(root):
-        folder = file.path.rpartition("/")[0]
-        if folder not in is_here:
-            is_here[folder] = filesystem.real_path(folder) == f"{real}{folder[len(base) :]}"
-        if is_here[folder]:
-            yield file
+    is_here = link_check(layout.dataset_dir(spec), filesystem)
+    return (file for file in filesystem.files(root) if is_here(file.path.rpartition("/")[0]))
 
 
 def _old(files: Iterable[FileInfo], before_ms: int) -> Iterator[FileInfo]:
     return (file for file in files if file.modified <= before_ms)
-
-
-def _is_of(file: FileInfo, act_id: str) -> bool:
-    return f"-{act_id}-" in file.path.rpartition("/")[2]
-
-
-def _between(path: str, root: str) -> Iterator[str]:
-    """Yield the folders on a path below a root folder."""
-    folder = path.rpartition("/")[0]
-    while folder.startswith(f"{root}/"):
-        yield folder
-        folder = folder.rpartition("/")[0]

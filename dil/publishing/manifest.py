@@ -75,13 +75,15 @@ def newest(filesystem: Filesystem, dataset_dir: str) -> Manifest:
     sequence = _hinted(filesystem, dataset_dir)
     found = _at(filesystem, dataset_dir, sequence)
     if found is None:
-        found = _at(filesystem, dataset_dir, _largest(filesystem, dataset_dir))
+        names = (file.path.rpartition("/")[2] for file in filesystem.files(_meta(dataset_dir)))
+        numbers = (int(each[1]) for name in names if (each := _NAME.fullmatch(name)))
+        found = _at(filesystem, dataset_dir, max(numbers, default=-1))
     return _last_from(found or EMPTY, filesystem, dataset_dir)
 
 
 def _hinted(filesystem: Filesystem, dataset_dir: str) -> int:
     """Return a number near the newest manifest's number, -1 if there is no hint."""
-    hint = _content(filesystem, f"{_meta(dataset_dir)}/current.json")
+    hint = filesystem.content(f"{_meta(dataset_dir)}/current.json")
     return -1 if hint is None else msgspec.json.decode(hint, type=_Hint).sequence
 
 
@@ -110,12 +112,6 @@ def _address(place: str) -> str:
     """Return scheme and host of a URI; the same text for all local paths."""
     scheme, is_uri, rest = place.partition("://")
     return f"{scheme}://{rest.partition('/')[0]}" if is_uri else "file://"
-
-
-def _largest(filesystem: Filesystem, dataset_dir: str) -> int:
-    names = (file.path.rpartition("/")[2] for file in filesystem.files(_meta(dataset_dir)))
-    found = (_NAME.fullmatch(name) for name in names)
-    return max((int(match.group(1)) for match in found if match), default=-1)
 
 
 def live_files(filesystem: Filesystem, dataset_dir: str) -> tuple[PublishedFile, ...]:
@@ -179,31 +175,18 @@ def _after(before: Manifest, commit: Commit, first: int, *, gives_up: bool) -> M
     landed = {**before.landed, commit.source_name: first}
     if gives_up:
         landed[given_up_name(commit.source_name)] = first
-    files = _files_after(before, commit)
+    added = [move.target for move in commit.moves]
+    gone = {file.uri for file in (*commit.removes, *added)}
+    files = (*(file for file in before.files if file.uri not in gone), *added)
     # Earlier releases can read a manifest without new members.
     number = FORMAT if any(file.is_shared for file in files) else _WITHOUT_UNITS
     return Manifest(number, before.sequence + 1, commit.run_id, files, landed)
 
 
-def _files_after(before: Manifest, commit: Commit) -> tuple[PublishedFile, ...]:
-    gone = {file.uri for file in commit.removes}
-    added = [move.target for move in commit.moves]
-    gone.update(file.uri for file in added)
-    return (*(file for file in before.files if file.uri not in gone), *added)
-
-
 def _at(filesystem: Filesystem, dataset_dir: str, sequence: int) -> Manifest | None:
     path = _path(dataset_dir, sequence)
-    data = _content(filesystem, path)
+    data = filesystem.content(path)
     return None if data is None else decoded(data, Manifest, path, FORMAT)
-
-
-def _content(filesystem: Filesystem, path: str) -> bytes | None:
-    try:
-        with filesystem.open_input(path) as stream:
-            return stream.read()
-    except FileNotFoundError:
-        return None
 
 
 def _meta(dataset_dir: str) -> str:

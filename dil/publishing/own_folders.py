@@ -8,9 +8,10 @@ job stages and publishes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from dil.errors import CommitUnknownError, WriteError
 from dil.model.dataset import Commit, Intent, Move, PublishedFile, RunRecord
@@ -27,7 +28,7 @@ from dil.publishing.layout import (
     late_dir,
     run_staging_dir,
 )
-from dil.storage import Filesystem
+from dil.storage import FileInfo, Filesystem
 from dil.storage.side_by_side import call_each
 
 
@@ -152,6 +153,24 @@ def is_inside(path: str, folder: str, filesystem: Filesystem) -> bool:
     return parent == real or parent.startswith(f"{real}/")
 
 
+def without_links(files: Iterable[FileInfo], base: str, filesystem: Filesystem) -> list[FileInfo]:
+    """Return the files that can be reached from a base folder without following a link."""
+    is_here = link_check(base, filesystem)
+    by_folder: dict[str, list[FileInfo]] = defaultdict(list)
+    for file in files:
+        by_folder[file.path.rpartition("/")[0]].append(file)
+    return [file for folder, inside in by_folder.items() if is_here(folder) for file in inside]
+
+
+def link_check(base: str, filesystem: Filesystem) -> Callable[[str], bool]:
+    """Return a check whether a folder can be reached from a base folder without following a link.
+
+    Each folder is looked up once.
+    """
+    root = filesystem.real_path(base)
+    return cache(lambda folder: filesystem.real_path(folder) == f"{root}{folder[len(base) :]}")
+
+
 class _Limits:
     """The folders in which one job's files may be; each is looked up once."""
 
@@ -200,8 +219,9 @@ class _Limits:
             return  # DIL itself made these names; dumped files are checked elsewhere.
         roots = {self._dataset, self._spec.final_dir.rstrip("/")}
         between = sorted({above for folder in inside for above in _up_to(folder, roots)})
-        is_other = dict(zip(between, call_each(self._filesystem, self._is_dataset, between),
-                            strict=True))  # fmt: skip
+        metas = [f"{folder}/{META}" for folder in between]
+        exist = call_each(self._filesystem, self._filesystem.exists, metas)
+        is_other = dict(zip(between, exist, strict=True))
         for folder, found in inside.items():
             if any(is_other[above] for above in _up_to(folder, roots)):
                 for file in found:
@@ -227,9 +247,6 @@ class _Limits:
             return self._filesystem.path_of(uri)
         except (ValueError, WriteError):
             return None
-
-    def _is_dataset(self, folder: str) -> bool:
-        return self._filesystem.exists(f"{folder}/{META}")
 
     def _is_below(self, path: str, root: str) -> bool:
         """Return whether a file is below a folder, as ``is_inside`` does."""

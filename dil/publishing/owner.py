@@ -96,7 +96,8 @@ def _enter(
         return
     path = f"{meta}/{_FIRST}"
     if before or not filesystem.put_if_absent(path, _document(owner)):
-        path = _own_path(meta, owner)
+        name = sha256(f"{owner.job}\n{owner.store}".encode()).hexdigest()[:16]
+        path = f"{meta}/{_FOLDER}/{name}.json"
         filesystem.put(path, _document(owner))
     try:
         now = _entries(filesystem, meta)
@@ -192,23 +193,15 @@ def _entries(filesystem: Filesystem, meta: str) -> _Entries:
     return found
 
 
-def _own_path(meta: str, owner: Owner) -> str:
-    name = sha256(f"{owner.job}\n{owner.store}".encode()).hexdigest()[:16]
-    return f"{meta}/{_FOLDER}/{name}.json"
-
-
 def _document(owner: Owner) -> bytes:
     return msgspec.json.encode(_Owners(FORMAT, (owner,)))
 
 
 def _read(filesystem: Filesystem, path: str) -> tuple[Owner, ...]:
     try:
-        with filesystem.open_input(path) as stream:
-            data = stream.read()
-    except FileNotFoundError:
-        return ()
+        data = filesystem.content(path)
     except OSError as error:
         raise WriteError(
             f"{path}: {error.strerror}", "Let data.publisher.final.dir name a folder."
         ) from error
-    return decoded(data, _Owners, path, FORMAT).owners
+    return () if data is None else decoded(data, _Owners, path, FORMAT).owners

@@ -7,8 +7,7 @@ the next one can only finish the publish: repeating a step changes nothing.
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import compress
 
 from dil.errors import CommitUnknownError, WriteError
@@ -21,7 +20,7 @@ from dil.publishing.destination import described, destination_for, place
 from dil.publishing.lost_state import refuse_older_state
 from dil.spi.destination import Destination
 from dil.spi.state_store import StateStore
-from dil.storage import FileInfo, Filesystem
+from dil.storage import Filesystem
 from dil.storage.side_by_side import call_each
 
 log = logging.getLogger(__name__)
@@ -165,7 +164,14 @@ def finish_pending(
     refuse_other_destination(intent, spec, destination)
     own_folders.refuse_outside_intent(intent, spec, lease.job, filesystem)
     refuse_given_up(intent, destination)
-    _refuse_lost_files(intent, filesystem, destination)
+    for move in lost_moves(intent, filesystem, destination):
+        raise CommitUnknownError(
+            f"run {intent.commit.run_id} began to publish, and its file {move.source} is gone; "
+            f"it is not at {move.target.uri} either",
+            "Nothing was deleted and no watermark moved. Restore the file from a copy of the"
+            " staging folder, then run the job again, which finishes the publish first. Or finish"
+            " the publish without it: dil runs finish JOB.conf --without-lost",
+        )
     carry_out(intent, spec, filesystem, destination)
     append_block(store, lease, intent.commit, spec, filesystem)
     return intent.commit
@@ -216,18 +222,6 @@ def refuse_other_destination(
         )
 
 
-def _refuse_lost_files(intent: Intent, filesystem: Filesystem, destination: Destination) -> None:
-    """Raise if a file of the publish is neither staged nor published."""
-    for move in lost_moves(intent, filesystem, destination):
-        raise CommitUnknownError(
-            f"run {intent.commit.run_id} began to publish, and its file {move.source} is gone; "
-            f"it is not at {move.target.uri} either",
-            "Nothing was deleted and no watermark moved. Restore the file from a copy of the"
-            " staging folder, then run the job again, which finishes the publish first. Or finish"
-            " the publish without it: dil runs finish JOB.conf --without-lost",
-        )
-
-
 def carry_out(
     intent: Intent,
     spec: PublishingSpec,
@@ -256,7 +250,7 @@ def quarantined_files(spec: PublishingSpec, filesystem: Filesystem) -> tuple[str
     return tuple(
         filesystem.uri(file.path)
         for folder in folders
-        for file in _without_links(filesystem.files(folder), folder, filesystem)
+        for file in own_folders.without_links(filesystem.files(folder), folder, filesystem)
     )
 
 
@@ -278,7 +272,7 @@ def untracked_files(
         return tuple(file for file in live if not file.unit_rows) if is_searched else ()
     base = layout.dataset_dir(spec)
     known = {file.uri for file in live}
-    found = _without_links(filesystem.files(base), base, filesystem)
+    found = own_folders.without_links(filesystem.files(base), base, filesystem)
     nested = {
         root
         for file in found
@@ -291,20 +285,6 @@ def untracked_files(
         and not any(file.path.startswith(f"{root}/") for root in nested)
         and filesystem.uri(file.path) not in known
     )
-
-
-def _without_links(files: Iterable[FileInfo], base: str, filesystem: Filesystem) -> list[FileInfo]:
-    """Return the files that can be reached from a base folder without following a link."""
-    root = filesystem.real_path(base)
-    by_folder: dict[str, list[FileInfo]] = defaultdict(list)
-    for file in files:
-        by_folder[file.path.rpartition("/")[0]].append(file)
-    return [
-        file
-        for folder, inside in by_folder.items()
-        if filesystem.real_path(folder) == f"{root}{folder[len(base) :]}"
-        for file in inside
-    ]
 
 
 def sweep(filesystem: Filesystem, staging_dir: str) -> bool:

@@ -109,10 +109,10 @@ def write_plan(filesystem: Filesystem, run_staging: str, plan: StagedPlan) -> No
 
 def read_plan(filesystem: Filesystem, run_staging: str) -> StagedPlan:
     """Return the plan of a run; an empty plan if the run wrote none."""
+    data = filesystem.content(f"{run_staging}/{PLAN_NAME}")
     try:
-        with filesystem.open_input(f"{run_staging}/{PLAN_NAME}") as stream:
-            return msgspec.json.decode(stream.read(), type=StagedPlan)
-    except (FileNotFoundError, msgspec.MsgspecError):
+        return StagedPlan() if data is None else msgspec.json.decode(data, type=StagedPlan)
+    except msgspec.MsgspecError:
         return StagedPlan()
 
 

@@ -89,9 +89,11 @@ class StartMarker:
         if not self._filesystem.exists(self._path):
             return
         mark = self._read()
-        if mark.state is MarkState.KEPT and self._goes_on_from(mark):
+        goes_on = mark.run_id == self._run.run_id or self._run.resume_from.get(self._signature)
+        if mark.state is MarkState.KEPT and goes_on:
             return
-        began = f"run {mark.run_id}, attempt {mark.attempt}, since {_utc(mark.since)}"
+        since = dt.datetime.fromtimestamp(mark.since / 1000, dt.UTC).isoformat(timespec="seconds")
+        began = f"run {mark.run_id}, attempt {mark.attempt}, since {since}"
         what = {
             MarkState.BEGUN: f"{began}, began to send its rows and did not finish: they may"
             " have been sent",
@@ -131,10 +133,6 @@ class StartMarker:
                 self._write(mark)
         except WriteError as error:
             log.warning("the start marker remains: %s", error.message)
-
-    def _goes_on_from(self, mark: StartMark) -> bool:
-        """Return whether this run can continue from the progress that an attempt kept."""
-        return mark.run_id == self._run.run_id or bool(self._run.resume_from.get(self._signature))
 
     def _answers(self, mark: StartMark) -> str:
         """Return words that say where the answers are; a publish would have deleted the marker."""
@@ -204,7 +202,3 @@ def forget_committed(filesystem: Filesystem, folder: str, runs: Iterable[RunReco
 def _read(filesystem: Filesystem, path: str) -> StartMark:
     with filesystem.open_input(path) as stream:
         return msgspec.json.decode(stream.read(), type=StartMark)
-
-
-def _utc(epoch_ms: int) -> str:
-    return dt.datetime.fromtimestamp(epoch_ms / 1000, dt.UTC).isoformat(timespec="seconds")

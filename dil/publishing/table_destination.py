@@ -7,7 +7,6 @@ work units of the files.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, closing
 from functools import cached_property
@@ -15,6 +14,7 @@ from typing import ClassVar, Protocol
 
 from dil.errors import StateError
 from dil.model.dataset import Commit, Intent, Move, PublishedFile
+from dil.model.destination import TableFormat
 from dil.model.job import PublishingSpec, PublishMode
 from dil.publishing import dumps, layout, manifest
 from dil.publishing.table_files import (
@@ -117,13 +117,16 @@ class TableDestination(Destination):
         self._spec = spec
         self._filesystem = filesystem
 
-    @abstractmethod
-    def _open(self) -> TableLog:
-        """Return the table's log; only this method loads the library of the table's format."""
-
     @cached_property
     def _kept(self) -> TableLog:
-        return self._open()
+        # Only this method loads the library of the table's format.
+        if self._spec.table.format is TableFormat.DELTA:
+            from dil.publishing.delta_log import DeltaLog
+
+            return DeltaLog(self._spec, self._filesystem)
+        from dil.publishing.iceberg_log import IcebergLog
+
+        return IcebergLog(self._spec, self._filesystem)
 
     def _log(self) -> AbstractContextManager[TableLog]:
         """Yield the log; afterwards close the log's connections, but keep its cached facts."""

@@ -6,7 +6,6 @@ of these files. Files that a table no longer has stay in place, for readers of i
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -26,6 +25,7 @@ from dil.model.destination import TableFormat
 from dil.model.job import PublishingSpec, PublishMode
 from dil.publishing import layout, manifest
 from dil.publishing.destination import place
+from dil.publishing.dumps import holds
 from dil.storage import Filesystem, LocalFilesystem
 from dil.storage.side_by_side import call_each
 from dil.text.hive_folders import hive_values
@@ -33,7 +33,6 @@ from dil.text.hive_folders import hive_values
 FORMAT_KEY = "ms.table.format"
 PARTITION_KEY = "ms.table.partition.fields"
 ATTEMPTS = 20
-_PIECE = 1 << 20
 _PURGES = {
     TableFormat.DELTA: "REORG TABLE ... APPLY (PURGE)",
     TableFormat.ICEBERG: "rewrite_data_files with delete-file-threshold=1",
@@ -89,24 +88,16 @@ def put_in_place(moves: Sequence[Move], spec: PublishingSpec, filesystem: Filesy
     """
 
     def is_missing(move: Move) -> bool:
-        if not _is_there(move, filesystem):
+        path = filesystem.path_of(move.target.uri)
+        if not filesystem.exists(path) or not filesystem.exists(move.source):
+            return True
+        if not holds(path, move.target, filesystem):
             return True
         filesystem.delete_file(move.source)
         return False
 
     missing = call_each(filesystem, is_missing, moves)
     place(list(compress(moves, missing)), spec, filesystem)
-
-
-def _is_there(move: Move, filesystem: Filesystem) -> bool:
-    path = filesystem.path_of(move.target.uri)
-    if not filesystem.exists(path) or not filesystem.exists(move.source):
-        return False
-    digest = hashlib.sha256()
-    with filesystem.open_input(path) as stream:
-        while piece := stream.read(_PIECE):
-            digest.update(piece)
-    return digest.hexdigest() == move.target.sha256
 
 
 def replaces_everything(spec: PublishingSpec, commit: Commit) -> bool:

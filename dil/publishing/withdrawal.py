@@ -141,10 +141,11 @@ def _rename_copies(
     left = [
         move for move in moves if move.target.uri not in renamed and not is_lost(move, filesystem)
     ]
-    last = max((_number(copy.path) for copy in known), default=-1)
+    # A copy's name is a number and the name of the copied file.
+    numbers = (int(copy.path.rpartition("/")[2].partition("-")[0]) for copy in known)
     copies = [
-        _Copy(f"{folder}/{number}-{_name(move.source)}", move.target)
-        for number, move in enumerate(left, start=last + 1)
+        _Copy(f"{folder}/{number}-{move.source.rpartition('/')[2].partition('-')[2]}", move.target)
+        for number, move in enumerate(left, start=max(numbers, default=-1) + 1)
     ]
     pairs = list(zip(left, copies, strict=True))
     for move, copy in pairs:
@@ -168,16 +169,6 @@ def _rename_copies(
     _list(filesystem, folder, here)
 
 
-def _number(path: str) -> int:
-    """Return the number at the beginning of a copy's name."""
-    return int(path.rpartition("/")[2].partition("-")[0])
-
-
-def _name(path: str) -> str:
-    """Return the name of the file that was copied."""
-    return path.rpartition("/")[2].partition("-")[2]
-
-
 def sweep(filesystem: Filesystem, moves: Sequence[Move]) -> None:
     """Delete the folders that hold no copy after these moves."""
     for folder in sorted({move.source.rpartition("/")[0] for move in moves}):
@@ -192,11 +183,8 @@ def _kept(filesystem: Filesystem, folder: str) -> tuple[Move, ...]:
 
 
 def _listed(filesystem: Filesystem, folder: str) -> list[_Copy]:
-    try:
-        with filesystem.open_input(f"{folder}/files.json") as stream:
-            return msgspec.json.decode(stream.read(), type=list[_Copy])
-    except FileNotFoundError:
-        return []
+    data = filesystem.content(f"{folder}/files.json")
+    return [] if data is None else msgspec.json.decode(data, type=list[_Copy])
 
 
 def _list(filesystem: Filesystem, folder: str, copies: Sequence[_Copy]) -> None:

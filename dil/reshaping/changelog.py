@@ -18,10 +18,10 @@ from dil.errors import ConversionError
 from dil.model.beside import OP
 from dil.model.destination import DELETED_AT
 from dil.model.task import StagedFile
-from dil.reshaping.changes import DroppedRows, NumberedFile
+from dil.reshaping.changes import DroppedRows, NumberedFile, places_in_file
 from dil.reshaping.files import DatasetFiles, read_table, with_folder_columns
 from dil.reshaping.keys import DELETED_TYPE, flat, is_among, merged_row_numbers, row_numbers
-from dil.reshaping.matching import Candidate, Change, ChangedRows
+from dil.reshaping.matching import Candidate, Change, ChangedRows, bytes_of
 from dil.reshaping.reshaping import Stage
 
 OP_TYPE = pa.int32()
@@ -101,9 +101,9 @@ class ChangelogWriter:
             for each in changed
         ]
         corrected = stage(
-            _Corrected(self, doubled), pairs, size + _bytes([each.item for each in changed])
+            _Corrected(self, doubled), pairs, size + bytes_of([each.item for each in changed])
         )
-        copied = stage(_Copied(self), before, _bytes(before))
+        copied = stage(_Copied(self), before, bytes_of(before))
         return tuple(
             file for made in (*copied, *corrected, *(each.files for each in found)) for file in made
         )
@@ -143,12 +143,7 @@ class _Appended:
                 ),
             ]
         )
-        dropped = (
-            table.filter(pc.equal(table["file"], number))["row"]
-            for each in self.drops
-            if number in each.files
-            for table in [read_table(dataset_files, each.path)]
-        )
+        dropped = places_in_file(dataset_files, self.drops, number)
         known = merged_row_numbers([replacing["row"], *dropped])
         new = (
             _with_op(
@@ -339,7 +334,3 @@ def _equal(one: pa.Array, other: pa.Array) -> pa.Array:
 def _with_op(batch: pa.RecordBatch, op: int) -> pa.RecordBatch:
     field = pa.field(OP, OP_TYPE, nullable=False)
     return batch.append_column(field, pa.repeat(pa.scalar(op, OP_TYPE), batch.num_rows))
-
-
-def _bytes(items: Sequence[Candidate]) -> int:
-    return sum(item.file.bytes for item in items)

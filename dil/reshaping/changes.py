@@ -7,7 +7,7 @@ ordered keys has keys of few buckets.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -121,6 +121,16 @@ def write_drops(dataset_files: DatasetFiles, name: str, rows: pa.Table) -> Dropp
         return None
     path = write_table(dataset_files, name, [rows.select(DROPS.names).cast(DROPS)], DROPS)
     return DroppedRows(path, frozenset(pc.unique(rows["file"]).to_pylist()))
+
+
+def places_in_file(
+    dataset_files: DatasetFiles, drops: Iterable[DroppedRows], number: int
+) -> Iterator[pa.ChunkedArray]:
+    """Yield the places, in one staged file, of the rows that these tables name."""
+    for each in drops:
+        if number in each.files:
+            table = read_table(dataset_files, each.path)
+            yield table.filter(pc.equal(table["file"], number))["row"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,8 @@ class KeyReader:
     @property
     def schema(self) -> pa.Schema:
         """Return the schema of key tables."""
-        keys = [_key_type(self.target.field(name).type) for name in self.spec.keys]
+        types = [self.target.field(name).type for name in self.spec.keys]
+        keys = [pa.int64() if pa.types.is_floating(each) else each for each in types]
         deltas = [self.target.field(name).type for name in self.spec.delta_fields]
         return pa.schema(list(zip([*self.keys, *self.deltas], [*keys, *deltas], strict=True)))
 
@@ -251,10 +252,6 @@ def _before(numbers: pa.Array, limit: int) -> int:
 @lru_cache(maxsize=4)
 def _counting(size: int) -> pa.Array:
     return pa.array(range(size), pa.int64())
-
-
-def _key_type(data_type: pa.DataType) -> pa.DataType:
-    return pa.int64() if pa.types.is_floating(data_type) else data_type
 
 
 def _identified(column: pa.Array) -> pa.Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import reduce
@@ -84,6 +84,11 @@ class Candidate:
     buckets: tuple[int, ...]
     groups: tuple[int, ...] | None = None
     must: bool = False
+
+
+def bytes_of(items: Iterable[Candidate]) -> int:
+    """Return the total size of live files."""
+    return sum(item.file.bytes for item in items)
 
 
 @dataclass(frozen=True, slots=True)

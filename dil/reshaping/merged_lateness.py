@@ -12,8 +12,8 @@ from dil.eventtime.lateness import Histogram, histogram_of
 from dil.eventtime.lateness import merge as merged
 from dil.model.event_tally import EventTally, UnitLateness
 from dil.publishing import Finished
-from dil.reshaping.changes import DroppedRows
-from dil.reshaping.files import DatasetFiles, RowFile, read_table
+from dil.reshaping.changes import DroppedRows, places_in_file
+from dil.reshaping.files import DatasetFiles, RowFile
 from dil.reshaping.keys import is_among, merged_row_numbers
 from dil.reshaping.reshaping import EventTimes, Stage
 
@@ -43,12 +43,7 @@ class _Measured:
     def __call__(self, item: MergedFile) -> Histogram:
         if self.times.column not in item.source.schema.names:
             return Histogram()
-        known = merged_row_numbers(
-            table.filter(pc.equal(table["file"], item.number))["row"]
-            for each in self.known
-            if item.number in each.files
-            for table in [read_table(self.dataset_files, each.path)]
-        )
+        known = merged_row_numbers(places_in_file(self.dataset_files, self.known, item.number))
         found = Histogram()
         for start, batch in item.source.numbered(self.dataset_files, [self.times.column]):
             new = batch.filter(pc.invert(is_among(start, batch.num_rows, known)))
@@ -80,7 +75,15 @@ def with_lateness(
     size = sum(item.bytes for item in items)
     for item, histogram in zip(items, stage(measure, items, size), strict=True):
         found[item.signature] = merged([found.get(item.signature, Histogram()), histogram])
-    return tuple(_with(each, found.get(each.work_unit.signature)) for each in finished)
+    results = []
+    for each in finished:
+        own, lateness = found.get(each.work_unit.signature), lateness_of(each)
+        events = each.report.events
+        if own is not None and lateness is not None and isinstance(events, EventTally):
+            rows = tuple(own.ascending())
+            events = replace(events, lateness=replace(lateness, rows_by_edge=rows))
+        results.append(replace(each, report=replace(each.report, events=events)))
+    return tuple(results)
 
 
 def lateness_of(each: Finished) -> UnitLateness | None:
@@ -89,12 +92,3 @@ def lateness_of(each: Finished) -> UnitLateness | None:
     if not isinstance(events, EventTally) or events.lateness is UNSET:
         return None
     return events.lateness
-
-
-def _with(each: Finished, histogram: Histogram | None) -> Finished:
-    lateness, events = lateness_of(each), each.report.events
-    if histogram is None or lateness is None or not isinstance(events, EventTally):
-        return each
-    rows = tuple(histogram.ascending())
-    events = replace(events, lateness=replace(lateness, rows_by_edge=rows))
-    return replace(each, report=replace(each.report, events=events))

@@ -18,13 +18,20 @@ from dil.model.report import MergedRows
 from dil.model.task import StagedFile
 from dil.publishing import Finished, PublishableResults
 from dil.reshaping.changelog import ChangedFile, ChangelogWriter, StagedSource
-from dil.reshaping.changes import Changes, DroppedRows, NumberedFile, changes_of
-from dil.reshaping.files import DatasetFiles, read_table, target_of
+from dil.reshaping.changes import DroppedRows, NumberedFile, changes_of, places_in_file
+from dil.reshaping.files import DatasetFiles, target_of
 from dil.reshaping.keys import KeyReader, is_among, merged_row_numbers
-from dil.reshaping.matching import BoundsReader, Candidate, FileMatch, KeySearch, Matching
+from dil.reshaping.matching import (
+    BoundsReader,
+    Candidate,
+    FileMatch,
+    KeySearch,
+    Matching,
+    bytes_of,
+)
 from dil.reshaping.merged_lateness import MergedFile, lateness_of, with_lateness
-from dil.reshaping.reshaping import Reshaping, Stage, rows_of
-from dil.reshaping.unifying import SchemaConflictError, has_other_types, parts_of
+from dil.reshaping.reshaping import Reshaping, rows_of
+from dil.reshaping.unifying import SchemaConflictError, has_other_types, parts_of, with_files
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +71,10 @@ def merge(
         writer = ChangelogWriter(dataset_files, schemas.target, work.now)
         writer.refuse_own_column()
     staged = _staged(finished, dataset_files)
-    changes = _changes(work, staged, keyed, dataset_files)
+    rows = [each.rows for each in staged]
+    changes = changes_of(rows, work.bucket_rows, dataset_files, keyed, work.stage)
+    if isinstance(changes, dict):
+        raise SchemaConflictError((staged[number].work, error) for number, error in changes.items())
     measured = _measured_files(work, staged)
     matching = Matching(
         dataset_files,
@@ -78,7 +88,7 @@ def merge(
     live, bounds = _live(work, schemas, keyed, dataset_files)
     files = _candidates(work, matching, live, bounds)
     outcomes = []
-    for outcome in work.stage(matching.merge, files, _bytes(files)):
+    for outcome in work.stage(matching.merge, files, bytes_of(files)):
         if isinstance(outcome, ConversionError):
             # A raised local would keep this frame, and with it all tables, in a reference cycle.
             raise ConversionError(outcome.message, outcome.fix)
@@ -93,9 +103,11 @@ def merge(
     if writer is not None:
         # The first changelog begins with all rows that the dataset already has.
         before = live if work.target.begins_changelog else []
-        changelog = _changelog(writer, staged, gone, changed, before, work.stage)
+        sources = [StagedSource(each.rows, each.file.folder) for each in staged]
+        touched = [ChangedFile(item, match.changed) for item, match in changed if match.changed]
+        changelog = writer.changelog(sources, gone, touched, before, work.stage)
     thinned = _thinned(staged, gone, work, dataset_files)
-    results = tuple(_with_files(each, thinned) for each in finished)
+    results = tuple(with_files(each, thinned) for each in finished)
     if measured and work.event_times is not None:
         known = [*gone, *(each.met for each in outcomes if each.met is not None)]
         results = with_lateness(
@@ -108,35 +120,6 @@ def merge(
         merged=_counted(results, outcomes),
         changelog=changelog,
     )
-
-
-def _changelog(
-    writer: ChangelogWriter,
-    staged: Sequence[_Staged],
-    gone: Sequence[DroppedRows],
-    changed: Sequence[tuple[Candidate, FileMatch]],
-    before: Sequence[Candidate],
-    stage: Stage,
-) -> tuple[StagedFile, ...]:
-    """Return the staged files with the rows that change; all rows of ``before`` come first."""
-    sources = [StagedSource(each.rows, each.file.folder) for each in staged]
-    touched = [ChangedFile(item, outcome.changed) for item, outcome in changed if outcome.changed]
-    return writer.changelog(sources, gone, touched, before, stage)
-
-
-def _changes(
-    work: Reshaping, staged: Sequence[_Staged], keyed: KeyReader, dataset_files: DatasetFiles
-) -> Changes:
-    """Return the changes that the staged rows make, by key.
-
-    Raises:
-        SchemaConflictError: a key is null, or it is unknown which row of a key is the newest.
-    """
-    rows = [each.rows for each in staged]
-    found = changes_of(rows, work.bucket_rows, dataset_files, keyed, work.stage)
-    if isinstance(found, dict):
-        raise SchemaConflictError((staged[number].work, error) for number, error in found.items())
-    return found
 
 
 def _candidates(
@@ -156,7 +139,7 @@ def _candidates(
     every = tuple(range(len(matching.changes.buckets)))
     files = [replace(item, buckets=every) for item in live]
     limit = matching.keyed.spec.max_deleted_percent
-    counts = work.stage(matching.count, files, _bytes(files))
+    counts = work.stage(matching.count, files, bytes_of(files))
     rows = sum(count.rows for count in counts)
     missing = sum(count.missing for count in counts)
     if missing * 100 > rows * limit:
@@ -230,10 +213,6 @@ def _live(
     return found, [bounds for _, bounds in looked]
 
 
-def _bytes(files: Sequence[Candidate]) -> int:
-    return sum(item.file.bytes for item in files)
-
-
 @dataclass(frozen=True, slots=True)
 class _Thinned:
     """Rewrites a staged file without the rows that are not published."""
@@ -243,12 +222,7 @@ class _Thinned:
 
     def __call__(self, item: _Staged) -> tuple[StagedFile, ...]:
         number = item.rows.number
-        places = merged_row_numbers(
-            table.filter(pc.equal(table["file"], number))["row"]
-            for each in self.drops
-            if number in each.files
-            for table in [read_table(self.dataset_files, each.path)]
-        )
+        places = merged_row_numbers(places_in_file(self.dataset_files, self.drops, number))
         kept = (
             batch.filter(pc.invert(is_among(start, batch.num_rows, places)))
             for start, batch in item.rows.source.numbered(self.dataset_files)
@@ -268,9 +242,3 @@ def _thinned(
     size = sum(item.file.bytes for item in items)
     made = work.stage(_Thinned(dataset_files, tuple(drops)), items, size)
     return {item.file.path: files for item, files in zip(items, made, strict=True)}
-
-
-def _with_files(each: Finished, thinned: dict[str, tuple[StagedFile, ...]]) -> Finished:
-    report = each.report
-    files = tuple(new for old in report.files for new in thinned.get(old.path, (old,)))
-    return replace(each, report=replace(report, files=files))

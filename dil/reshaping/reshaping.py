@@ -117,9 +117,21 @@ def fits_as_it_is(work: Reshaping, finished: Sequence[Finished]) -> bool:
         ConversionError: no column marks deletes.
     """
     _refuse_unknown_op(work, finished)
-    if _has_unlike_schemas(work, finished):
+    texts = {each.report.schema for each in rows_of(finished)}
+    if work.merge is not None and (work.detects_missing or texts):
         return False
-    return work.merge is None or not (work.detects_missing or rows_of(finished))
+    if not texts or texts == {work.known}:
+        return True
+    if len(texts) > 1:
+        return False
+    if not work.known:
+        return True
+    # All formats but CSV allow a missing column, or another order of columns.
+    if work.job.writing.format is OutputFormat.CSV:
+        return False
+    types = column_types(regardless_of_nulls(work.known))
+    found = column_types(regardless_of_nulls(texts.pop()))
+    return all(types.get(name, kind) == kind for name, kind in found.items())
 
 
 def rows_of(finished: Sequence[Finished]) -> list[Finished]:
@@ -177,17 +189,3 @@ def _refuse_unknown_op(work: Reshaping, finished: Sequence[Finished]) -> None:
         f"{f'Did you mean {near[0]}? ' if near else ''}Correct ms.merge.op.field. A column that the"
         " source has in deleted rows only is listed in ms.output.schema.",
     )
-
-
-def _has_unlike_schemas(work: Reshaping, finished: Sequence[Finished]) -> bool:
-    texts = {each.report.schema for each in rows_of(finished)}
-    if len(texts) > 1:
-        return True
-    if not work.known or not texts or texts == {work.known}:
-        return False
-    # All formats but CSV allow a missing column, or another order of columns.
-    if work.job.writing.format is OutputFormat.CSV:
-        return True
-    types = column_types(regardless_of_nulls(work.known))
-    found = column_types(regardless_of_nulls(texts.pop()))
-    return any(types.get(name, kind) != kind for name, kind in found.items())

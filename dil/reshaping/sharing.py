@@ -18,6 +18,7 @@ from dil.publishing.shared_files import is_small, packed
 from dil.reshaping.files import DatasetFiles
 from dil.reshaping.reshaping import Reshaping, replaced_in_part, replaced_units, rows_of
 from dil.reshaping.shared_files import SharedFilePiece, SharedFilePlan, SharedFileWriter, rest_of
+from dil.reshaping.unifying import with_files
 from dil.storage import Filesystem
 from dil.types.schema_text import parse_schema
 
@@ -63,6 +64,7 @@ def share(
         planned,
         sum(sizes[path] for path in taken),
     )
+    joined: dict[str, tuple[StagedFile, ...]] = dict.fromkeys(taken, ())
     touched = replaced_in_part(work, shaped.finished)
     # Live files that lose replaced rows are written again with their other rows, if they have any.
     write_rest = SharedFileWriter(dataset_files, parse_schema(work.known))
@@ -78,7 +80,7 @@ def share(
     )
     return replace(
         shaped,
-        finished=tuple(_without(each, taken) for each in shaped.finished),
+        finished=tuple(with_files(each, joined) for each in shaped.finished),
         shared=(*together, *rests),
         replaced=(*shaped.replaced, *touched),
     )
@@ -104,11 +106,3 @@ def _together(work: Reshaping, finished: Sequence[Finished]) -> list[SharedFileP
         SharedFilePlan(f"shared-{number}", tuple(small.piece for small in group), folder, label)
         for number, ((folder, label), group) in enumerate(groups)
     ]
-
-
-def _without(each: Finished, gone: frozenset[str]) -> Finished:
-    """Return a result without the staged files whose rows are in shared files now."""
-    files = tuple(file for file in each.report.files if file.path not in gone)
-    if len(files) == len(each.report.files):
-        return each
-    return replace(each, report=replace(each.report, files=files))

@@ -7,7 +7,7 @@ type. The type of a column counts only if the column has values: else inference 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -109,12 +109,18 @@ def _settled(
             continue
         own = Widening()
         for batch in _with_column(name, part, dataset_files):
-            before = all_seen.schema
+            before: pa.Schema = all_seen.schema
             try:
                 own.add(batch)
                 all_seen.add(batch)
             except ConversionError as error:
-                misfits.append((part.work, _clash(name, before, batch.schema, error)))
+                clash = ConversionError(
+                    f'column "{name}" is {batch.schema.field(name).type} here, and'
+                    f" {before.field(name).type} in the dataset or in other work units:"
+                    f" {error.message}",
+                    _FIX,
+                )
+                misfits.append((part.work, clash))
                 break
             if is_all_seen(batch.schema.field(name).type, own.seen.field(name).type):
                 break
@@ -134,16 +140,6 @@ def _with_column(
             yield from file.batches(dataset_files, [name])
         else:
             yield pa.RecordBatch.from_arrays([[]], schema=pa.schema([part.schema.field(name)]))
-
-
-def _clash(
-    name: str, before: pa.Schema, here: pa.Schema, error: ConversionError
-) -> ConversionError:
-    return ConversionError(
-        f'column "{name}" is {here.field(name).type} here, and {before.field(name).type} in the '
-        f"dataset or in other work units: {error.message}",
-        _FIX,
-    )
 
 
 def kind(data_type: pa.DataType) -> str:
@@ -228,12 +224,19 @@ def unified(
     if misfits:
         raise SchemaConflictError(misfits)
     text = schema_text(target)
-    return tuple(_with_files(each, made, text) for each in finished)
+    return tuple(
+        with_files(each, made, schema=text)
+        if each.report.failure is None and each.report.schema
+        else each
+        for each in finished
+    )
 
 
-def _with_files(each: Finished, made: dict[str, tuple[StagedFile, ...]], text: str) -> Finished:
+def with_files(
+    each: Finished, made: Mapping[str, tuple[StagedFile, ...]], *, schema: str | None = None
+) -> Finished:
+    """Return a result with the files made in place of its own, by path, and with their schema."""
     report = each.report
-    if report.failure is not None or not report.schema:
-        return each
     files = tuple(new for old in report.files for new in made.get(old.path, (old,)))
+    text = report.schema if schema is None else schema
     return replace(each, report=replace(report, files=files, schema=text))

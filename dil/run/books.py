@@ -12,7 +12,6 @@ from dil.model.job import Job
 from dil.model.task import TaskReport
 from dil.model.timelabels import AfterClose
 from dil.spi.state_store import StateStore
-from dil.state.blocks.books import books_of
 
 if TYPE_CHECKING:
     from dil.publishing import StagedResult  # planning does without that package
@@ -23,7 +22,7 @@ def kept_books(job: Job, store: StateStore) -> Books | None:
     labels = job.planning.timelabel
     if labels is None or not labels.closes or not job.state.enabled:
         return None
-    return books_of(store.checkpoint(BOOKS))
+    return Books.of(store.checkpoint(BOOKS))
 
 
 def books_for_side_table(job: Job, store: StateStore) -> Books | None:

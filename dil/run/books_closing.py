@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from dil import publishing
 from dil.errors import DilError
-from dil.model.books import BOOKS
+from dil.model.books import BOOKS, LabelMark
 from dil.model.dataset import Commit, Lease
 from dil.model.job import Job
 from dil.model.task import TaskReport
@@ -83,7 +83,7 @@ def settle_registry(job: Job, store: StateStore, lease: Lease, files: Filesystem
     if not publishing.keeps_registry(job):
         return
     members: Mapping[str, Any] = store.checkpoint(BOOKS)
-    marks = [publishing.LabelMark(*each) for each in members.get("marks", ())]
+    marks = [LabelMark(*each) for each in members.get("marks", ())]
     if not marks:
         return
     try:

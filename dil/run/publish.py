@@ -28,8 +28,7 @@ from dil.run.books_closing import rejected_notes, side_table_notes, with_books
 from dil.run.forgetting import forgotten_by_run
 from dil.run.plan import PlannedRun
 from dil.state.blocks.canonical import SHA2_256
-from dil.state.blocks.verification import live_parts
-from dil.state.chain.changelogs import begins_changelog
+from dil.state.chain.recorded_files import begins_changelog, live_parts
 
 if TYPE_CHECKING:
     from dil.run.queries.slices import PlannedQuery

@@ -29,7 +29,7 @@ from dil.run import event_time
 from dil.run.forgetting import forgotten_by_run
 from dil.spi.state_store import LAST_PUBLISH, StateStore
 from dil.state.blocks.canonical import SHA2_256
-from dil.state.blocks.verification import live_parts
+from dil.state.chain.recorded_files import live_parts
 from dil.storage import filesystem_for
 from dil.types.schema_text import merged_text
 

@@ -7,12 +7,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from dil.errors import ConfigError, StateError
-from dil.model.database_address import DatabaseAddress, Server
+from dil.model.database_address import Server
 from dil.model.job import StateSpec
 from dil.spi.state_store import StateStore
 from dil.state import transfer
 from dil.state.databases.database import Database, Transaction
-from dil.state.databases.server_driver import ServerDriver
 from dil.state.databases.sqlite_database import SqliteDatabase
 from dil.state.store.sql_store import SqlStateStore
 
@@ -119,17 +118,13 @@ def _open_server(spec: StateSpec, job_name: str, clock: Callable[[], int]) -> Da
             f"no address of the {spec.kind} server that keeps the state is set",
             "Set state.store.db.url.",
         )
-    return ServerDatabase(_driver(spec.server), job_name)
-
-
-def _driver(address: DatabaseAddress) -> ServerDriver:
-    if address.server is Server.POSTGRESQL:
+    if spec.server.server is Server.POSTGRESQL:
         from dil.state.databases.postgresql_database import PostgresqlDriver
 
-        return PostgresqlDriver(address)
+        return ServerDatabase(PostgresqlDriver(spec.server), job_name)
     from dil.state.databases.mysql_database import MysqlDriver
 
-    return MysqlDriver(address)
+    return ServerDatabase(MysqlDriver(spec.server), job_name)
 
 
 _OPENERS: dict[str, Callable[[StateSpec, str, Callable[[], int]], Database]] = {

@@ -43,6 +43,14 @@ class Filesystem(ABC):
             FileNotFoundError: the file does not exist.
         """
 
+    def content(self, path: str) -> bytes | None:
+        """Return the content of a small file, None if it does not exist."""
+        try:
+            with self.open_input(path) as stream:
+                return stream.read()
+        except FileNotFoundError:
+            return None
+
     @abstractmethod
     def put(self, path: str, data: bytes) -> None:
         """Write a whole file at once; readers see the old or the new content, never a mix."""

@@ -15,9 +15,8 @@ from pyiceberg.exceptions import NoSuchTableError
 
 from dil.model.job import PublishMode
 from dil.publishing import live_paths
-from dil.publishing.delta import DeltaDestination
 from dil.publishing.files import FileDestination
-from dil.publishing.iceberg import IcebergDestination
+from dil.publishing.table_destination import TableDestination
 from dil.publishing.warehouse import WarehouseDestination
 from dil.storage import LocalFilesystem
 from dil.testing.destination_contract import DestinationContract, DestinationHarness
@@ -43,6 +42,7 @@ class FilesHarness(DestinationHarness):
 
 
 class TableHarness(DestinationHarness):
+    kind = TableDestination
     code = PUBLISHING
     every = 41
     format: str
@@ -61,13 +61,11 @@ class TableHarness(DestinationHarness):
 
 
 class DeltaHarness(TableHarness):
-    kind = DeltaDestination
     can_fork = False  # tests/integration/test_table_kills.py kills whole runs
     format = "delta"
 
 
 class IcebergHarness(TableHarness):
-    kind = IcebergDestination
     format = "iceberg"
 
 

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from dil.model.books import BOOKS, BookKeeping, LabelWindow
+from dil.model.books import BOOKS, BookKeeping, Books, LabelWindow
 from dil.model.dataset import OperatorAct
 from dil.model.timelabels import LabelClosing, TimelabelSpec
 from dil.spi.state_store import StateStore
-from dil.state.blocks.books import books_of
 from dil.state.blocks.verification import verify_chain
 from dil.text.windows import label_text
 from tests.contract.state_stores import DAY, START, commit_of, file, moves, outcome
@@ -105,7 +104,7 @@ def test_what_runs_close_is_what_the_rules_close(store: StateStore, seed: int) -
         )
         store.commit(lease, commit)
         expected += reference.take(outcomes, watermark)
-        books = books_of(store.checkpoint(BOOKS))
+        books = Books.of(store.checkpoint(BOOKS))
         assert {day for day in range(DAYS) if books.is_closed(window(day))} == reference.closed
         assert events(store) == expected
     assert verify_chain(store).problems == ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from dil.publishing.timeseries.rotation_rules import Rotation
+from dil.publishing.timeseries.rotation import Rotation
 from tests.integration.test_rotation import LABELS, access_to
 from tests.marks import some_long
 from tests.timeseries import DAYS, KINDS, Series, label_warehouse, registry, require_whole

@@ -19,7 +19,7 @@ from dil.model.job import PublishingSpec
 from dil.model.secret import SecretUrl
 from dil.model.timelabels import TimelabelSpec
 from dil.publishing.timeseries.access import TimeseriesAccess, open_access
-from dil.publishing.timeseries.rotation_rules import Rotation
+from dil.publishing.timeseries.rotation import Rotation
 from dil.publishing.warehouse import duckdb, mysql, postgresql, sqlite
 from dil.storage import LocalFilesystem
 from tests.marks import some_long

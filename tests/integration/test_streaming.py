@@ -208,10 +208,10 @@ def test_late_rows_go_beside_the_dataset_in_the_commit_of_their_micro_batch(feed
 
 
 def test_offsets_stay_small_where_many_work_units_are_open(feed, monkeypatch) -> None:
-    monkeypatch.setattr("dil.state.work_units.stream_offset.MOST_OPEN", 1)
+    monkeypatch.setattr("dil.state.store.committing.MOST_OPEN", 1)
     from dil.model.stream import StreamState
     from dil.state.blocks.source_state import COMMITTED, UnitRow, UnitSummary
-    from dil.state.work_units.stream_offset import offset_of
+    from dil.state.store.committing import offset_of
 
     rows = [UnitRow(f"[{n}]", n, n + 10, n + 10, COMMITTED, 1) for n in range(2)]
     summary = UnitSummary(version=7, digest="a" * 64, max_high=11, frontier=5)

@@ -15,8 +15,8 @@ import pytest
 from dil.config import load
 from dil.errors import ConfigError, ConversionError, WriteError
 from dil.model.report import RunStatus
-from dil.publishing.timeseries import in_steps
 from dil.publishing.timeseries.access import open_access
+from dil.publishing.timeseries.in_steps import StepLoader
 from dil.publishing.timeseries.registry import LabelState
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions
@@ -201,7 +201,7 @@ def test_what_a_run_put_in_place_and_did_not_record_is_taken_back_by_the_next(
             (DAYS[0], "a", table(1, 10)), (DAYS[1], "a", table(3, 30)), (DAYS[2], "a", table(4))
         )
         with monkeypatch.context() as patched:
-            patched.setattr(in_steps, "_record", stop)
+            patched.setattr(StepLoader, "_record", stop)
             with pytest.raises(KeyboardInterrupt):
                 series.destination.carry_out(cut_off)
 

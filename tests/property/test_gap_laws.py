@@ -12,7 +12,7 @@ from dil.planning import BareHistory, plan
 from dil.planning.gaps import GapStatus, Stretch, gaps
 from dil.planning.partitions import partition
 from dil.planning.unit_history import Unit
-from dil.state.work_units.stretches import stretches_of
+from dil.state.work_units.history import stretches_of
 from dil.text.instants import HOUR_MS
 
 START = 1_709_251_200_000  # 2024-03-01T00:00:00Z

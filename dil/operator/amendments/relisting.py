@@ -17,7 +17,7 @@ from dil.operator.session import OperatorSession
 from dil.publishing.layout import dataset_dir
 from dil.state.amendments.operations import Proposal
 from dil.state.blocks.canonical import SHA2_256
-from dil.state.blocks.verification import live_parts
+from dil.state.chain.recorded_files import live_parts
 
 VERB = "relist"
 

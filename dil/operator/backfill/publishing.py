@@ -38,7 +38,7 @@ from dil.run.lease import leased
 from dil.run.options import RunOptions
 from dil.spi.state_store import StateStore
 from dil.state import open_store
-from dil.state.chain.changelogs import begins_changelog
+from dil.state.chain.recorded_files import begins_changelog
 from dil.storage import Filesystem, filesystem_for
 from dil.types.schema_text import merged_text, parse_schema, schema_text
 

@@ -7,10 +7,9 @@ from dataclasses import replace
 from functools import partial
 
 from dil.errors import WriteError
+from dil.model.books import LabelMark
 from dil.model.dataset import Commit, Intent, PublishedFile
 from dil.model.job import PublishingSpec
-from dil.publishing.books import LabelMark
-from dil.publishing.timeseries import in_steps, in_transaction
 from dil.publishing.timeseries.changes import label_changes_of, without_loaded
 from dil.publishing.timeseries.engines import (
     FileTables,
@@ -18,12 +17,13 @@ from dil.publishing.timeseries.engines import (
     PostgresqlTables,
     Tables,
 )
+from dil.publishing.timeseries.in_steps import StepLoader
+from dil.publishing.timeseries.in_transaction import TransactionLoader, dropped_by
 from dil.publishing.timeseries.loading import LabelLoading, TimeseriesTable
 from dil.publishing.timeseries.names import Names
 from dil.publishing.timeseries.partitions import PartitionedTables
 from dil.publishing.timeseries.registry import LabelEntry, LabelState, Registry
-from dil.publishing.timeseries.rotation import rotate
-from dil.publishing.timeseries.rotation_rules import Rotation
+from dil.publishing.timeseries.rotation import Rotation, rotate
 from dil.publishing.warehouse.access import Access
 from dil.publishing.warehouse.dialect import Connection, Dialect, Table
 from dil.publishing.warehouse.rows import WarehouseRows
@@ -103,12 +103,12 @@ class TimeseriesAccess(Access):
         if commit.moves:
             self._attempts.run(partial(self._require_view, commit=commit))
         if isinstance(series.tables, PostgresqlTables):
-            going = in_transaction.dropped_by(series, known, label_changes)
+            going = dropped_by(series, known, label_changes)
             self._attempts.run(partial(series.tables.require_free, tables=going))
 
     def carry_out(self, intent: Intent) -> None:
         """Load the labels, unless the database has recorded the commit."""
-        self._attempts.run(partial(self._carry_out, intent=intent))
+        self._attempts.run(lambda connection: self._loader(connection).carry_out(intent))
 
     def labels(self) -> tuple[LabelEntry, ...]:
         """Return the registry's labels, in order of time."""
@@ -124,16 +124,47 @@ class TimeseriesAccess(Access):
 
         A label that is reopened counts as not loaded.
         """
-        self._attempts.run(partial(self._set_state, labels=labels, state=state))
+
+        def put(connection: Connection) -> None:
+            known = self._series.registry.entries(connection)
+            connection.begin()
+            for label in sorted(labels & known.keys()):
+                entry = replace(known[label], state=state)
+                waits = state is LabelState.REOPENED
+                after = replace(entry, loaded_at=None) if waits else entry
+                self._series.registry.put(connection, after)
+            connection.commit()
+
+        self._attempts.run(put)
 
     def mark(self, marks: Sequence[LabelMark]) -> None:
         """Record which labels were closed and reopened, in this order; may be repeated."""
-        self._attempts.run(partial(self._mark, marks=marks))
+        registry = self._series.registry
+
+        def put(connection: Connection) -> None:
+            registry.make(connection)
+            known = registry.entries(connection)
+            connection.begin()
+            for mark in marks:
+                state = LabelState(mark.state)
+                entry = known.get(mark.label) or LabelEntry(mark.label, mark.low, mark.high)
+                if entry.state is LabelState.DROPPED and not mark.waits:
+                    continue  # The label's rows are gone; closing it does not change that.
+                known[mark.label] = replace(
+                    entry,
+                    state=state,
+                    closed_at=mark.at if state is LabelState.CLOSED else None,
+                    loaded_at=None if mark.waits else entry.loaded_at,
+                )
+                registry.put(connection, known[mark.label])
+            connection.commit()
+
+        self._attempts.run(put)
 
     def drop_empty(self, labels: frozenset[str]) -> None:
         """Drop labels that have no live files."""
         if labels:
-            self._attempts.run(partial(self._drop_empty, labels=labels))
+            self._attempts.run(lambda connection: self._loader(connection).drop_empty(labels))
 
     def rotate(self, rotation: Rotation) -> LabelEntry | None:
         """Turn the table into a label's table; return None if the table had no rows to rotate."""
@@ -153,55 +184,16 @@ class TimeseriesAccess(Access):
         }
         self._series.tables.require_view(connection, Table(tuple(columns.values())))
 
-    def _carry_out(self, connection: Connection, *, intent: Intent) -> None:
+    def _loader(self, connection: Connection) -> StepLoader | TransactionLoader:
         tables = self._series.tables
         if isinstance(tables, MysqlTables):
-            in_steps.carry_out(self._series, tables, connection, intent)
-        else:
-            in_transaction.carry_out(self._series, connection, intent)
-
-    def _drop_empty(self, connection: Connection, *, labels: frozenset[str]) -> None:
-        tables = self._series.tables
-        if isinstance(tables, MysqlTables):
-            in_steps.drop_empty(self._series, tables, connection, labels)
-        else:
-            in_transaction.drop_empty(self._series, connection, labels)
+            return StepLoader(self._series, tables, connection)
+        return TransactionLoader(self._series, connection)
 
     def _labels(self, connection: Connection) -> tuple[LabelEntry, ...]:
         if not self._series.registry.is_there(connection):
             return ()
         return tuple(self._series.registry.entries(connection).values())
-
-    def _set_state(
-        self, connection: Connection, *, labels: frozenset[str], state: LabelState
-    ) -> None:
-        known = self._series.registry.entries(connection)
-        connection.begin()
-        for label in sorted(labels & known.keys()):
-            entry = replace(known[label], state=state)
-            waits = state is LabelState.REOPENED
-            after = replace(entry, loaded_at=None) if waits else entry
-            self._series.registry.put(connection, after)
-        connection.commit()
-
-    def _mark(self, connection: Connection, *, marks: Sequence[LabelMark]) -> None:
-        registry = self._series.registry
-        registry.make(connection)
-        known = registry.entries(connection)
-        connection.begin()
-        for mark in marks:
-            state = LabelState(mark.state)
-            entry = known.get(mark.label) or LabelEntry(mark.label, mark.low, mark.high)
-            if entry.state is LabelState.DROPPED and not mark.waits:
-                continue  # The label's rows are gone; closing it does not change that.
-            known[mark.label] = replace(
-                entry,
-                state=state,
-                closed_at=mark.at if state is LabelState.CLOSED else None,
-                loaded_at=None if mark.waits else entry.loaded_at,
-            )
-            registry.put(connection, known[mark.label])
-        connection.commit()
 
 
 def open_access(spec: PublishingSpec, filesystem: Filesystem) -> TimeseriesAccess:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from dil.model.dataset import Commit, Move, PublishedFile
@@ -12,9 +12,6 @@ from dil.text.windows import Windows, label_start
 
 # The verb of the operator's act that drops labels.
 DROP = "drop"
-
-
-_WITH_CONTENT = {LabelState.LOADED, LabelState.CLOSED, LabelState.REOPENED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +43,8 @@ def label_changes_of(
 ) -> LabelChanges:
     """Return the changes that a commit makes to labels.
 
-    A label is dropped if an operator's act drops it, or if its retention ended; staged rows of such
-    a label are not loaded.
+    A label is dropped if an operator's act drops it, or if its retention ended and it does not wait
+    for a load; staged rows of such a label are not loaded.
     """
     coming: defaultdict[str, list[Move]] = defaultdict(list)
     for move in commit.moves:
@@ -56,9 +53,14 @@ def label_changes_of(
     for file in (*commit.removes, *(move.target for move in commit.moves)):
         replaced[file.timelabel or ""].add(file.signature)
     labels = replaced.keys() - {""}
-    if is_drop(commit):
+    if commit.act is not None and commit.act.verb == DROP:
         return LabelChanges({}, frozenset(labels))
-    gone = _expired(commit, labels, known, windows, retention_ms)
+    gone: frozenset[str] = frozenset()
+    if retention_ms is not None:
+        there = {label for label, each in known.items() if each.state is not LabelState.DROPPED}
+        entries = (entry_of(known, label, windows) for label in {*there, *labels})
+        before = commit.system_time - retention_ms
+        gone = frozenset(each.label for each in entries if each.is_over(before))
     return LabelChanges(
         {
             label: LabelChange(label, tuple(coming[label]), frozenset(replaced[label]))
@@ -81,7 +83,10 @@ def without_loaded(
     equal = {
         part
         for part, files in _contents(move.target for move in commit.moves).items()
-        if files == has.get(part) and _may_stay(known.get(part[1])) and part[1] not in gone
+        if files == has.get(part)
+        and part[1] in known
+        and known[part[1]].keeps_rows
+        and part[1] not in gone
     }
     if not equal:
         return commit
@@ -102,31 +107,6 @@ def _contents(files: Iterable[PublishedFile]) -> dict[tuple[str, str], Counter[s
 
 def _part(file: PublishedFile) -> tuple[str, str]:
     return (file.signature, file.timelabel or "")
-
-
-def _may_stay(entry: LabelEntry | None) -> bool:
-    return entry is not None and entry.state in _WITH_CONTENT and not entry.waits
-
-
-def _expired(
-    commit: Commit,
-    touched: Collection[str],
-    known: Mapping[str, LabelEntry],
-    windows: Windows,
-    retention_ms: int | None,
-) -> frozenset[str]:
-    """Return expired labels that exist or would be loaded, without labels that wait for a load."""
-    if retention_ms is None:
-        return frozenset()
-    before = commit.system_time - retention_ms
-    there = {label for label, each in known.items() if each.state is not LabelState.DROPPED}
-    entries = (entry_of(known, label, windows) for label in {*there, *touched})
-    return frozenset(each.label for each in entries if each.is_over(before))
-
-
-def is_drop(commit: Commit) -> bool:
-    """Return whether a commit is an operator's act that drops labels."""
-    return commit.act is not None and commit.act.verb == DROP
 
 
 def entry_of(known: Mapping[str, LabelEntry], label: str, windows: Windows) -> LabelEntry:

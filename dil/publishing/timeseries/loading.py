@@ -1,25 +1,35 @@
-"""Loads labels on any database: their rows, and their entries in the registry."""
+"""Loads labels on any database: their rows, and their entries in the registry.
+
+So that a view reads few tables, the oldest labels are merged into one table (rule T22).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 from dil.errors import WriteError
 from dil.model.dataset import Intent, PublishedFile
 from dil.model.destination import WarehouseSpec
 from dil.model.interval import Interval
-from dil.publishing.timeseries.changes import LabelChanges, entry_of, label_changes_of
+from dil.publishing.timeseries.changes import (
+    LabelChange,
+    LabelChanges,
+    entry_of,
+    label_changes_of,
+)
 from dil.publishing.timeseries.engines import Tables
 from dil.publishing.timeseries.names import LABEL, Names
 from dil.publishing.timeseries.registry import LabelEntry, LabelState, Registry
 from dil.publishing.warehouse.attempts import CommitLostError
 from dil.publishing.warehouse.dialect import Connection, Dialect, Table, TableName
 from dil.publishing.warehouse.loading import Loading, SideTableRows
-from dil.publishing.warehouse.records import Records
+from dil.publishing.warehouse.records import Records, delete_by
 from dil.publishing.warehouse.rows import SIGNATURE, WarehouseFiles, WarehouseRows
 from dil.publishing.warehouse.shape import TableChanges
 from dil.text.windows import Windows
+from dil.types.warehouse import TEXT
 
 _IN_A_STATEMENT = 200
 
@@ -117,37 +127,88 @@ class TimeseriesTable:
             self.tables.like(connection, target, base)
             self.tables.keep_to(connection, target, (label,))
             kept = sorted(has.get(label, frozenset()) - change.replaced)
-            if kept:
-                self._copy_kept(connection, own[label], target, kept)
+            columns = self.columns_of(connection, own[label]) if kept else []
+            for low in range(0, len(kept), _IN_A_STATEMENT):
+                condition, given = self.dialect.any_of(SIGNATURE, kept[low : low + _IN_A_STATEMENT])
+                self.tables.copy(connection, own[label], target, columns, condition, *given)
             if change.moves:
                 rows = replace(self.rows(intent), commit=change.commit(intent.commit))
                 connection.load(target, table_changes.columns, rows.batches(table_changes.columns))
-            self._bound(connection, target, entry, base)
+            # The table is limited to the label's times, if a column holds the times.
+            timed = self.spec.labels.column if self.spec.labels is not None else ""
+            for column in base.columns:
+                if timed and column.name == timed:
+                    window = Interval(entry.start_ms, entry.end_ms)
+                    self.tables.bound(connection, target, column, window)
             built[label] = target
         return built
-
-    def _bound(
-        self, connection: Connection, target: TableName, entry: LabelEntry, base: Table
-    ) -> None:
-        """Limit a label's table to the label's times, if a column holds the times."""
-        name = self.spec.labels.column if self.spec.labels is not None else ""
-        for column in base.columns:
-            if name and column.name == name:
-                window = Interval(entry.start_ms, entry.end_ms)
-                self.tables.bound(connection, target, column, window)
-
-    def _copy_kept(
-        self, connection: Connection, source: TableName, target: TableName, kept: Sequence[str]
-    ) -> None:
-        columns = self.columns_of(connection, source)
-        for low in range(0, len(kept), _IN_A_STATEMENT):
-            condition, given = self.dialect.any_of(SIGNATURE, kept[low : low + _IN_A_STATEMENT])
-            self.tables.copy(connection, source, target, columns, condition, *given)
 
     def columns_of(self, connection: Connection, table: TableName) -> list[str]:
         """Return the names of a table's columns."""
         found = self.dialect.table(connection, table)
         return [] if found is None else [each.name for each in found.columns]
+
+    def labelled_copy(
+        self,
+        connection: Connection,
+        source: TableName,
+        target: TableName,
+        columns: Sequence[str],
+        label: str,
+    ) -> None:
+        """Copy the rows of a label into a table with many labels."""
+        quote = self.dialect.quote
+        left_out = {LABEL, *self.tables.computed(connection, target)}
+        names = ", ".join(quote(name) for name in columns if name not in left_out)
+        connection.change(
+            f"INSERT INTO {self.dialect.full(target)} ({names}, {quote(LABEL)}) "
+            f"{self.tables.overriding}SELECT {names}, '{label}' FROM {self.dialect.full(source)}"
+        )
+
+    def replace_in_shared(
+        self,
+        connection: Connection,
+        shared: TableName,
+        change: LabelChange,
+        new: TableName,
+        columns: Sequence[str],
+    ) -> None:
+        """Replace rows of a label in a table with many labels by all rows of its new table."""
+        which = {SIGNATURE: sorted(change.replaced), LABEL: (change.label,)}
+        delete_by(connection, self.dialect, shared, which)
+        self.labelled_copy(connection, new, shared, columns, change.label)
+
+    def compact(
+        self,
+        connection: Connection,
+        sources: Mapping[str, tuple[TableName, LabelEntry]],
+        base: Table,
+        taken: Collection[str],
+    ) -> tuple[TableName, Mapping[str, str]]:
+        """Copy labels into a new table; return its name and its columns.
+
+        Args:
+            connection: The connection to the database.
+            sources: The labels in order, each with its present table and its entry.
+            base: The base table, whose columns the new table has.
+            taken: Names of tables that are in use or are about to be dropped.
+        """
+        labels = list(sources)
+        numbered = (self.names.compacted(labels[0], labels[-1], number) for number in count(1))
+        name = next(each for each in numbered if each.name not in taken)
+        self.tables.like(connection, name, base)
+        self.tables.keep_to(connection, name, labels)
+        columns = {each.name: each.words for each in base.columns}
+        if LABEL not in columns:
+            columns[LABEL] = self.dialect.type_words(TEXT, is_key=False)
+            connection.change(
+                f"ALTER TABLE {self.dialect.full(name)} "
+                f"ADD COLUMN {self.dialect.quote(LABEL)} {columns[LABEL]}"
+            )
+        for label, (source, entry) in sources.items():
+            copied = self.tables.copied(entry, base)
+            self.labelled_copy(connection, source, name, copied, label)
+        return name, columns
 
     def loaded(
         self, entry: LabelEntry, name: TableName, base: Table, rows: int, intent: Intent
@@ -230,19 +291,19 @@ def with_columns(
     }
 
 
-def labelled_copy(
-    series: TimeseriesTable,
-    connection: Connection,
-    source: TableName,
-    target: TableName,
-    columns: list[str],
-    label: str,
-) -> None:
-    """Copy the rows of a label into a table with many labels."""
-    tables, quote = series.tables, series.dialect.quote
-    left_out = {LABEL, *tables.computed(connection, target)}
-    names = ", ".join(quote(name) for name in columns if name not in left_out)
-    connection.change(
-        f"INSERT INTO {series.dialect.full(target)} ({names}, {quote(LABEL)}) "
-        f"{tables.overriding}SELECT {names}, '{label}' FROM {series.dialect.full(source)}"
-    )
+def oldest(entries: Sequence[LabelEntry], own: Collection[str], most: int) -> tuple[str, ...]:
+    """Return the labels that should share a table, oldest first; empty if the view has room.
+
+    One call frees a quarter of the room, so that not every new label causes a compaction.
+
+    Args:
+        entries: The registry, in order of labels.
+        own: The labels that have a table of their own.
+        most: The most tables that the view may read.
+    """
+    live = [each for each in entries if each.is_live]
+    tables = len({each.object for each in live})
+    if tables <= most:
+        return ()
+    labels = [each.label for each in live if each.label in own]
+    return tuple(labels[: tables - most + 1 + most // 4])

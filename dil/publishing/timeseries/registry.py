@@ -62,6 +62,11 @@ class LabelEntry:
         """Return whether an operator wants the label loaded again, and no run has done so."""
         return self.state is LabelState.REOPENED and self.loaded_at is None
 
+    @property
+    def keeps_rows(self) -> bool:
+        """Return whether the rows of the last load count, even if the label has none."""
+        return self.state in _WITH_ROWS and not self.waits
+
     def is_over(self, before: int) -> bool:
         """Return whether the label ended before an instant, epoch ms UTC: its retention is over.
 

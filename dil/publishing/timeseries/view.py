@@ -68,14 +68,13 @@ class TimeseriesView:
 
     def text(self, base: TableName, found: Sequence[ViewBranch], before: Table | None) -> str:
         """Return the SELECT; if there is no branch, select from the base table, which is empty."""
-        columns = self.ordered(before)
-        shown = found or (ViewBranch(base, "", self.columns),)
-        return " UNION ALL ".join(self._select(columns, branch) for branch in shown)
-
-    def _select(self, columns: Sequence[tuple[str, str]], branch: ViewBranch) -> str:
-        quote = self.dialect.quote
-        terms = (f"{self._term(name, words, branch)} AS {quote(name)}" for name, words in columns)
-        return f"SELECT {', '.join(terms)} FROM {self.dialect.full(branch.table)}"
+        quote, columns, parts = self.dialect.quote, self.ordered(before), []
+        for branch in found or (ViewBranch(base, "", self.columns),):
+            terms = [
+                f"{self._term(name, words, branch)} AS {quote(name)}" for name, words in columns
+            ]
+            parts.append(f"SELECT {', '.join(terms)} FROM {self.dialect.full(branch.table)}")
+        return " UNION ALL ".join(parts)
 
     def _term(self, name: str, words: str, branch: ViewBranch) -> str:
         quoted = self.dialect.quote(name)

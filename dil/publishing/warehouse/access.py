@@ -64,15 +64,27 @@ class Access:
 
     def live(self) -> tuple[PublishedFile, ...]:
         """Return the files whose rows are in the table, according to the recorded commits."""
-        return self._attempts.run(self._live)
+        records = self._records
+        return self._attempts.run(
+            lambda connection: records.live(connection) if records.are_there(connection) else ()
+        )
 
     def has_rows(self) -> bool:
         """Return whether the table has any row."""
-        return self._attempts.run(self._has_rows)
+        select = f"SELECT 1 FROM {self._dialect.full(self._table)} LIMIT 1"
+
+        def has_rows(connection: Connection) -> bool:
+            is_there = self._dialect.table(connection, self._table) is not None
+            return is_there and bool(connection.rows(select))
+
+        return self._attempts.run(has_rows)
 
     def has(self, run_id: str) -> bool:
         """Return whether the database has a run's commit."""
-        return self._attempts.run(partial(self._has, run_id=run_id))
+        records = self._records
+        return self._attempts.run(
+            lambda connection: records.are_there(connection) and records.has(connection, run_id)
+        )
 
     def has_late(self, run_id: str) -> bool:
         """Return whether the late rows of a run are in their table."""
@@ -84,11 +96,24 @@ class Access:
 
     def next_sequence(self) -> int:
         """Return the number of the next commit; create the tables that record commits."""
-        return self._attempts.run(self._next_sequence)
+
+        def made(connection: Connection) -> int:
+            self._records.make(connection)
+            return self._records.next_sequence(connection)
+
+        return self._attempts.run(made)
 
     def landed(self, source: str) -> int | None:
         """Return the last commit's number, 0 if there is none, None if other jobs load there."""
-        return self._attempts.run(partial(self._landed, source=source))
+
+        def found(connection: Connection) -> int | None:
+            if not self._records.are_there(connection):
+                return 0
+            if set(map(source_name, self._owners.jobs(connection))) != {source}:
+                return None
+            return self._records.next_sequence(connection) - 1
+
+        return self._attempts.run(found)
 
     def require_fit(self, commit: Commit) -> None:
         """See ``WarehouseDestination.require_fit``."""
@@ -145,30 +170,6 @@ class Access:
                 " equal in any of them",
                 "Keep only the key of extract.primary.key.fields, or load into another table.",
             )
-
-    def _live(self, connection: Connection) -> tuple[PublishedFile, ...]:
-        known = self._records.are_there(connection)
-        return self._records.live(connection) if known else ()
-
-    def _has_rows(self, connection: Connection) -> bool:
-        if self._dialect.table(connection, self._table) is None:
-            return False
-        full = self._dialect.full(self._table)
-        return bool(connection.rows(f"SELECT 1 FROM {full} LIMIT 1"))
-
-    def _has(self, connection: Connection, run_id: str) -> bool:
-        return self._records.are_there(connection) and self._records.has(connection, run_id)
-
-    def _landed(self, connection: Connection, source: str) -> int | None:
-        if not self._records.are_there(connection):
-            return 0
-        if set(map(source_name, self._owners.jobs(connection))) != {source}:
-            return None
-        return self._records.next_sequence(connection) - 1
-
-    def _next_sequence(self, connection: Connection) -> int:
-        self._records.make(connection)
-        return self._records.next_sequence(connection)
 
 
 def dialect_for(address: WarehouseAddress) -> Dialect:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import closing
 from time import sleep
 from typing import TypeVar
 
-from dil.databases.faults import AWAY, Diagnosis, Fault
+from dil.databases.faults import AWAY
 from dil.errors import CommitUnknownError, WriteError
 from dil.publishing.warehouse.dialect import BUSY, Connection, Dialect
 
@@ -19,12 +20,6 @@ T = TypeVar("T")
 # each attempt may also wait for a lock.
 _MOST_BUSY, _MOST_AWAY = 9, 3
 _PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
-
-
-def _most(fault: Fault) -> int:
-    if fault in BUSY:
-        return _MOST_BUSY
-    return _MOST_AWAY if fault in AWAY else 1
 
 
 class CommitLostError(Exception):
@@ -55,7 +50,8 @@ class Attempts:
         while True:
             attempt += 1
             try:
-                return self._once(work)
+                with closing(self._dialect.connect()) as connection:
+                    return work(connection)
             except CommitLostError as error:
                 is_commit, cause = True, error.cause
             except self._dialect.errors() as error:
@@ -63,24 +59,15 @@ class Attempts:
             found = self._dialect.diagnose(cause)
             # A server that answers, for example with a violated constraint, has committed nothing.
             is_unknown = is_unknown or (is_commit and found.fault in AWAY)
-            if attempt >= _most(found.fault):
-                raise self._failure(found, is_unknown=is_unknown) from cause
+            is_busy, is_away = found.fault in BUSY, found.fault in AWAY
+            if attempt >= (_MOST_BUSY if is_busy else _MOST_AWAY if is_away else 1):
+                text = f"{self._place}: {found.text}"
+                if not is_unknown:
+                    raise WriteError(text, found.advice) from cause
+                raise CommitUnknownError(
+                    f"{text}; it is not known whether the rows were loaded",
+                    "Nothing was deleted. The next run checks that, and loads missing rows.",
+                ) from cause
             pause = min(_PAUSE_S * 2 ** (attempt - 1), _LONGEST_PAUSE_S)
             log.info("%s: %s; trying again in %g s", self._place, found.text, pause)
             sleep(pause)
-
-    def _once(self, work: Callable[[Connection], T]) -> T:
-        connection = self._dialect.connect()
-        try:
-            return work(connection)
-        finally:
-            connection.close()
-
-    def _failure(self, found: Diagnosis, *, is_unknown: bool) -> Exception:
-        text = f"{self._place}: {found.text}"
-        if is_unknown:
-            return CommitUnknownError(
-                f"{text}; it is not known whether the rows were loaded",
-                "Nothing was deleted. The next run checks that, and loads missing rows.",
-            )
-        return WriteError(text, found.advice)

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dil.databases.faults import Diagnosis, Fault, LoginProperties
 from dil.databases.statements import MARK, quoted
@@ -274,6 +275,10 @@ class Dialect(ABC):
         del column
         return True
 
+    def folded(self, name: str) -> str:
+        """Return a column's name in a form that is equal for all its spellings."""
+        return name.lower() if self.folds_case else name
+
     def quote(self, name: str) -> str:
         """Return a name in the form for statements."""
         return quoted(name)
@@ -367,3 +372,9 @@ def instant_text(milliseconds: int) -> str:
     """Return an instant as ``YYYY-MM-DD hh:mm:ss.ffffff``, UTC."""
     text: str = pa.scalar(milliseconds * 1000, pa.timestamp("us")).cast(pa.string()).as_py()
     return text
+
+
+def are_outside(values: pa.Array, bounds: tuple[int, int]) -> bool:
+    """Return whether a number is less than the first of these bounds or greater than the last."""
+    found = pc.min_max(values).as_py()
+    return found["min"] is not None and (found["min"] < bounds[0] or found["max"] > bounds[1])

@@ -75,7 +75,7 @@ def _texts(values: pa.Array) -> pa.Array:
     elif pt.is_string(kind) and (inside := _escaped(values)) is not None:
         texts = pc.binary_join_element_wise('"', inside, '"', "")
     else:
-        return _each(values)
+        return pa.array(map(_one, values.to_pylist(maps_as_pydicts="strict")), pa.string())
     return pc.fill_null(_nulled(texts, values), _NULL) if values.null_count else texts
 
 
@@ -146,10 +146,6 @@ def _has(characters: bytes, values: pa.StringArray) -> bool:
     begin, end = places[values.offset], places[values.offset + len(values)]
     text = data.slice(begin, end - begin).to_pybytes()
     return len(text.translate(None, characters)) < len(text)
-
-
-def _each(values: pa.Array) -> pa.Array:
-    return pa.array(map(_one, values.to_pylist(maps_as_pydicts="strict")), pa.string())
 
 
 def _one(value: object) -> str:

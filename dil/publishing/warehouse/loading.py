@@ -17,7 +17,7 @@ from dil.model.job import PublishingSpec, PublishMode
 from dil.model.report import MergedRows
 from dil.publishing.warehouse.attempts import CommitLostError
 from dil.publishing.warehouse.dialect import Connection, Dialect, TableColumn, TableName
-from dil.publishing.warehouse.merging import Merge, check_fields
+from dil.publishing.warehouse.merging import Merge
 from dil.publishing.warehouse.missing import MissingRows, takes_missing
 from dil.publishing.warehouse.records import Records, delete_by
 from dil.publishing.warehouse.rows import (
@@ -28,7 +28,7 @@ from dil.publishing.warehouse.rows import (
     WarehouseFiles,
     WarehouseRows,
 )
-from dil.publishing.warehouse.shape import TableChanges, TargetTable, missing_key
+from dil.publishing.warehouse.shape import TableChanges, TargetTable
 from dil.types.typed_form import INSTANT
 
 
@@ -114,13 +114,11 @@ class Loading:
         Raises:
             SourceContractError: the commit removes too many rows.
         """
-        table = self.dialect.table(connection, self.table)
-        if table is None or self.spec.merge is None or not takes_missing(commit):
-            return
-        connection.begin()
-        missing = MissingRows(self.dialect, self.table, table, self.spec.merge)
-        missing.require_few(connection, self._rows(commit))
-        connection.rollback()
+        missing = self._missing(connection, commit)
+        if missing is not None:
+            connection.begin()
+            missing.require_few(connection, self._rows(commit))
+            connection.rollback()
 
     def carry_out(self, connection: Connection, intent: Intent) -> MergedRows | None:
         """Load the rows of an intent, unless they are loaded; repeating it changes nothing.
@@ -137,7 +135,10 @@ class Loading:
         rows = self._rows(commit)
         table_changes = self._table_changes(connection, rows)
         self._alter(connection, table_changes)
-        merge = self._staged(connection, rows, table_changes.columns)
+        merge = None
+        if self.spec.merge is not None and commit.moves:
+            merge = Merge(self.dialect, self.table, self.spec.merge)
+            merge.stage(connection, rows, table_changes.columns)
         if not self.dialect.ddl_in_transaction:
             if self.late is not None:
                 self.late.prepare(connection, commit)
@@ -183,48 +184,26 @@ class Loading:
         return self.spec.warehouse is not None and self.spec.warehouse.keeps_readings
 
     def _table_changes(self, connection: Connection, rows: WarehouseRows) -> TableChanges:
-        merge = self.spec.merge
-        keys = () if merge is None else merge.keys
-        table = self.dialect.table(connection, self.table)
-        if merge is not None and rows.commit.moves:
-            check_fields(self.dialect, merge, rows.schema())
-            statement = "" if table is None else missing_key(self.dialect, self.table, table, keys)
-            if statement:
-                raise WriteError(
-                    f"{self.table.name} has no primary key or unique index of {', '.join(keys)}",
-                    f"Add one: {statement};",
-                )
-            # Raises if unique indexes disagree, before anything is decided.
-            self.dialect.merge_keys(connection, self.table, keys)
+        """Return the changes that the table needs before these rows can be loaded."""
+        table, merge = self.dialect.table(connection, self.table), self.spec.merge
+        if merge is None:
+            return TargetTable(self.dialect, self.table).table_changes(table, rows)
+        target = TargetTable(self.dialect, self.table, merge.keys)
         marks = [] if table is None else [each for each in table.columns if each.name == DELETED_AT]
+        if rows.commit.moves:
+            possible = Merge(self.dialect, self.table, merge)
+            possible.require_possible(connection, table, rows.schema())
+        elif merge.is_soft and takes_missing(rows.commit) and table is not None and not marks:
+            # Without new rows, no schema of rows adds the column in which removed rows are marked.
+            return TableChanges((target.added(target.column(DELETED_AT, INSTANT)),), ())
         # A soft merge refuses a column that cannot hold marks, so such a column has none to clear.
-        clears_marks = merge is not None and any(
+        clears_marks = any(
             each.type == INSTANT and each.takes_null and not each.is_computed for each in marks
         )
-        table_changes = TargetTable(self.dialect, self.table, keys).table_changes(
-            table, replace(rows, clears_marks=clears_marks)
-        )
-        is_marking = merge is not None and merge.is_soft and takes_missing(rows.commit)
-        # Without new rows, no schema of rows would add the column in which removed rows are marked.
-        if not is_marking or rows.commit.moves or table is None or marks:
-            return table_changes
-        words = self.dialect.type_words(INSTANT, is_key=False)
-        column = f"{self.dialect.quote(DELETED_AT)} {words}"
-        return TableChanges(
-            (f"ALTER TABLE {self.dialect.full(self.table)} ADD COLUMN {column}",), ()
-        )
+        return target.table_changes(table, replace(rows, clears_marks=clears_marks))
 
     def _alter(self, connection: Connection, table_changes: TableChanges) -> None:
         self.alter(connection, table_changes.statements)
-
-    def _staged(
-        self, connection: Connection, rows: WarehouseRows, columns: Sequence[TableColumn]
-    ) -> Merge | None:
-        if self.spec.merge is None or not rows.commit.moves:
-            return None
-        merge = Merge(self.dialect, self.table, self.spec.merge)
-        merge.stage(connection, rows, columns)
-        return merge
 
     def _lock(self, connection: Connection) -> None:
         if self.dialect.table(connection, self.table) is not None:
@@ -238,34 +217,30 @@ class Loading:
         merge: Merge | None,
     ) -> MergedRows | None:
         commit, mode = rows.commit, self.spec.mode
-        missing = self._take_missing(connection, commit) if takes_missing(commit) else 0
+        missing = self._missing(connection, commit)
+        taken = 0 if missing is None else missing.take_away(connection, commit)
         if mode is PublishMode.REPLACE:
-            self._empty(connection)
+            self.records.forget_files(connection)
+            if self.dialect.table(connection, self.table) is not None:
+                # TRUNCATE would be faster, but readers would wait, or see an empty table.
+                connection.change(f"DELETE FROM {self.dialect.full(self.table)}")
         if merge is not None:
             merged = merge.carry_out(connection, columns)
-            return replace(merged, deleted=merged.deleted + missing)
+            return replace(merged, deleted=merged.deleted + taken)
         if mode is PublishMode.WINDOW_REPLACE:
             self._empty_units(connection, commit)
         if commit.moves:
             connection.load(self.table, columns, rows.batches(columns))
-        return MergedRows(deleted=missing) if mode is PublishMode.MERGE else None
+        return MergedRows(deleted=taken) if mode is PublishMode.MERGE else None
 
-    def _take_missing(self, connection: Connection, commit: Commit) -> int:
-        """Remove the rows that the run did not read; return their number."""
+    def _missing(self, connection: Connection, commit: Commit) -> MissingRows | None:
+        """Return the rows that the run did not read, if a commit removes them from the table."""
+        if self.spec.merge is None or not takes_missing(commit):
+            return None
         table = self.dialect.table(connection, self.table)
-        if table is None or self.spec.merge is None:
-            return 0
-        missing = MissingRows(self.dialect, self.table, table, self.spec.merge)
-        return missing.take_away(connection, commit)
-
-    def _empty(self, connection: Connection) -> None:
-        """Delete all rows; readers see them until the commit.
-
-        TRUNCATE would be faster, but it would keep readers waiting or show them an empty table.
-        """
-        self.records.forget_files(connection)
-        if self.dialect.table(connection, self.table) is not None:
-            connection.change(f"DELETE FROM {self.dialect.full(self.table)}")
+        if table is None:
+            return None
+        return MissingRows(self.dialect, self.table, table, self.spec.merge)
 
     def _empty_units(self, connection: Connection, commit: Commit) -> None:
         """Delete the rows of work units that were read again, except rows of labels that stay."""

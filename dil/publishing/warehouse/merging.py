@@ -14,7 +14,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from dil.errors import ConversionError
+from dil.errors import ConversionError, WriteError
 from dil.model.destination import DELETED_AT, MergeSpec
 from dil.model.report import MergedRows
 from dil.publishing.warehouse.dialect import (
@@ -22,10 +22,12 @@ from dil.publishing.warehouse.dialect import (
     WINNERS,
     Connection,
     Dialect,
+    Table,
     TableColumn,
     TableName,
 )
 from dil.publishing.warehouse.rows import GONE, GONE_COLUMN, ORDER, WarehouseRows
+from dil.publishing.warehouse.shape import missing_key
 from dil.types.warehouse import TEXT, column_type
 
 _STAGE = TableName("", STAGE, is_temporary=True)
@@ -39,6 +41,44 @@ class Merge:
     dialect: Dialect
     table: TableName
     spec: MergeSpec
+
+    def require_possible(
+        self, connection: Connection, table: Table | None, schema: pa.Schema
+    ) -> None:
+        """Raise if rows cannot be merged by the configured columns; ``table`` is the target's form.
+
+        Raises:
+            ConversionError: a field is missing, or the database could not compare its values, or a
+                column has a name that the merge needs for itself.
+            WriteError: the table has no unique index of the keys, or several that disagree.
+        """
+        for name in (ORDER, GONE):
+            if name in schema.names:
+                raise ConversionError(
+                    f"the rows have a column {name}, a name that merges use for a column of their"
+                    " own",
+                    "Rename the column with ms.derived.fields.",
+                )
+        for name in (*self.spec.keys, *self.spec.delta_fields):
+            if name not in schema.names:
+                raise ConversionError(
+                    f"the rows have no column {name}, by which they are merged",
+                    "Correct extract.primary.key.fields and extract.delta.fields.",
+                )
+            data_type = column_type(schema.field(name).type)
+            if data_type is not None and self.dialect.kept(data_type) == TEXT and data_type != TEXT:
+                raise ConversionError(
+                    f"rows cannot be merged by {name}: the database keeps {data_type} as text",
+                    "Merge by a column of another type.",
+                )
+        keys = self.spec.keys
+        statement = "" if table is None else missing_key(self.dialect, self.table, table, keys)
+        if statement:
+            raise WriteError(
+                f"{self.table.name} has no primary key or unique index of {', '.join(keys)}",
+                f"Add one: {statement};",
+            )
+        self.dialect.merge_keys(connection, self.table, keys)  # raises if unique indexes disagree
 
     def stage(
         self, connection: Connection, rows: WarehouseRows, columns: Sequence[TableColumn]
@@ -129,30 +169,3 @@ class Merge:
         """Return a delta field's value in a form that is comparable as in files."""
         column = next(each for each in columns if each.name == name)
         return self.dialect.comparable(value, column)
-
-
-def check_fields(dialect: Dialect, spec: MergeSpec, schema: pa.Schema) -> None:
-    """Raise if rows cannot be merged by the configured columns.
-
-    Raises:
-        ConversionError: a field is missing, or the database could not compare its values, or a
-            column has a name that the merge needs for itself.
-    """
-    for name in (ORDER, GONE):
-        if name in schema.names:
-            raise ConversionError(
-                f"the rows have a column {name}, a name that merges use for a column of their own",
-                "Rename the column with ms.derived.fields.",
-            )
-    for name in (*spec.keys, *spec.delta_fields):
-        if name not in schema.names:
-            raise ConversionError(
-                f"the rows have no column {name}, by which they are merged",
-                "Correct extract.primary.key.fields and extract.delta.fields.",
-            )
-        data_type = column_type(schema.field(name).type)
-        if data_type is not None and dialect.kept(data_type) == TEXT and data_type != TEXT:
-            raise ConversionError(
-                f"rows cannot be merged by {name}: the database keeps {data_type} as text",
-                "Merge by a column of another type.",
-            )

@@ -84,8 +84,9 @@ class MissingRows:
         keys = self.spec.keys
         names = ", ".join(map(self.dialect.quote, keys))
         full = self.dialect.full(self.name)
+        folded = self.dialect.folded
         columns = [
-            each for key in keys for each in self.table.columns if self._same(each.name, key)
+            each for key in keys for each in self.table.columns if folded(each.name) == folded(key)
         ]
         empty = f"SELECT {names} FROM {full} WHERE 1 = 0"
         connection.change(self.dialect.temporary(STAGE, "", empty))
@@ -93,9 +94,6 @@ class MissingRows:
         connection.load(stage, columns, rows.batches(columns))
         alike = self.dialect.collated(self._merge_keys(connection))
         self.dialect.keep_first(connection, names, keys, alike, alike)
-
-    def _same(self, name: str, other: str) -> bool:
-        return name == other or (self.dialect.folds_case and name.lower() == other.lower())
 
     def _count(self, connection: Connection, condition: str) -> int:
         statement = f"SELECT COUNT(*) FROM {self.dialect.full(self.name)} WHERE {condition}"

@@ -35,6 +35,7 @@ from dil.publishing.warehouse.dialect import (
     TableColumn,
     TableName,
     Value,
+    are_outside,
     instant_text,
 )
 from dil.text.warehouse_url import WarehouseAddress
@@ -48,8 +49,14 @@ _INTEGERS = {
     "int": pa.int32(),
     "bigint": pa.int64(),
 }
-_TEXTS = {"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json"}
-_BYTES = {"longblob", "mediumblob", "blob"}
+_TYPES = {
+    "double": pa.float64(),
+    "date": pa.date32(),
+    **dict.fromkeys(("longblob", "mediumblob", "blob"), pa.binary()),
+    **dict.fromkeys(
+        ("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json"), TEXT
+    ),
+}
 _KEY_CHARACTERS = 255
 _KEY_BYTES = 3072  # the most in an index of InnoDB
 _SORT_BYTES = 2 * 1024 * 1024
@@ -157,16 +164,15 @@ class MysqlDialect(Dialect):
         problem = "" if kind == "BASE TABLE" else "is no table that rows can be loaded into"
         if not problem and engine != "InnoDB":
             problem = f"has the engine {engine}, which has no transactions; use InnoDB"
-        definitions = () if problem else self._definitions(connection, name)
+        definitions: Sequence[str] = ()
+        if not problem:
+            ((_, statement),) = connection.rows(f"SHOW CREATE TABLE {self.full(name)}")
+            definitions = str(statement).split("\n")
         return Table(
             tuple(self._with_attributes(row[2:], definitions) for row in found),
             frozenset(map(frozenset, unique.values())),
             problem,
         )
-
-    def _definitions(self, connection: Connection, name: TableName) -> Sequence[str]:
-        ((_, statement),) = connection.rows(f"SHOW CREATE TABLE {self.full(name)}")
-        return str(statement).split("\n")
 
     def _with_attributes(self, row: Row, definitions: Sequence[str]) -> TableColumn:
         """Return a column with the attributes after its type, if the server shows the definition.
@@ -250,11 +256,11 @@ class MysqlDialect(Dialect):
             return f"holds text that ends with a blank, which {column.words} does not keep"
         if pt.is_floating(values.type) and pc.any(pc.invert(pc.is_finite(values))).as_py():
             return "holds NaN or an infinity, which MySQL cannot store"
-        if pt.is_date32(values.type):
-            return _out_of(values.cast(pa.int32()), _DAYS)
-        return (
-            _out_of(values.cast(pa.int64()), _MICROSECONDS) if pt.is_timestamp(values.type) else ""
-        )
+        if (pt.is_date32(values.type) and are_outside(values.cast(pa.int32()), _DAYS)) or (
+            pt.is_timestamp(values.type) and are_outside(values.cast(pa.int64()), _MICROSECONDS)
+        ):
+            return "holds a time outside of the years 1 to 9999, which MySQL cannot store"
+        return ""
 
     def unordered(self, values: pa.Array) -> str:
         """Return why texts or bytes are too long to sort rows by them, else an empty text."""
@@ -467,15 +473,7 @@ def _type_of(
         return pa.time64("us") if fraction == 6 else None  # noqa: PLR2004 - microseconds
     if kind in _INTEGERS and "unsigned" not in words:
         return _INTEGERS[kind]
-    return _other_type(kind)
-
-
-def _other_type(kind: str) -> pa.DataType | None:
-    if kind in _TEXTS:
-        return TEXT
-    if kind in _BYTES:
-        return pa.binary()
-    return {"double": pa.float64(), "date": pa.date32()}.get(kind)
+    return _TYPES.get(kind)
 
 
 def _exact_collation(session: mysql.MysqlSession) -> str:
@@ -487,10 +485,3 @@ def _exact_collation(session: mysql.MysqlSession) -> str:
             "Use MySQL 8.0.17, MariaDB 10.2 or newer.",
         )
     return found
-
-
-def _out_of(values: pa.Array, bounds: tuple[int, int]) -> str:
-    found = pc.min_max(values).as_py()
-    if found["min"] is None or (found["min"] >= bounds[0] and found["max"] <= bounds[1]):
-        return ""
-    return "holds a time outside of the years 1 to 9999, which MySQL cannot store"

@@ -32,6 +32,7 @@ from dil.publishing.warehouse.dialect import (
     TableColumn,
     TableName,
     Value,
+    are_outside,
     collation_clauses,
 )
 from dil.publishing.warehouse.rows import SIGNATURE
@@ -210,11 +211,11 @@ class PostgresqlDialect(Dialect):
             return "holds text with the character NUL, which PostgreSQL cannot store"
         if column.type == JSON and _any(pc.match_substring(values, r"\u0000")):
             return "holds text with the character NUL, which PostgreSQL cannot store"
-        if pt.is_date32(values.type):
-            return _out_of(values.cast(pa.int32()), _DAYS)
-        return (
-            _out_of(values.cast(pa.int64()), _MICROSECONDS) if pt.is_timestamp(values.type) else ""
-        )
+        if (pt.is_date32(values.type) and are_outside(values.cast(pa.int32()), _DAYS)) or (
+            pt.is_timestamp(values.type) and are_outside(values.cast(pa.int64()), _MICROSECONDS)
+        ):
+            return "holds a time that PostgreSQL cannot store"
+        return ""
 
     def missing_right(self, connection: Connection, name: TableName, rights: Sequence[str]) -> str:
         """Return the statement that grants the missing rights; the server shows them."""
@@ -365,10 +366,3 @@ def _wire(
 
 def _any(found: pa.Array) -> bool:
     return bool(pc.any(found).as_py())
-
-
-def _out_of(values: pa.Array, bounds: tuple[int, int]) -> str:
-    found = pc.min_max(values).as_py()
-    if found["min"] is None or (found["min"] >= bounds[0] and found["max"] <= bounds[1]):
-        return ""
-    return "holds a time that PostgreSQL cannot store"

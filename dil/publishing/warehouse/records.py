@@ -181,20 +181,15 @@ def make_table(
     """Create a table of records unless it exists; the first key is the primary one."""
     if dialect.table(connection, name) is not None:
         return
-    quote = dialect.quote
-    parts = [
-        f"{quote(column)} {_words(dialect, kind)}{' NOT NULL' if column in keys[0] else ''}"
-        for column, kind in columns.items()
-    ]
+    quote, parts = dialect.quote, []
+    for column, kind in columns.items():
+        is_key = kind == KEY_TEXT
+        words = dialect.type_words(TEXT if is_key else kind, is_key=is_key)
+        parts.append(f"{quote(column)} {words}{' NOT NULL' if column in keys[0] else ''}")
     for number, key in enumerate(keys):
         word = "UNIQUE" if number else "PRIMARY KEY"
         parts.append(f"{word} ({', '.join(map(quote, key))})")
     connection.change(f"CREATE TABLE IF NOT EXISTS {dialect.full(name)} ({', '.join(parts)})")
-
-
-def _words(dialect: Dialect, kind: object) -> str:
-    is_key = kind == KEY_TEXT
-    return dialect.type_words(TEXT if is_key else kind, is_key=is_key)
 
 
 def delete_by(

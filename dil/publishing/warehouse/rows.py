@@ -90,7 +90,9 @@ class WarehouseRows:
         found: dict[str, list[pa.DataType]] = {}
         for move in self.commit.moves:
             for field in self.files.schema(move.source):
-                found.setdefault(field.name, []).append(_plain(field.type))
+                is_coded = pt.is_dictionary(field.type)
+                kind = field.type.value_type if is_coded else field.type
+                found.setdefault(field.name, []).append(kind)
         types = {name: reduce(wider, types) for name, types in found.items()}
         if self.adds_signature and self.commit.moves:
             types.setdefault(SIGNATURE, pa.string())
@@ -181,10 +183,6 @@ def _unmade(batch: pa.RecordBatch) -> pa.RecordBatch:
         for values in batch.columns
     ]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-
-
-def _plain(data_type: pa.DataType) -> pa.DataType:
-    return data_type.value_type if pt.is_dictionary(data_type) else data_type
 
 
 def _cast(values: pa.Array, column: TableColumn) -> pa.Array:

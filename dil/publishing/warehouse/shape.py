@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -54,19 +54,20 @@ class TargetTable:
         if table is None:
             self._check_keys(types, rows)
             return self._created(types)
-        known = {self._folded(each.name): each for each in table.columns}
+        known = {self.dialect.folded(each.name): each for each in table.columns}
         lengths = rows.longest(self._limited(types, known))
         statements, columns = [], []
         for name, data_type in types.items():
-            column = known.get(self._folded(name))
+            column = known.get(self.dialect.folded(name))
             if column is None:
-                statements.append(self._added(name, data_type))
-                columns.append(self._column(name, data_type))
+                columns.append(self.column(name, data_type))
+                statements.append(self.added(columns[-1]))
                 continue
             self._check_given(column)
             fitting = self._fitting(column, data_type, lengths.get(name, 0))
-            statements += self._widened(column, fitting)
             columns.append(replace(fitting, name=name))
+            if fitting.words != column.words:
+                statements.append(self._widening(column, fitting))
         self._check_required(table, types, rows)
         return TableChanges(tuple(statements), tuple(columns))
 
@@ -82,7 +83,7 @@ class TargetTable:
         return data_type
 
     def _created(self, types: Mapping[str, pa.DataType]) -> TableChanges:
-        columns = [self._column(name, data_type) for name, data_type in types.items()]
+        columns = [self.column(name, data_type) for name, data_type in types.items()]
         quote = self.dialect.quote
         parts = [
             f"{quote(each.name)} {each.words}{' NOT NULL' if each.name in self.keys else ''}"
@@ -105,12 +106,13 @@ class TargetTable:
                     "Merge by other columns.",
                 )
 
-    def _added(self, name: str, data_type: pa.DataType) -> str:
-        words = self.dialect.type_words(data_type, is_key=name in self.keys)
-        column = f"{self.dialect.quote(name)} {words}"
-        return f"ALTER TABLE {self.dialect.full(self.name)} ADD COLUMN {column}"
+    def added(self, column: TableColumn) -> str:
+        """Return the statement that adds a column to the table."""
+        words = f"{self.dialect.quote(column.name)} {column.words}"
+        return f"ALTER TABLE {self.dialect.full(self.name)} ADD COLUMN {words}"
 
-    def _column(self, name: str, data_type: pa.DataType) -> TableColumn:
+    def column(self, name: str, data_type: pa.DataType) -> TableColumn:
+        """Return a column that the table does not have yet."""
         words = self.dialect.type_words(data_type, is_key=name in self.keys)
         return TableColumn(name, self.dialect.kept(data_type), words)
 
@@ -120,7 +122,7 @@ class TargetTable:
         """Return the names of the columns whose text may be too long for the table."""
         found = []
         for name, data_type in types.items():
-            column = known.get(self._folded(name))
+            column = known.get(self.dialect.folded(name))
             if column is not None and column.limit is not None and column.type is not None:
                 found += [name] if holds(column.type, self.dialect.kept(data_type)) else []
         return found
@@ -128,37 +130,33 @@ class TargetTable:
     def _fitting(self, column: TableColumn, data_type: pa.DataType, longest: int) -> TableColumn:
         """Return the column in a form that holds values of a type, and text up to this length."""
         kept, has = self.dialect.kept(data_type), column.type
-        words = self._column(column.name, data_type).words
+        words = self.column(column.name, data_type).words
         wide = replace(column, type=kept, words=words, limit=None)
         if has is None:
             raise self._mismatch(column, wide)
         if pt.is_decimal(has) and has.precision == _OPEN_DIGITS and pt.is_decimal(kept):
             return replace(column, type=kept)
         if holds(has, kept):
-            is_short = column.limit is not None and column.limit < longest
-            return self._text(column, wide) if is_short else column
+            if column.limit is None or column.limit >= longest:
+                return column
+            if column.name in self.keys:
+                raise ConversionError(
+                    f"column {column.name} of {self.name.name} is {column.words}, but rows have"
+                    " longer texts",
+                    "Give the key a longer type, or set other keys.",
+                )
+            return replace(wide, type=TEXT, words=self.dialect.type_words(TEXT, is_key=False))
         if holds(kept, has) and kept != TEXT:
             return wide
         raise self._mismatch(column, wide)
 
-    def _text(self, column: TableColumn, wide: TableColumn) -> TableColumn:
-        if column.name in self.keys:
-            raise ConversionError(
-                f"column {column.name} of {self.name.name} is {column.words}, but rows have longer"
-                " texts",
-                "Give the key a longer type, or set other keys.",
-            )
-        words = self.dialect.type_words(TEXT, is_key=False)
-        return replace(wide, type=TEXT, words=words)
-
-    def _widened(self, column: TableColumn, fitting: TableColumn) -> Iterator[str]:
-        if fitting.words == column.words:
-            return
+    def _widening(self, column: TableColumn, fitting: TableColumn) -> str:
+        """Return the statement that gives a column another type."""
         attributes = column.attributes
         statement = self.dialect.widen(self.name, column.name, fitting.words, attributes)
         if not statement or attributes is None or column.bound_by:
             raise self._mismatch(column, fitting)
-        yield statement
+        return statement
 
     def _check_given(self, column: TableColumn) -> None:
         if column.is_computed:
@@ -192,9 +190,9 @@ class TargetTable:
     def _check_required(
         self, table: Table, types: Mapping[str, pa.DataType], rows: WarehouseRows
     ) -> None:
-        given = {self._folded(name) for name in types}
+        given = {self.dialect.folded(name) for name in types}
         lacking = [each.name for each in table.columns
-                   if each.is_required and self._folded(each.name) not in given]  # fmt: skip
+                   if each.is_required and self.dialect.folded(each.name) not in given]  # fmt: skip
         if lacking and not rows.are_hard_deletes():
             raise ConversionError(
                 f"column {lacking[0]} of the table {self.name.name} must not be null and has no "
@@ -211,7 +209,7 @@ class TargetTable:
                     "Rename the column with ms.derived.fields: PostgreSQL keeps 63 bytes, MySQL"
                     " 64 characters.",
                 )
-            other = seen.setdefault(self._folded(name), name)
+            other = seen.setdefault(self.dialect.folded(name), name)
             if other != name:
                 raise ConversionError(
                     f"columns {other} and {name} differ only in case, which the database ignores",
@@ -224,15 +222,11 @@ class TargetTable:
                 "Correct extract.primary.key.fields.",
             )
 
-    def _folded(self, name: str) -> str:
-        return name.lower() if self.dialect.folds_case else name
-
 
 def missing_key(dialect: Dialect, name: TableName, table: Table, keys: Sequence[str]) -> str:
     """Return the statement that adds the key for merging rows, empty if the key exists."""
-    fold = str.lower if dialect.folds_case else str
-    wanted = frozenset(map(fold, keys))
-    if any(frozenset(map(fold, each)) == wanted for each in table.unique):
+    wanted = frozenset(map(dialect.folded, keys))
+    if any(frozenset(map(dialect.folded, each)) == wanted for each in table.unique):
         return ""
     names = ", ".join(map(dialect.quote, keys))
     if dialect.widen(name, keys[0], "x"):

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dil.model.dataset import UnitEntry
 from dil.model.history import Coverage, History, UnitRecord
 from dil.state.amendments.operations import Proposal
-from dil.state.blocks.source_state import FAILED, PENDING, SKIPPED
+from dil.state.blocks.source_state import PENDING
+from dil.state.work_units.history import record_of
 from dil.state.work_units.signatures import parts_of_signature
 
 _ALWAYS = (-(2**62), 2**62)
@@ -80,13 +81,6 @@ def _record(entry: UnitEntry | None) -> UnitRecord | None:
     """Return the record that planning reads from a row; None for a pending row, or for no row."""
     if entry is None or entry.status == PENDING:
         return None
-    failed = entry.status == FAILED
-    return UnitRecord(
-        entry.signature,
-        entry.low,
-        entry.high,
-        failed=failed,
-        attempts=entry.attempts,
-        owed=entry.expected_high if failed else None,
-        skipped=entry.status == SKIPPED,
+    return record_of(
+        entry.signature, entry.low, entry.high, entry.status, entry.attempts, entry.expected_high
     )

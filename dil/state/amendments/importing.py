@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TextIO
 
 from dil.errors import ConfigError, Origin, Problem
 from dil.state.work_units.signatures import (
@@ -21,23 +20,14 @@ from dil.state.work_units.signatures import (
 COLUMNS = ("job", "signature", "high")
 _MAX_PROBLEMS = 20
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
-_SIGNATURE_FIX = (
-    "Signatures read [watermark.<name>.<start ms>, watermark.<name>.<unit JSON>]; / may be %2F."
-)
 _JSON_FIX = (
     'Write one JSON object a line: {"job": "...", "signature": "...", "high": 1704067200000}.'
 )
 _HIGH_FIX = "Write epoch milliseconds, such as 1704067200000."
-
-_LIMIT_FIX = (
-    "This work unit cannot have read such rows. Compare from, zone and partition type "
-    "with the old job's, or correct the high."
-)
 _FORM_FIX = {
     "csv": "Save it as UTF-8 CSV with the header job,signature,high, or give --format json.",
     "json": _JSON_FIX,
 }
-_FILE_FIX = "Name a local file that this user may read."
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +89,17 @@ def read_import(
     reader = _Reader(path, job, spelling, limits or ImportLimits())
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as stream:
-            for line, row in _rows(stream, form, path):
+            rows = _json_rows(stream, path) if form == "json" else _csv_rows(stream, path)
+            for line, row in rows:
                 reader.take(line, row)
                 if len(reader.problems) >= _MAX_PROBLEMS:
                     break
     except OSError as error:
-        raise ConfigError.single(path, f"cannot be read: {error.strerror}", _FILE_FIX) from error
+        raise ConfigError.single(
+            path,
+            f"cannot be read: {error.strerror}",
+            "Name a local file that this user may read.",
+        ) from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise ConfigError.single(
             path, f"is no UTF-8 text of this form: {error}", _FORM_FIX[form]
@@ -144,7 +139,12 @@ class _Reader:
         signature = self._spelling(str(row.get("signature")))
         parts = parts_of_signature(signature)
         if parts is None:
-            self._problem(line, f"{row.get('signature')!r} is no signature", _SIGNATURE_FIX)
+            self._problem(
+                line,
+                f"{row.get('signature')!r} is no signature",
+                "Signatures read [watermark.<name>.<start ms>, watermark.<name>.<unit JSON>];"
+                " / may be %2F.",
+            )
             return
         high = _whole(row.get("high"))
         if high is None:
@@ -152,7 +152,12 @@ class _Reader:
         elif high < parts.low:
             self._problem(line, f"high {high} is before the partition start {parts.low}", _HIGH_FIX)
         elif what := self._limits.broken_by(parts.low, high):
-            self._problem(line, f"high {high} {what}", _LIMIT_FIX)
+            self._problem(
+                line,
+                f"high {high} {what}",
+                "This work unit cannot have read such rows. Compare from, zone and partition type"
+                " with the old job's, or correct the high.",
+            )
         else:
             self._keep(line, signature, parts, high)
 
@@ -171,10 +176,6 @@ class _Reader:
 
     def _problem(self, line: int, what: str, fix: str) -> None:
         self.problems.append(Problem(Origin(self._path, line), "", what, fix))
-
-
-def _rows(stream: TextIO, form: str, path: str) -> Iterator[tuple[int, Mapping[str, object]]]:
-    return _json_rows(stream, path) if form == "json" else _csv_rows(stream, path)
 
 
 def _csv_rows(stream: Iterable[str], path: str) -> Iterator[tuple[int, Mapping[str, object]]]:

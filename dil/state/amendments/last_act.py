@@ -88,7 +88,48 @@ def last_act(resets: Iterable[JsonObject], blocks: Iterable[JsonObject]) -> Last
             before the act are read, and none if there is no act.
     """
     act = next((block for block in resets if _is_act(block["event"])), None)
-    return None if act is None else _act_of(act, blocks)
+    if act is None:
+        return None
+    reset: Any = act["event"]
+    sequence = _sequence(act)
+    last_own = sequence + int(reset["dataBlocks"])
+    since: set[str] = set()
+    read_since: set[str] = set()
+    own: dict[str, UnitEntry | None] = {}
+    first: Mapping[str, Any] = {}
+    before = None
+    has_files_since = False
+    for block in blocks:
+        event: Any = block["event"]
+        if not _is_data(event):
+            continue
+        if _sequence(block) > last_own:
+            since.update(_signatures(event))
+            read_since.update(_signatures(event, COMMITTED))
+            has_files_since = has_files_since or bool(event.get("newData"))
+        elif _sequence(block) > sequence:
+            own.update((str(row["sig"]), _entry(row)) for row in _delta(event))
+            first = event
+        else:
+            before = _instant(event["newWatermark"])
+            break
+    return LastAct(
+        verb=str(reset["act"]),
+        act_id=str(reset["actId"]),
+        reason=str(reset["reason"]),
+        sequence=sequence,
+        signatures=frozenset(own),
+        overwritten=frozenset(since & own.keys()),
+        watermark_before=before,
+        watermark_after=_instant(first["newWatermark"]) if first else before,
+        added=frozenset(_paths(first, "parts")),
+        removed=frozenset(_paths(first, "removes")),
+        has_files_since=has_files_since,
+        rows=own,
+        read_since=frozenset(read_since & own.keys()),
+        closed=_windows(reset, "closed"),
+        reopened=_windows(reset, "reopened"),
+    )
 
 
 def act_ids(resets: Iterable[JsonObject]) -> list[str]:
@@ -194,50 +235,6 @@ def pruned_units(
         if not unseen:
             break
     return frozenset(found)
-
-
-def _act_of(act: JsonObject, blocks: Iterable[JsonObject]) -> LastAct:
-    """Return the act, from its own blocks, the later blocks and the block before it."""
-    reset: Any = act["event"]
-    sequence = _sequence(act)
-    last_own = sequence + int(reset["dataBlocks"])
-    since: set[str] = set()
-    read_since: set[str] = set()
-    own: dict[str, UnitEntry | None] = {}
-    first: Mapping[str, Any] = {}
-    before = None
-    has_files_since = False
-    for block in blocks:
-        event: Any = block["event"]
-        if not _is_data(event):
-            continue
-        if _sequence(block) > last_own:
-            since.update(_signatures(event))
-            read_since.update(_signatures(event, COMMITTED))
-            has_files_since = has_files_since or bool(event.get("newData"))
-        elif _sequence(block) > sequence:
-            own.update((str(row["sig"]), _entry(row)) for row in _delta(event))
-            first = event
-        else:
-            before = _instant(event["newWatermark"])
-            break
-    return LastAct(
-        verb=str(reset["act"]),
-        act_id=str(reset["actId"]),
-        reason=str(reset["reason"]),
-        sequence=sequence,
-        signatures=frozenset(own),
-        overwritten=frozenset(since & own.keys()),
-        watermark_before=before,
-        watermark_after=_instant(first["newWatermark"]) if first else before,
-        added=frozenset(_paths(first, "parts")),
-        removed=frozenset(_paths(first, "removes")),
-        has_files_since=has_files_since,
-        rows=own,
-        read_since=frozenset(read_since & own.keys()),
-        closed=_windows(reset, "closed"),
-        reopened=_windows(reset, "reopened"),
-    )
 
 
 def _windows(reset: Mapping[str, Any], word: str) -> tuple[LabelWindow, ...]:

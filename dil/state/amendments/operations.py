@@ -27,6 +27,14 @@ class RowChange:
     before: UnitEntry | None
     after: UnitEntry | None
 
+    @property
+    def lowers_high(self) -> bool:
+        """Return whether the change takes a high watermark away or lowers it."""
+        before, after = self.before, self.after
+        if before is None or before.high is None:
+            return False
+        return after is None or after.high is None or after.high < before.high
+
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
@@ -62,7 +70,7 @@ class Proposal:
         if self.verb == "prune":  # such work units are out of the job's range
             return ()
         return tuple(
-            each.before for each in self.changes if each.before is not None and _falls(each)
+            each.before for each in self.changes if each.before is not None and each.lowers_high
         )
 
     def amended(self, entries: Iterable[UnitEntry]) -> Iterator[UnitEntry]:
@@ -293,14 +301,6 @@ def _difference(
             changes.append(RowChange(entry.signature, entry, wanted))
     changes += [RowChange(signature, None, entry) for signature, entry in earlier.items()]
     return tuple(changes), keeps_records
-
-
-def _falls(change: RowChange) -> bool:
-    """Return whether a change takes a high watermark away or lowers it."""
-    before, after = change.before, change.after
-    if before is None or before.high is None:
-        return False
-    return after is None or after.high is None or after.high < before.high
 
 
 def _imported(before: UnitEntry | None, high: ImportedHigh) -> UnitEntry:

@@ -42,7 +42,10 @@ def record_act(tx: Transaction, job: str, commit: Commit, act: OperatorAct) -> i
     writer.begin()
     if commit.schema not in ("", writer.schema):
         writer.set_schema(commit.schema)
-    chunks = _chunks(act) if act.changed or act.removed or has_files else []
+    chunks: list[Sequence[UnitEntry | str]] = []
+    if act.changed or act.removed or has_files:  # oldest partitions first, in at least one block
+        changed = sorted(act.changed, key=lambda each: (each.low, each.signature))
+        chunks = _parts([*changed, *act.removed]) or [[]]
     writer.draft(_reset(act, commit, len(chunks)))
     index = AmendedIndex(tx, job, run_rows.read_counters(tx, job).era)
     for number, chunk in enumerate(chunks, start=1):
@@ -118,12 +121,7 @@ def _shown(windows: Sequence[LabelWindow]) -> list[JsonValue]:
     return [{"timelabel": each.label, "windowEnd": each.high} for each in windows]
 
 
-def _chunks(act: OperatorAct) -> list[Sequence[UnitEntry | str]]:
-    """Return the changes of each data block, oldest partitions first: at least one block."""
-    changed = sorted(act.changed, key=lambda each: (each.low, each.signature))
-    return _parts([*changed, *act.removed]) or [[]]
-
-
 def _parts(wanted: Sequence[UnitEntry | str]) -> list[Sequence[UnitEntry | str]]:
+    """Return the changes of each data block."""
     starts = range(0, len(wanted), ROWS_PER_BLOCK)
     return [wanted[start : start + ROWS_PER_BLOCK] for start in starts]

@@ -133,7 +133,12 @@ def advance(tip: ChainHead | None, block: Block, stored_hash: str | None = None)
     if isinstance(event, DataEvent):
         fields.update(data=event, data_sequence=block.sequence, reset=frozenset())
     elif isinstance(event, ConfigEvent):
-        fields.update(_configured(tip, event, block.sequence))
+        if event.kind in SOURCE_KINDS:
+            fields.update(source=event, source_sequence=block.sequence)
+        elif event.kind == "SetDataSchema":
+            fields.update(schema=str(event.body.get("schema")), schema_sequence=block.sequence)
+        elif event.kind == "ResetState":
+            fields.update(reset=tip.reset | frozenset(map(str, listed(event, "fields"))))
     return ChainHead(**fields)
 
 
@@ -201,13 +206,3 @@ def _carried_input(last: DataEvent | None, dataset_id: str) -> InputSlice:
     if item is None:
         return InputSlice(dataset_id, None, None, None, None)
     return InputSlice(dataset_id, item.last_block, None, item.last_offset, None, item.closed)
-
-
-def _configured(tip: ChainHead, event: ConfigEvent, sequence: int) -> dict[str, Any]:
-    if event.kind in SOURCE_KINDS:
-        return {"source": event, "source_sequence": sequence}
-    if event.kind == "SetDataSchema":
-        return {"schema": str(event.body.get("schema")), "schema_sequence": sequence}
-    if event.kind == "ResetState":
-        return {"reset": tip.reset | frozenset(map(str, listed(event, "fields")))}
-    return {}

@@ -108,12 +108,8 @@ def _own_progress_rules(item: InputSlice) -> Iterator[Violation]:
         return
     if item.new_block_hash is None:
         yield Violation("V35", f"newOffset {item.new_offset} without newBlockHash")
-    elif item.new_offset <= _reached(item):
+    elif item.new_offset <= item.reached:
         yield Violation("V36", f"newOffset {item.new_offset} is not above {item.prev_offset}")
-
-
-def _reached(item: InputSlice) -> int:
-    return -1 if item.prev_offset is None else item.prev_offset
 
 
 def _progress_rules(item: InputSlice, chain: InputChain) -> Iterator[Violation]:
@@ -123,10 +119,9 @@ def _progress_rules(item: InputSlice, chain: InputChain) -> Iterator[Violation]:
     yield from _own_progress_rules(item)
     if item.new_block_hash is None:
         return
-    reached = _reached(item)
     data = chain.data_at(item.new_block_hash)
     last = data.last_offset if data else None
-    expected = last if last is not None and last > reached else None
+    expected = last if last is not None and last > item.reached else None
     if item.new_offset != expected:
         yield Violation("V37", f"newOffset is {item.new_offset}, the input gives {expected}")
 

@@ -44,6 +44,19 @@ class UnitRow:
     attempts: int
     cursor: JsonObject | None = None
 
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> UnitRow:
+        """Return the row that ``as_json`` wrote; ``fields`` must have all its members."""
+        return cls(
+            signature=fields["sig"],
+            low=fields["low"],
+            expected_high=fields["expectedHigh"],
+            high=fields["high"],
+            status=fields["status"],
+            attempts=fields["attempts"],
+            cursor=fields["cursor"],
+        )
+
     def as_json(self) -> dict[str, Any]:
         """Return the row in the form of a block's delta; its canonical bytes are hashed."""
         return {

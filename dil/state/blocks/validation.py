@@ -23,7 +23,6 @@ from dil.state.blocks.events import (
     DataEvent,
     Seed,
     Slice,
-    SliceFile,
     SourceState,
 )
 from dil.state.blocks.source_state import KIND, UnitSummary, rolled_digest
@@ -115,7 +114,11 @@ def _chain_rules(block: Block, tip: ChainHead | None) -> Iterator[Violation]:
         yield Violation("V04", f"sequence {block.sequence} follows {tip.head.sequence}")
     if block.system_time < tip.head.system_time:
         yield Violation("V05", f"{block.system_time} is before {tip.head.system_time}")
-    yield from _kind_rules(block, tip)
+    wanted = _DATASET_KINDS.get(event.kind, tip.dataset_kind)
+    if tip.dataset_kind != wanted:
+        yield Violation("V08", f"{event.kind} in a {tip.dataset_kind} dataset")
+    if isinstance(event, ConfigEvent):
+        yield from _config_rules(event)
 
 
 def _first_rules(block: Block) -> Iterator[Violation]:
@@ -124,15 +127,6 @@ def _first_rules(block: Block) -> Iterator[Violation]:
         yield Violation("V01", "the first block is not Seed at sequence 0")
     elif event.dataset_kind not in _DATASET_KINDS.values():
         yield Violation("V01", f"dataset kind {event.dataset_kind} is unknown")
-
-
-def _kind_rules(block: Block, tip: ChainHead) -> Iterator[Violation]:
-    event = block.event
-    wanted = _DATASET_KINDS.get(event.kind, tip.dataset_kind)
-    if tip.dataset_kind != wanted:
-        yield Violation("V08", f"{event.kind} in a {tip.dataset_kind} dataset")
-    if isinstance(event, ConfigEvent):
-        yield from _config_rules(event)
 
 
 def _config_rules(event: ConfigEvent) -> Iterator[Violation]:
@@ -197,14 +191,11 @@ def _part_rules(new_data: Slice, first: int) -> Iterator[Violation]:
         yield Violation("V13", f"parts hold {rows} rows, the interval {new_data.rows}")
     expected = first if new_data.start is None else new_data.start
     for part in new_data.parts:
-        if not _part_fits(part, expected):
+        ends = (expected, expected + part.rows - 1)
+        if part.rows < 0 or (part.start, part.end) != ends:
             yield Violation("V13", f"part {part.path} does not start at {expected}")
             return
         expected += part.rows
-
-
-def _part_fits(part: SliceFile, start: int) -> bool:
-    return part.rows >= 0 and part.start == start and part.end == start + part.rows - 1
 
 
 def _checkpoint_rules(event: DataEvent, tip: ChainHead) -> Iterator[Violation]:
@@ -246,16 +237,8 @@ def _source_state_rules(
         if before is not None and "sourceState" not in tip.reset:
             yield Violation("V19", "newSourceState is dropped without ResetState")
         return
-    if after.kind == KIND and (before is None or before.kind == KIND):
-        yield from _summary_rules(before, after, tip, replaced)
-
-
-def _summary_rules(
-    before: SourceState | None,
-    after: SourceState,
-    tip: ChainHead,
-    replaced: Mapping[str, str] | None,
-) -> Iterator[Violation]:
+    if after.kind != KIND or (before is not None and before.kind != KIND):
+        return
     old = UnitSummary.of(before)
     new = UnitSummary.of(after)
     delta = UnitSummary.delta_of(after)
@@ -271,15 +254,14 @@ def _summary_rules(
 
 def _changes_nothing(event: DataEvent, tip: ChainHead) -> bool:
     last = tip.data or DataEvent()
-    if event.new_data is not None or event.late is not None:
-        return False
-    if event.new_watermark != last.new_watermark:
-        return False
-    if event.new_checkpoint != last.new_checkpoint:
-        return False
-    if not _same_state(event.new_source_state, last.new_source_state):
-        return False
-    return all(item.new_block_hash is None for item in event.inputs or ())
+    return (
+        event.new_data is None
+        and event.late is None
+        and event.new_watermark == last.new_watermark
+        and event.new_checkpoint == last.new_checkpoint
+        and _same_state(event.new_source_state, last.new_source_state)
+        and all(item.new_block_hash is None for item in event.inputs or ())
+    )
 
 
 def _same_state(one: SourceState | None, other: SourceState | None) -> bool:

@@ -14,7 +14,6 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import IO
 
 from dil.errors import StateError
 from dil.model.books import BOOKS, Books, LabelWindow
@@ -22,7 +21,6 @@ from dil.model.dataset import PublishedFile, UnitEntry
 from dil.model.json import JsonObject
 from dil.spi.state_store import StateStore
 from dil.state.blocks.block import Block, ChainHead, advance, read_block
-from dil.state.blocks.books import books_of
 from dil.state.blocks.canonical import SHA2_256, canonical, is_hash_of
 from dil.state.blocks.events import (
     CLOSE_BOOKS,
@@ -100,49 +98,6 @@ def verify_chain(
     return report
 
 
-def live_parts(store: StateStore) -> dict[str, SliceFile]:
-    """Return, by URI, the files in the chain that no later block removed.
-
-    Raises:
-        StateError: a block cannot be read.
-    """
-    live: dict[str, SliceFile] = {}
-    settled: set[str] = set()
-    for event in _data_events(store):
-        if event.new_data is not None:
-            parts = event.new_data.parts or ()
-            live.update({part.path: part for part in parts if part.path not in settled})
-            settled.update(part.path for part in (*parts, *event.new_data.removes))
-    return live
-
-
-def late_parts(store: StateStore) -> dict[str, SideFile]:
-    """Return, by URI, all files of late rows that the chain ever had, also the deleted ones.
-
-    Raises:
-        StateError: a block cannot be read.
-    """
-    found: dict[str, SideFile] = {}
-    for event in _data_events(store):
-        if event.late is not None:
-            found.update({each.path: each for each in event.late.parts})
-    return found
-
-
-def _data_events(store: StateStore) -> Iterator[DataEvent]:
-    """Yield the events with rows of a chain, in the order in which the store gives its blocks."""
-    for fields in store.blocks():
-        try:
-            event = read_block({name: fields[name] for name in fields if name != "hash"}).event
-        except (KeyError, TypeError, ValueError) as error:
-            raise StateError(
-                f"block {fields.get('sequenceNumber')} of the chain cannot be read: {error!r}",
-                "`dil state verify` lists what is wrong.",
-            ) from error
-        if isinstance(event, DataEvent):
-            yield event
-
-
 @dataclass(frozen=True, slots=True)
 class _Files:
     """The files in the dataset's folder, see ``verify_chain``."""
@@ -165,7 +120,7 @@ def _read(
     check.head(head)
     if check.blocks:
         check.index(store.unit_entries())
-        check.kept_books(books_of(store.checkpoint(BOOKS)))
+        check.kept_books(Books.of(store.checkpoint(BOOKS)))
     check.problems += store.problems({path: part.start for path, part in check.live.items()})
     if files.listed is not None and store.pending_intent() is None:
         check.manifest(files.listed, store)
@@ -360,10 +315,5 @@ def _oldest_first(blocks: Iterable[JsonObject]) -> Iterator[JsonObject]:
             places.append(spool.tell())
             spool.write(json.dumps(fields).encode() + b"\n")
         while places:
-            yield _line_at(spool, places.pop())
-
-
-def _line_at(spool: IO[bytes], place: int) -> JsonObject:
-    spool.seek(place)
-    fields: JsonObject = json.loads(spool.readline())
-    return fields
+            spool.seek(places.pop())
+            yield json.loads(spool.readline())

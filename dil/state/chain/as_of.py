@@ -8,11 +8,9 @@ to that block.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from dil.state.blocks.block import Block
 from dil.state.blocks.canonical import system_time_text
 from dil.state.blocks.events import DataEvent, SourceState
 from dil.state.blocks.source_state import (
@@ -23,16 +21,15 @@ from dil.state.blocks.source_state import (
     is_removal,
     replace_in_digest,
 )
-from dil.state.chain.chain_rows import damaged, read_stored
+from dil.state.chain.chain_rows import blocks_in_pages, damaged
 from dil.state.databases import sql
 from dil.state.databases.database import Transaction
 
-SYSTEM_TIME = "SELECT system_time FROM mc_block WHERE dataset_id = ? AND seq = ?"
-PAGE_OF_KIND = (
-    "SELECT seq, block_hash, payload FROM mc_block"
-    " WHERE dataset_id = ? AND event_kind = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
+_SYSTEM_TIME = "SELECT system_time FROM mc_block WHERE dataset_id = ? AND seq = ?"
+_PAGE_OF_DATA = (
+    "SELECT seq, block_hash, payload FROM mc_block WHERE dataset_id = ?"
+    " AND event_kind = 'AddData' AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
 )
-_PAGE = 200
 
 
 def sequence_as_of(tx: Transaction, job: str, instant_ms: int) -> int | None:
@@ -56,7 +53,10 @@ def sequence_as_of(tx: Transaction, job: str, instant_ms: int) -> int | None:
     low, high = -1, int(head[4])
     while low < high:
         middle = (low + high + 1) // 2
-        if _system_time(tx, job, middle) <= limit:
+        row = tx.row(_SYSTEM_TIME, job, middle)
+        if row is None:
+            raise damaged(f"V04: block {middle} of job {json.dumps(job)} is missing")
+        if row[0] <= limit:
             low = middle
         else:
             high = middle - 1
@@ -73,7 +73,7 @@ def units_as_of(tx: Transaction, job: str, sequence: int) -> Mapping[str, UnitRo
         StateError: a block is damaged, or the deltas do not add up (V22).
     """
     index = _Index()
-    for block in _data_blocks(tx, job, sequence):
+    for block in blocks_in_pages(tx, job, _PAGE_OF_DATA, -1, sequence):
         state = block.event.new_source_state if isinstance(block.event, DataEvent) else None
         try:
             index.add(state)
@@ -105,40 +105,10 @@ class _Index:
             return
         for fields in UnitSummary.delta_of(state):
             old = self.rows.pop(str(fields["sig"]), None)
-            row = None if is_removal(fields) else _row(fields)
+            row = None if is_removal(fields) else UnitRow.of(fields)
             if row is not None:
                 self.rows[row.signature] = row
             self.digest = replace_in_digest(
                 self.digest, old.hash if old else None, row.hash if row else None
             )
         self.stated = UnitSummary.of(state).digest
-
-
-def _system_time(tx: Transaction, job: str, sequence: int) -> str:
-    row = tx.row(SYSTEM_TIME, job, sequence)
-    if row is None:
-        raise damaged(f"V04: block {sequence} of job {json.dumps(job)} is missing")
-    return str(row[0])
-
-
-def _data_blocks(tx: Transaction, job: str, sequence: int) -> Iterator[Block]:
-    last = -1
-    while True:
-        page = tx.rows(PAGE_OF_KIND, job, "AddData", last, sequence, _PAGE)
-        for found, stored_hash, payload in page:
-            yield read_stored(job, found, stored_hash, payload)
-            last = found
-        if len(page) < _PAGE:
-            return
-
-
-def _row(fields: Mapping[str, Any]) -> UnitRow:
-    return UnitRow(
-        signature=fields["sig"],
-        low=fields["low"],
-        expected_high=fields["expectedHigh"],
-        high=fields["high"],
-        status=fields["status"],
-        attempts=fields["attempts"],
-        cursor=fields["cursor"],
-    )

@@ -10,7 +10,6 @@ from dil.model.books import BOOKS, BookKeeping, Books, LabelWindow
 from dil.model.dataset import Commit
 from dil.model.event_tally import EVENT_TIME
 from dil.model.json import JsonObject
-from dil.state.blocks.books import books_of, members_of
 from dil.state.blocks.events import CLOSE_BOOKS, REOPEN_BOOKS, ConfigEvent
 from dil.state.blocks.source_state import COMMITTED, OPEN, SKIPPED, UnitSummary
 from dil.state.chain.writer import ChainWriter
@@ -33,7 +32,7 @@ class Bookkeeper:
         self._commit = commit
         self._keeping = keeping
         self._before = details.checkpoint(tx, job, BOOKS)
-        self._books = books_of(self._before)
+        self._books = Books.of(self._before)
         self._marks: list[list[object]] = []
 
     def reopen(self, writer: ChainWriter) -> None:
@@ -50,7 +49,11 @@ class Bookkeeper:
         read = {each.label for each in keeping.closes} & before.reopened.keys()
         self._books = replace(before, read_again=before.read_again | read)
         # An act does not see work units that are due again, so it closes only its own labels.
-        again = self._read_again() if self._commit.act is None else ()
+        again: tuple[LabelWindow, ...] = ()
+        if self._commit.act is None:
+            # The oldest labels that were read after they were reopened.
+            due = sorted(self._books.read_again)[:_MOST_LABELS]
+            again = tuple(LabelWindow(label_start(at), before.reopened[at], at) for at in due)
         if keeping.closes or again or keeping.sweeps is not None:
             reached, watermark = self._reached(summary), self._watermark()
             for window in filter(self._is_meant, (*keeping.closes, *again)):
@@ -61,14 +64,6 @@ class Bookkeeper:
                 self._sweep(writer, windows_of(keeping.sweeps), reached, watermark)
         self._keep()
         return self._books.closed != before.closed
-
-    def _read_again(self) -> tuple[LabelWindow, ...]:
-        """Return the labels that were read after they were reopened, the oldest ones, in order."""
-        books = self._books
-        return tuple(
-            LabelWindow(label_start(label), books.reopened[label], label)
-            for label in sorted(books.read_again)[:_MOST_LABELS]
-        )
 
     def _sweep(
         self, writer: ChainWriter, windows: Windows, reached: int | None, watermark: int | None
@@ -111,16 +106,11 @@ class Bookkeeper:
             waits = until is not None and window.label in self._books.reopened
             if not waits and self._is_read(window):
                 self._close(writer, window)
-            low = window.high if until is None else self._end_of_closed(window)
+            low = window.high
+            if until is not None:  # closed time around the window is done
+                around = (each for each in self._books.closed if each.low <= place.low < each.high)
+                low = max((each.high for each in around), default=low)
         return low
-
-    def _end_of_closed(self, window: LabelWindow) -> int:
-        """Return the end of closed time around a window, epoch ms UTC.
-
-        It is the window's own end if the window is open.
-        """
-        around = (each for each in self._books.closed if each.low <= window.low < each.high)
-        return max((each.high for each in around), default=window.high)
 
     def _close(self, writer: ChainWriter, window: LabelWindow) -> None:
         if not self._books.is_closed(window):
@@ -188,7 +178,7 @@ class Bookkeeper:
             self._marks.append([window.label, window.low, window.high, state, at, waits])
 
     def _keep(self) -> None:
-        members = members_of(self._books)
+        members = self._books.members()
         if self._marks:
             waiting = cast("Sequence[object]", self._before.get("marks") or ())
             members = {**members, "marks": cast("JsonObject", [*waiting, *self._marks])}

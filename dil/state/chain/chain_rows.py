@@ -1,19 +1,29 @@
-"""The chain's rows: reading the tip, appending blocks with compare-and-set on the head."""
+"""The chain's rows: reading the tip, appending blocks with compare-and-set on the head.
+
+A plan uses the head that it read. If other writers have moved the head since, the plan's commit may
+still follow them, if no block of theirs changes what the plan used (rule C21).
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 from dil.errors import CommitConflictError, StateError
+from dil.model.dataset import Commit
 from dil.model.json import JsonObject
 from dil.state.blocks.block import Block, ChainHead, listed, parse_block
 from dil.state.blocks.canonical import is_hash_of
-from dil.state.blocks.events import SOURCE_KINDS, ConfigEvent, DataEvent
+from dil.state.blocks.events import SOURCE_KINDS, ConfigEvent, DataEvent, Event
+from dil.state.blocks.source_state import KIND, UnitSummary
 from dil.state.databases import sql
 from dil.state.databases.database import LongValue, Row, Transaction
 
 _SCHEMA_KINDS = frozenset({"SetDataSchema"})
+# Events that change the meaning of the rows or of the state that a plan used.
+_CONFLICTING = frozenset({"SetDataSchema", "SetTransform", "ResetState"})
+PAGE = 200
 
 
 def read_tip(tx: Transaction, job: str) -> ChainHead | None:
@@ -31,11 +41,15 @@ def read_tip(tx: Transaction, job: str) -> ChainHead | None:
     seed = read_block_at(tx, job, 0)
     source = config_event_at(tx, job, source_sequence)
     schema = config_event_at(tx, job, schema_sequence, _SCHEMA_KINDS)
+    if data_sequence == head.sequence and isinstance(head.event, DataEvent):
+        data: DataEvent | None = head.event
+    else:
+        data = None if data_sequence is None else data_event_at(tx, job, data_sequence)
     return ChainHead(
         hash=stored_hash,
         head=head,
         dataset_kind=str(getattr(seed.event, "dataset_kind", "")),
-        data=_last_data(tx, job, data_sequence, head),
+        data=data,
         data_sequence=data_sequence,
         source=source,
         source_sequence=source_sequence,
@@ -85,6 +99,31 @@ def read_stored(job: str, sequence: int, stored_hash: str, payload: bytes | str)
             f"V04: block {block.sequence} of job {json.dumps(job)} is stored as {sequence}"
         )
     return block
+
+
+def blocks_in_pages(
+    tx: Transaction, job: str, query: str, first: int, last: int
+) -> Iterator[Block]:
+    """Yield the blocks of ``(first, last]`` that a query selects, page by page.
+
+    Args:
+        tx: A transaction of one point in time.
+        job: The dataset.
+        query: Selects sequence, hash and payload in order of the sequence; its values are the
+            dataset, both bounds, and the most rows of a page.
+        first: The sequence before the first block.
+        last: The sequence of the last block.
+
+    Raises:
+        StateError: a block is damaged.
+    """
+    while True:
+        page = tx.rows(query, job, first, last, PAGE)
+        for sequence, stored_hash, payload in page:
+            yield read_stored(job, sequence, stored_hash, payload)
+            first = sequence
+        if len(page) < PAGE:
+            return
 
 
 def data_event_at(tx: Transaction, job: str, sequence: int) -> DataEvent:
@@ -181,14 +220,6 @@ def damaged(what: str) -> StateError:
     return StateError(what, "The chain was changed outside dil. Restore a copy of the state store.")
 
 
-def _last_data(tx: Transaction, job: str, sequence: int | None, head: Block) -> DataEvent | None:
-    if sequence is None:
-        return None
-    if sequence == head.sequence and isinstance(head.event, DataEvent):
-        return head.event
-    return data_event_at(tx, job, sequence)
-
-
 def _require_pointers(job: str, head: Block, row: Row) -> None:
     """Check that the head row names the head block as the newest of its kind.
 
@@ -213,3 +244,52 @@ def _misled(job: str, sequence: int, kind: str) -> StateError:
     return damaged(
         f"the head of job {json.dumps(job)} contradicts its block {sequence}, which holds {kind}"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedHead:
+    """The head that a plan used; sequence -1 and no hash for an empty chain."""
+
+    sequence: int
+    hash: str | None
+
+
+def planned_now(tx: Transaction, job: str) -> PlannedHead:
+    """Return the head as it is now."""
+    row = tx.row(sql.HEAD, job)
+    return PlannedHead(-1, None) if row is None else PlannedHead(row[4], row[0])
+
+
+def still_holds(tx: Transaction, job: str, planned: PlannedHead, commit: Commit) -> bool:
+    """Return whether a commit may be written after the present head.
+
+    It may if the planned head is still part of the chain, and each later block is a configuration
+    that leaves rows and state unchanged, or data of other work units. Only the later blocks are
+    read: none if the head did not move.
+    """
+    now = planned_now(tx, job)
+    if now == planned:
+        return True
+    if commit.act is not None or now.sequence <= planned.sequence:
+        return False
+    if planned.sequence >= 0:
+        row = tx.row(sql.BLOCK, job, planned.sequence)
+        if row is None or row[0] != planned.hash:
+            return False
+    mine = {outcome.signature for outcome in (*commit.run.outcomes, *commit.run.skipped)}
+    mine.update(commit.run.forgotten)
+    newer = tx.rows(sql.BLOCKS_SINCE, job, planned.sequence)
+    events = (parse_block(bytes(payload)).event for _, payload in newer)
+    return all(_leaves_alone(event, commit, mine) for event in events)
+
+
+def _leaves_alone(event: Event, commit: Commit, mine: Collection[str]) -> bool:
+    """Return whether an event that a plan does not know leaves the commit of that plan valid."""
+    if not isinstance(event, DataEvent):
+        return event.kind not in _CONFLICTING
+    if event.new_data is not None and any(file.signature not in mine for file in commit.removes):
+        return False  # the files that this commit replaces would not include the block's files
+    state = event.new_source_state
+    if state is None or state.kind != KIND:
+        return False
+    return all(row["sig"] not in mine for row in UnitSummary.delta_of(state))

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dil.model.dataset import Commit
+from dil.model.event_tally import EVENT_TIME
 from dil.model.json import JsonObject
 from dil.state.blocks.block import Block, ChainHead, advance, carried, next_block
 from dil.state.blocks.events import ConfigEvent, DataEvent, Event, Seed
@@ -19,6 +20,7 @@ from dil.state.blocks.validation import Violation, require, violations
 from dil.state.chain import slices
 from dil.state.chain.chain_rows import append, read_tip
 from dil.state.databases.database import Transaction
+from dil.text.zones import iso
 
 
 class ChainWriter:
@@ -147,3 +149,17 @@ class ChainWriter:
     def _keep(self, block: Block) -> None:
         self.tip = advance(self.tip, block)
         self._drafts.append(block)
+
+
+def event_limits(commit: Commit) -> tuple[int | None, ...]:
+    """Return the event watermark that limits the dataset's watermark, as the only item.
+
+    The item is epoch ms UTC, None while the event watermark is unset. The result is empty for a job
+    without an event watermark.
+    """
+    events = commit.checkpoints.get(EVENT_TIME)
+    if events is None or events.get("strategy") == "none":
+        return ()
+    watermark = events.get("watermark")
+    # A watermark before the calendar's first year cannot be written down.
+    return (watermark if isinstance(watermark, int) and iso(watermark) else None,)

@@ -128,8 +128,19 @@ class MysqlStateConnection(ServerConnection):
         return frozenset(row[0] for row in found)
 
     def column_words(self) -> tables.ColumnWords:
-        """Return MySQL's column types, with a collation that this server has."""
-        return tables.mysql_words(self._collation())
+        """Return MySQL's column types, with a collation that this server has.
+
+        Raises:
+            StateError: the server has no collation that keeps all names apart.
+        """
+        collation = self._session.exact_collation()
+        if not collation:
+            raise StateError(
+                f"the server of {self._address} is too old: it cannot distinguish names with and"
+                " without trailing blanks",
+                "Use MySQL 8.0.17, MariaDB 10.2 or newer.",
+            )
+        return tables.mysql_words(collation)
 
     def create(self) -> None:
         """Create the tables under a lock of the server; continues where a crash stopped."""
@@ -154,16 +165,6 @@ class MysqlStateConnection(ServerConnection):
                     raise
         if not self.rows(sql.READ_FORMAT):
             self.change(sql.WRITE_FORMAT, tables.FORMAT)
-
-    def _collation(self) -> str:
-        found = self._session.exact_collation()
-        if not found:
-            raise StateError(
-                f"the server of {self._address} is too old: it cannot distinguish names with and"
-                " without trailing blanks",
-                "Use MySQL 8.0.17, MariaDB 10.2 or newer.",
-            )
-        return found
 
     def close(self) -> None:
         """Close the connection."""

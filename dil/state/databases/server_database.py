@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from threading import RLock
 
-from dil.databases.faults import AWAY, Fault
+from dil.databases.faults import AWAY
 from dil.errors import CommitConflictError, CommitUnknownError, StateError
 from dil.state.databases import sql, tables
 from dil.state.databases.database import Allow, Database, Row, Snapshot, SqlValue, Transaction
@@ -41,7 +41,6 @@ _OTHERWISE = (
     "everything again, so move the published data away, too, or its rows are doubled."
 )
 _UNDONE = "Nothing of this change was recorded; run the job again."
-_AGAIN = "Then run the command again."
 
 
 class ServerTransaction(Snapshot):
@@ -184,7 +183,9 @@ class ServerDatabase(Database):
             except self._driver.errors() as error:
                 fault = self._driver.diagnose(error).fault
                 self._undo()
-                if attempts >= _attempts(fault):
+                # An idle connection may have been lost; a new one has not.
+                most = _BEGIN_ATTEMPTS if fault in CONFLICTS else 2 if fault in AWAY else 1
+                if attempts >= most:
                     raise
                 attempts += 1
 
@@ -324,14 +325,6 @@ class ServerDatabase(Database):
         return True
 
 
-def _attempts(fault: Fault) -> int:
-    """Return the number of tries of a transaction that fails with this fault."""
-    if fault in CONFLICTS:
-        return _BEGIN_ATTEMPTS
-    # An idle connection may have been lost; a new one has not.
-    return 2 if fault in AWAY else 1
-
-
 def _refuse_other_tables(connection: ServerConnection, found: int, place: str) -> None:
     """Refuse other programs' tables with the names of tables that have to be added.
 
@@ -381,6 +374,6 @@ def translated(driver: ServerDriver, *, is_change: bool = False) -> Iterator[Non
         if found.fault in AWAY:
             raise StateError(
                 f"{place} cannot be reached: {found.text}",
-                f"{found.advice} {_UNDONE if is_change else _AGAIN}",
+                f"{found.advice} {_UNDONE if is_change else 'Then run the command again.'}",
             ) from error
         raise StateError(f"{place}: {found.text}", found.advice) from error

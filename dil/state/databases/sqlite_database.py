@@ -115,12 +115,19 @@ class SqliteDatabase(Database):
 
     @contextmanager
     def _written(self) -> Iterator[tuple[Transaction, int]]:
-        """Open a transaction that holds the write lock; yield it with the store's format."""
+        """Open a transaction that holds the write lock; yield it with the store's format.
+
+        A missing store is created in this transaction.
+        """
         with self._lock, translated(self.path):
             connection = self._connected()
             connection.execute("BEGIN IMMEDIATE")
             try:
-                found = _created_or_checked(connection, self.path)
+                found = tables.FORMAT
+                if _has_tables(connection):
+                    found = _check_format(connection, self.path)
+                else:
+                    _create(connection)
                 yield SqliteTransaction(connection, self.path), found
                 connection.execute("COMMIT")
             except BaseException:
@@ -170,7 +177,8 @@ class SqliteDatabase(Database):
     def snapshot(self) -> Snapshot:
         """Open a separate connection, whose first read fixes the point in time."""
         with translated(self.path):
-            connection = self._reader()
+            with self._lock:
+                connection = self._opened()
             if connection is None:
                 return empty_store()
             connection.execute("BEGIN")
@@ -180,7 +188,8 @@ class SqliteDatabase(Database):
     def stream(self, statement: str, *values: SqlValue) -> Iterator[Row]:
         """Yield rows from a separate connection, which is open as long as the iterator."""
         with translated(self.path):
-            connection = self._reader()
+            with self._lock:
+                connection = self._opened()
             if connection is None:
                 return
             with closing(connection):
@@ -208,10 +217,6 @@ class SqliteDatabase(Database):
             raise
         connection.close()
         return None
-
-    def _reader(self) -> sqlite3.Connection | None:
-        with self._lock:
-            return self._opened()
 
     def _connected(self) -> sqlite3.Connection:
         """Return the connection for writing; the file is made if it is missing."""
@@ -301,14 +306,6 @@ def _create(connection: sqlite3.Connection) -> None:
     for statement in tables.statements(tables.SQLITE):
         connection.execute(statement)
     connection.execute(sql.WRITE_FORMAT, (tables.FORMAT,))
-
-
-def _created_or_checked(connection: sqlite3.Connection, path: Path) -> int:
-    """Return the store's format; the store is created if it is missing."""
-    if _has_tables(connection):
-        return _check_format(connection, path)
-    _create(connection)
-    return tables.FORMAT
 
 
 def _has_tables(connection: sqlite3.Connection) -> bool:

@@ -20,8 +20,7 @@ from dil.model.stream import STREAM
 from dil.state.blocks.canonical import instant_of, watermark_text
 from dil.state.blocks.events import ConfigEvent, DataEvent
 from dil.state.blocks.input_validation import InputChain
-from dil.state.chain.event_limit import event_limits
-from dil.state.chain.writer import ChainWriter
+from dil.state.chain.writer import ChainWriter, event_limits
 from dil.state.databases.database import Transaction
 
 

@@ -19,18 +19,14 @@ from dil.errors import StateError
 from dil.model.dataset import is_compaction
 from dil.model.file_rows import FileRows
 from dil.state.blocks.canonical import SHA2_256, system_time_text
-from dil.state.blocks.events import ConfigEvent, DataEvent, Slice, SliceFile
+from dil.state.blocks.events import DataEvent, Slice, SliceFile
 from dil.state.chain.as_of import sequence_as_of
-from dil.state.chain.chain_rows import config_event_at, read_stored
+from dil.state.chain.chain_rows import config_event_at
 from dil.state.databases.database import Transaction
-from dil.state.derived.inputs import PAGE, StoredInput, open_input
+from dil.state.derived.inputs import StoredInput, open_input
 
 # These are before the first row, and before the first block.
 NONE_YET = -1
-_PAGE_OF_RESETS = (
-    "SELECT seq, block_hash, payload FROM mc_block WHERE dataset_id = ?"
-    " AND event_kind = 'ResetState' AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
-)
 _ANEW = "Read the whole dataset again without a starting offset, and replace the results."
 
 
@@ -93,7 +89,7 @@ class DatasetChain:
                 f" {self.chain.sequence}",
                 "`dil state log` lists them.",
             )
-        return Position(sequence, self._last_offset(sequence), self.chain.hash_at(sequence))
+        return Position(sequence, self.chain.last_offset_at(sequence), self.chain.hash_at(sequence))
 
     def at_instant(self, instant_ms: int) -> Position:
         """Return the position of the last block written at or before an instant, epoch ms UTC.
@@ -116,7 +112,7 @@ class DatasetChain:
         Raises:
             StateError: no block has a row with this offset.
         """
-        last = self._last_offset(self.chain.sequence)
+        last = self.chain.last_offset_at(self.chain.sequence)
         if offset > last:
             raise StateError(
                 f"job {json.dumps(self.dataset)} has no row {offset}: its last offset is {last}",
@@ -125,7 +121,7 @@ class DatasetChain:
         low, high = 0, self.chain.sequence
         while low < high:
             middle = (low + high) // 2
-            if self._last_offset(middle) >= offset:
+            if self.chain.last_offset_at(middle) >= offset:
                 high = middle
             else:
                 low = middle + 1
@@ -231,33 +227,12 @@ class DatasetChain:
         Raises:
             StateError: a block names no files, or removed rows that the reader has.
         """
-        acts = self.acts(first, end.block)
+        acts = self.chain.acts(first, end.block)
         found = _Added(self.dataset, seen, is_whole=first == NONE_YET and seen == NONE_YET)
         for number, event in self.chain.events_with_data(first, end.block):
             found.take(number, event, acts.get(number, ""))
         found.refuse_gone()
         return found
-
-    def acts(self, first: int, last: int) -> Mapping[int, str]:
-        """Return, by block number, the verbs of acts whose files are in blocks ``(first, last]``.
-
-        An act's name is in the block before its files, where a reader may have stopped.
-        """
-        found: dict[int, str] = {}
-        after = first - 1
-        while True:
-            page = self.chain.tx.rows(_PAGE_OF_RESETS, self.dataset, after, last - 1, PAGE)
-            for number, stored_hash, payload in page:
-                event = read_stored(self.dataset, number, stored_hash, payload).event
-                if isinstance(event, ConfigEvent) and "act" in event.body:
-                    found[number + 1] = str(event.body["act"])
-                after = number
-            if len(page) < PAGE:
-                return found
-
-    def _last_offset(self, sequence: int) -> int:
-        data = self.chain.data_until(sequence)
-        return NONE_YET if data is None or data.last_offset is None else data.last_offset
 
 
 @dataclass(slots=True)

@@ -14,16 +14,15 @@ from typing import Any
 
 from dil.errors import StateError
 from dil.model.beside import LATE_COLUMNS, OP_COLUMN, with_columns
-from dil.model.books import BOOKS
+from dil.model.books import BOOKS, Books
 from dil.model.dataset import EXPIRY, is_compaction
 from dil.model.derived import RUN_ANEW, InputSlice
 from dil.model.file_rows import FileRows
 from dil.model.interval import Interval
 from dil.model.job import QueryMode
 from dil.model.json import JsonObject
-from dil.state.blocks.books import books_of
 from dil.state.blocks.events import CLOSE_BOOKS, SideFile, SideFiles
-from dil.state.chain.changelogs import breaks_changelog
+from dil.state.chain.recorded_files import breaks_changelog
 from dil.state.derived.dataset_chain import NONE_YET, DatasetChain, GoneFiles, Position
 from dil.state.derived.inputs import StoredInput
 from dil.state.runs.details import checkpoint
@@ -188,7 +187,7 @@ class InputReading:
         books: dict[str, bool] = {}
         for _, event in self.chain.books(self.first, self.chain.sequence):
             books.setdefault(str(event.body["timelabel"]), event.kind != CLOSE_BOOKS)
-        now = books_of(checkpoint(self.chain.tx, self.chain.dataset_id, BOOKS))
+        now = Books.of(checkpoint(self.chain.tx, self.chain.dataset_id, BOOKS))
 
         def was_closed(label: str) -> bool:
             low = label_start(label)
@@ -201,7 +200,7 @@ class InputReading:
 
         A compaction does neither, and neither does an act that is undone.
         """
-        acts = DatasetChain(self.chain).acts(self.first, self.last)
+        acts = self.chain.acts(self.first, self.last)
         came: dict[str, tuple[str, int]] = {}
         gone = GoneFiles()
         for number, data in self.chain.slices(self.first, self.last):
@@ -245,7 +244,7 @@ class InputReading:
         """
         found: list[tuple[int, SideFile]] = []
         gap, is_kept = None, self.needs_changelog
-        acts = DatasetChain(self.chain).acts(self.first, self.last)
+        acts = self.chain.acts(self.first, self.last)
         for number, event in self.chain.events_with_data(self.first, self.last):
             if breaks_changelog(event, acts.get(number, "")):
                 gap = number

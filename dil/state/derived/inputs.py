@@ -7,7 +7,7 @@ smaller sequence is an ancestor of the other block (V34).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dil.errors import StateError
@@ -15,7 +15,7 @@ from dil.state.blocks.block import Block
 from dil.state.blocks.event_json import EXECUTE_TRANSFORM
 from dil.state.blocks.events import ConfigEvent, DataEvent, Event, Slice
 from dil.state.blocks.input_validation import InputChain
-from dil.state.chain.chain_rows import damaged, data_event_at, read_stored
+from dil.state.chain.chain_rows import blocks_in_pages, damaged, data_event_at, read_stored
 from dil.state.databases import sql
 from dil.state.databases.database import Row, Transaction
 
@@ -42,11 +42,14 @@ PAGE_OF_EVENTS = (
     "SELECT seq, block_hash, payload FROM mc_block WHERE dataset_id = ? AND seq > ? AND seq <= ?"
     " AND event_kind IN ('AddData', 'ExecuteQuery', 'ExecuteTransform') ORDER BY seq LIMIT ?"
 )
+PAGE_OF_RESETS = (
+    "SELECT seq, block_hash, payload FROM mc_block WHERE dataset_id = ?"
+    " AND event_kind = 'ResetState' AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
+)
 PAGE_OF_BOOKS = (
     "SELECT seq, block_hash, payload FROM mc_block WHERE dataset_id = ? AND seq > ? AND seq <= ?"
     " AND event_kind IN ('CloseBooks', 'ReopenBooks') ORDER BY seq LIMIT ?"
 )
-PAGE = 200
 # A dataset has only one of these kinds (V08), a root dataset the first.
 DATA_EVENTS = ("AddData", "ExecuteQuery", EXECUTE_TRANSFORM)
 
@@ -135,14 +138,24 @@ class StoredInput(InputChain):
                 yield number, event
 
     def _events(self, query: str, first: int, last: int) -> Iterator[tuple[int, Event]]:
-        after = first
-        while True:
-            page = self.tx.rows(query, self.dataset_id, after, last, PAGE)
-            for number, stored_hash, payload in page:
-                yield number, read_stored(self.dataset_id, number, stored_hash, payload).event
-                after = number
-            if len(page) < PAGE:
-                return
+        blocks = blocks_in_pages(self.tx, self.dataset_id, query, first, last)
+        return ((block.sequence, block.event) for block in blocks)
+
+    def acts(self, first: int, last: int) -> Mapping[int, str]:
+        """Return, by block number, the verbs of acts whose files are in blocks ``(first, last]``.
+
+        An act's name is in the block before its files, where a reader may have stopped.
+        """
+        return {
+            number + 1: str(event.body["act"])
+            for number, event in self._events(PAGE_OF_RESETS, first - 1, last - 1)
+            if isinstance(event, ConfigEvent) and "act" in event.body
+        }
+
+    def last_offset_at(self, sequence: int) -> int:
+        """Return the last offset at a block, -1 (not 0) before the first row."""
+        data = self.data_until(sequence)
+        return -1 if data is None or data.last_offset is None else data.last_offset
 
     def has_data_in(self, first: int, last: int) -> bool:
         """Return whether blocks ``(first, last]`` add or remove rows."""

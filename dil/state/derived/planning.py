@@ -8,6 +8,7 @@ much the input has.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,13 +18,13 @@ from dil.model.json import JsonObject
 from dil.model.windows import emitted_until
 from dil.state.blocks.block import carried_on, transform_inputs
 from dil.state.blocks.canonical import instant_of
-from dil.state.blocks.events import DataEvent
+from dil.state.blocks.events import DataEvent, Slice
 from dil.state.blocks.input_validation import require_known_interval
 from dil.state.chain.chain_rows import config_event_at, data_event_at
+from dil.state.chain.slices import is_live
 from dil.state.databases import sql
 from dil.state.databases.database import Row, Transaction
 from dil.state.derived.inputs import DATA_EVENTS, StoredInput, open_input, require_input
-from dil.state.derived.removed_files import end_with_files
 
 # The row of an empty chain: the head's hash, the sequences of the newest blocks with data, with a
 # transform and with a schema, and the head's sequence.
@@ -116,7 +117,8 @@ def plan_query(
     for item in base.inputs or ():
         chain = require_input(tx, item.dataset_id) if chains is None else chains[item.dataset_id]
         taken.append(_taken(chain, item, limits, is_whole=item.dataset_id in whole))
-    limit = _least([watermark for _, watermark in taken])
+    known = [watermark for _, watermark in taken if watermark is not None]
+    limit = min(known) if known and len(known) == len(taken) else None
     event = replace(base, inputs=tuple(item for item, _ in taken))
     if limit is not None:
         event = replace(event, new_watermark=max(limit, base.new_watermark or limit))
@@ -189,7 +191,7 @@ def _taken(
     if end == first:
         return item, watermark
     last = data.last_offset if data else None
-    is_new = last is not None and last > _reached(item)
+    is_new = last is not None and last > item.reached
     new_offset = last if is_new else None
     return replace(item, new_block_hash=chain.hash_at(end), new_offset=new_offset), watermark
 
@@ -204,7 +206,7 @@ def _end(chain: StoredInput, item: InputSlice, first: int, limits: SliceLimits) 
     if limits.blocks is not None:
         end = min(end, first + limits.blocks)
     if limits.rows is not None:
-        end = _within_rows(chain, first, end, _reached(item) + limits.rows)
+        end = _within_rows(chain, first, end, item.reached + limits.rows)
     return end if end >= chain.sequence else end_with_files(chain, first, end)
 
 
@@ -218,7 +220,7 @@ def _before_new_shape(chain: StoredInput, first: int) -> int:
     data = chain.first_after(first, DATA_EVENTS) if newest > first else None
     if data is None:
         return chain.sequence
-    if chain.last_until(data, _SCHEMA) is None and _last_offset(chain, data) < 0:
+    if chain.last_until(data, _SCHEMA) is None and chain.last_offset_at(data) < 0:
         # A first run only removed files, or had no rows: the first schema changes nothing.
         data = chain.first_after(data, _SCHEMA)
     change = None if data is None else chain.first_after(data, _SHAPE_EVENTS)
@@ -230,32 +232,85 @@ def _within_rows(chain: StoredInput, first: int, end: int, limit: int) -> int:
 
     If even the first block with rows is too large, it is taken all the same.
     """
-    if _last_offset(chain, end) <= limit:
+    if chain.last_offset_at(end) <= limit:
         return end
     low, high = first + 1, end
     while low < high:
         middle = (low + high) // 2
-        if _last_offset(chain, middle) > limit:
+        if chain.last_offset_at(middle) > limit:
             high = middle
         else:
             low = middle + 1
-    has_rows = low - 1 > first and _last_offset(chain, low - 1) > _last_offset(chain, first)
+    has_rows = low - 1 > first and chain.last_offset_at(low - 1) > chain.last_offset_at(first)
     return low - 1 if has_rows else low
 
 
-def _last_offset(chain: StoredInput, sequence: int) -> int:
-    """Return the last offset at a block, -1 (not 0) before the first row."""
-    data = chain.data_until(sequence)
-    return -1 if data is None or data.last_offset is None else data.last_offset
+def end_with_files(chain: StoredInput, first: int, end: int) -> int:
+    """Return the sequence of the first block from ``end`` on at which no file of the slice is gone.
+
+    A block after a slice that was cut may have removed files that the slice would read, as a
+    compaction and a run that replaces do: then these files are deleted, and the slice continues to
+    that block.
+
+    Raises:
+        StateError: a block is damaged.
+    """
+    if chain.first_after(end - 1, ("ResetState",)) is not None:  # only acts bring files back
+        end = _end_with_files_back(chain, first, end)
+    gone: set[str] = set()
+    # Files of blocks behind the end: they count when the slice extends to them.
+    behind: set[str] = set()
+    has_changelog = False
+    for low, high in ((first, end), (end, chain.sequence)):
+        if low == end and not gone:
+            break
+        for number, event in chain.events_with_data(low, high):
+            is_inside = number <= end
+            if not (is_inside or gone):
+                break
+            has_changelog |= event.changelog is not None
+            if is_inside and has_changelog:  # the changelog is read, and its files stay
+                return end
+            if event.new_data is None:
+                continue
+            removed = {part.path for part in event.new_data.removes}
+            added = (part.path for part in event.new_data.parts or ())
+            behind -= removed
+            behind.update(path for path in added if not is_live(chain.tx, chain.dataset_id, path))
+            extends = not is_inside and bool(gone & removed)
+            if is_inside or extends:
+                gone = (gone - removed) | behind
+                behind = set()
+            if extends:
+                end = number
+                gone = set() if has_changelog else gone
+    # If no block removes a file that is gone, the reader reports it.
+    return end
 
 
-def _reached(item: InputSlice) -> int:
-    return -1 if item.prev_offset is None else item.prev_offset
+def _end_with_files_back(chain: StoredInput, first: int, end: int) -> int:
+    """Return the block from ``end`` on by which files that left earlier have returned.
+
+    An act that undid another act brought them back. If they do not return, the reader of the rows
+    reports it.
+    """
+    left: Counter[str] = Counter()
+    for _, data in chain.slices(first, end):
+        _count(left, data)
+    if not +left:
+        return end
+    for number, data in chain.slices(end, chain.sequence):
+        _count(left, data)
+        if not +left:
+            return number
+    return end
 
 
-def _least(watermarks: Sequence[str | None]) -> str | None:
-    known = [each for each in watermarks if each is not None]
-    return min(known) if known and len(known) == len(watermarks) else None
+def _count(left: Counter[str], data: Slice) -> None:
+    left.update(part.physical_hash for part in data.removes)
+    for part in data.parts or ():
+        if left[part.physical_hash] > 0:
+            left[part.physical_hash] -= 1
 
 
 def _no_transform(dataset_id: str) -> StateError:

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from dil.errors import StateError
-from dil.state.blocks.canonical import content_hash
 from dil.state.databases import tables
 from dil.state.databases.database import SqlValue
 
@@ -40,9 +39,10 @@ class LogChange:
 class LogEntry:
     """One transaction of a job.
 
-    ``format`` is the format of the tables that the entry changes. ``previous`` is the hash of the
-    entry before, ``NO_ENTRY`` for the first entry, whose number is 1. ``writer`` is unique to each
-    attempt to write an entry, so that a writer recognizes its own entry.
+    ``format`` is the format of the tables that the entry changes. ``previous`` is the
+    ``content_hash`` of the entry before, ``NO_ENTRY`` for the first entry, whose number is 1.
+    ``writer`` is unique to each attempt to write an entry, so that a writer recognizes its own
+    entry.
     """
 
     format: int
@@ -65,7 +65,7 @@ def encode(entry: LogEntry) -> bytes:
         "writer": entry.writer,
         "statements": statements,
         "changes": [
-            [places[change.statement], change.matched, [_shown(value) for value in change.values]]
+            [places[change.statement], change.matched, list(map(_shown, change.values))]
             for change in entry.changes
         ],
     }
@@ -86,15 +86,17 @@ def decode(content: bytes, place: str) -> LogEntry:
         fields = json.loads(content)
         found = fields["format"]
         if isinstance(found, int) and tables.is_readable(found):
-            return _entry(fields)
+            return LogEntry(
+                format=found,
+                job=_text(fields["job"]),
+                number=int(fields["number"]),
+                previous=_text(fields["previous"]),
+                writer=_text(fields["writer"]),
+                changes=tuple(_changes(fields["statements"], fields["changes"])),
+            )
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise damaged(place, f"it cannot be read ({error!r})") from error
     raise tables.refused_format(found if isinstance(found, int) else None, place, WITHOUT_COPY)
-
-
-def entry_hash(content: bytes) -> str:
-    """Return the hash that the next entry has as ``previous``."""
-    return content_hash(content)
 
 
 def damaged(place: str, what: str) -> StateError:
@@ -102,18 +104,6 @@ def damaged(place: str, what: str) -> StateError:
     return StateError(
         f"the state file {place} is damaged: {what}",
         f"Restore the job's folder from a copy. {WITHOUT_COPY}",
-    )
-
-
-def _entry(fields: Mapping[str, Any]) -> LogEntry:
-    statements = fields["statements"]
-    return LogEntry(
-        format=fields["format"],
-        job=_text(fields["job"]),
-        number=int(fields["number"]),
-        previous=_text(fields["previous"]),
-        writer=_text(fields["writer"]),
-        changes=tuple(_changes(statements, fields["changes"])),
     )
 
 

@@ -24,10 +24,11 @@ from contextlib import closing, contextmanager
 from threading import RLock
 
 from dil.errors import CommitConflictError, CommitUnknownError, StateError
+from dil.state.blocks.canonical import content_hash
 from dil.state.databases import tables
 from dil.state.databases.database import Allow, Database, Row, Snapshot, SqlValue, Transaction
 from dil.state.filelog.chain import ChainFiles
-from dil.state.filelog.entry import LogEntry, damaged, decode, encode, entry_hash
+from dil.state.filelog.entry import LogEntry, damaged, decode, encode
 from dil.state.filelog.folder import JobFolder
 from dil.state.filelog.rechecking import log_problems
 from dil.state.filelog.replica import Recording, Replica
@@ -221,7 +222,7 @@ class FileLogDatabase(Database):
             path = self._folder.entry_path(replica.number + 1)
             before = replica.format
             try:
-                replica.apply(decode(content, path), entry_hash(content), path)
+                replica.apply(decode(content, path), content_hash(content), path)
             except StateError as error:
                 return error
             self._bytes_since += len(content)
@@ -275,7 +276,7 @@ class FileLogDatabase(Database):
             changes=tuple(recording.changes),
         )
         content = encode(entry)
-        digest = entry_hash(content)
+        digest = content_hash(content)
         if not self._folder.put_entry(entry.number, content):
             return False
         self._bytes_since += len(content)
@@ -287,21 +288,15 @@ class FileLogDatabase(Database):
                     self._folder = self._first.generation(replica.format)
                     self._snapshot_number = 0
                 return True
-            found = self._hash_among_all(entry.number)
+            # A writer that slept may create an entry again that was deleted below a snapshot, and
+            # that no reader reads: the newest snapshot has the hash of the valid entry.
+            self._forget()
+            found = self._caught_up().hash_of(entry.number)
         except StateError as error:
             raise self._unknown(entry.number) from error
         if found is None:
             raise self._unknown(entry.number)
         return found == digest
-
-    def _hash_among_all(self, number: int) -> str | None:
-        """Return the hash of the valid entry of a number, according to the newest snapshot.
-
-        A writer that slept may create an entry again that was deleted below a snapshot: no reader
-        reads such an entry.
-        """
-        self._forget()
-        return self._caught_up().hash_of(number)
 
     def _unknown(self, number: int) -> CommitUnknownError:
         return CommitUnknownError(

@@ -90,7 +90,7 @@ class JobFolder:
 
     def last_entry(self) -> int:
         """Return the largest listed number, 0 if there is none."""
-        return max(self._entries(), default=0)
+        return max(self.entries(), default=0)
 
     def put_entry(self, number: int, content: bytes) -> bool:
         """Create an entry; return whether the entry now has this content.
@@ -110,7 +110,8 @@ class JobFolder:
 
     def entries(self) -> list[int]:
         """Return the listed numbers of entries, in order."""
-        return sorted(self._entries())
+        found = (_ENTRY.fullmatch(name) for name in self._names(self._journal))
+        return sorted(int(each[1]) for each in found if each)
 
     # Snapshots
 
@@ -174,7 +175,11 @@ class JobFolder:
                 if number <= floor:
                     self._files.delete_file(self.entry_path(number))
             for folder in (self._journal, self._snapshots):
-                self._sweep_torn(folder, now)
+                for each in self._files.files(folder):
+                    name = each.path.rpartition("/")[2]
+                    is_torn = name.startswith(".") and name.endswith(".tmp")
+                    if is_torn and each.modified < now - _TORN_MS:
+                        self._files.delete_file(each.path)
 
     # The chain for readers without dil (rule C33)
 
@@ -245,30 +250,13 @@ class JobFolder:
             raise _unreachable(path, error) from error
         return False
 
-    def _entries(self) -> Iterator[int]:
-        for name in self._names(self._journal):
-            found = _ENTRY.fullmatch(name)
-            if found:
-                yield int(found[1])
-
     def _names(self, folder: str) -> list[str]:
         with _translated(folder):
             return [each.path.rpartition("/")[2] for each in self._files.files(folder)]
 
     def _content(self, path: str) -> bytes | None:
         with _translated(path):
-            try:
-                with self._files.open_input(path) as stream:
-                    return stream.read()
-            except FileNotFoundError:
-                return None
-
-    def _sweep_torn(self, folder: str, now: int) -> None:
-        for each in self._files.files(folder):
-            name = each.path.rpartition("/")[2]
-            is_torn = name.startswith(".") and name.endswith(".tmp")
-            if is_torn and each.modified < now - _TORN_MS:
-                self._files.delete_file(each.path)
+            return self._files.content(path)
 
 
 def superfluous_until(snapshots: Iterable[SnapshotFile]) -> int:

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from dil.errors import StateError
+from dil.state.blocks.canonical import content_hash
 from dil.state.databases import sql, tables
-from dil.state.filelog.entry import decode, entry_hash
+from dil.state.filelog.entry import decode
 from dil.state.filelog.folder import JobFolder, SnapshotFile, superfluous_until
 from dil.state.filelog.replica import Replica
 
@@ -57,7 +58,7 @@ def _file_problems(
         if number <= floor:
             continue
         content, known = folder.entry(number), replica.hash_of(number)
-        if content is not None and known is not None and entry_hash(content) != known:
+        if content is not None and known is not None and content_hash(content) != known:
             yield f"{folder.entry_path(number)} is not the entry that the snapshot was made of"
     for older, newer in pairwise(sorted(each for each in listed if each.number >= floor)):
         problem = _difference(folder, older, newer, job)
@@ -78,7 +79,7 @@ def _difference(folder: JobFolder, older: SnapshotFile, newer: SnapshotFile, job
             content = folder.entry(replayed.number + 1)
             if content is None:
                 return f"{path} is missing"
-            replayed.apply(decode(content, path), entry_hash(content), path)
+            replayed.apply(decode(content, path), content_hash(content), path)
         if _rows(replayed) != _rows(expected):
             return f"{folder.snapshot_path(newer)} does not agree with the entries before it"
     except StateError as error:

@@ -65,7 +65,12 @@ class Replica:
     def __init__(self, connection: sqlite3.Connection, job: str, place: str) -> None:
         self.job = job
         self.format: int = connection.execute(sql.READ_FORMAT).fetchone()[0]
-        self.number, self.entry_hash = _position(connection)
+        newest = connection.execute(
+            "SELECT number, entry_hash FROM journal_entry ORDER BY number DESC LIMIT 1"
+        ).fetchone()
+        self.number: int
+        self.entry_hash: str
+        self.number, self.entry_hash = newest or (0, NO_ENTRY)
         self._connection = connection
         self._place = place
 
@@ -290,13 +295,6 @@ def _redo(tx: Transaction, change: LogChange, place: str) -> None:
         raise damaged(
             place, f"{change.statement!r} matched {matched} rows, not {change.matched} as before"
         )
-
-
-def _position(connection: sqlite3.Connection) -> tuple[int, str]:
-    row = connection.execute(
-        "SELECT number, entry_hash FROM journal_entry ORDER BY number DESC LIMIT 1"
-    ).fetchone()
-    return (0, NO_ENTRY) if row is None else (row[0], row[1])
 
 
 def _digest(answer: object) -> bytes:

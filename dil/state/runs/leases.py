@@ -1,15 +1,23 @@
-"""The job's lease: one row with a fencing token that only grows (rule C24)."""
+"""The job's lease: one row with a fencing token that only grows (rule C24), kept by a thread."""
 
 from __future__ import annotations
 
 import json
+import logging
+import threading
+from types import TracebackType
+from typing import Self
 
-from dil.errors import LeaseHeldError, LeaseLostError
+from dil.errors import DilError, LeaseHeldError, LeaseLostError
 from dil.model.dataset import Lease, LeaseHolder
+from dil.spi.state_store import StateStore
 from dil.state.blocks.canonical import watermark_text
 from dil.state.databases import sql
 from dil.state.databases.database import Row, Transaction
+from dil.state.databases.outage import without_waiting
 from dil.state.runs.processes import is_gone, is_in_sight, this_process
+
+log = logging.getLogger(__name__)
 
 # The advice about another run of the same job.
 WAIT = "Wait for it to end."
@@ -124,3 +132,53 @@ def _lost(tx: Transaction, lease: Lease) -> LeaseLostError:
         f"the lease of job {json.dumps(lease.job)} is lost: {newer}",
         "This run changed nothing more. Its finished work is recovered by the next run.",
     )
+
+
+class LeaseKeeper:
+    """Sends heartbeats from a thread of its own until the block ends, then releases the lease.
+
+    ``lost`` becomes true if a newer token exists: then the run should start no more work.
+    Publishing needs no such hint, because the store checks the token itself.
+
+    Neither a heartbeat nor the release waits for a server that is away: the next heartbeat tries
+    again, and a lease that is not released expires.
+    """
+
+    def __init__(self, store: StateStore, lease: Lease, lease_s: int) -> None:
+        self.lost = False
+        self._store = store
+        self._lease = lease
+        self._pause_s = max(lease_s / 4, 0.25)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._beat, daemon=True, name="dil-lease")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+        try:
+            with without_waiting():
+                self._store.release_lease(self._lease)
+        except DilError as failure:
+            # The lease expires by itself; the run's results must still be reported.
+            log.warning("the lease could not be released: %s", failure.message)
+
+    def _beat(self) -> None:
+        while not self._over.wait(self._pause_s):
+            try:
+                with without_waiting():
+                    self._store.heartbeat(self._lease)
+            except LeaseLostError as error:
+                log.warning("the lease is lost: %s", error.message)
+                self.lost = True
+                return
+            except DilError as error:
+                log.warning("a heartbeat failed, trying again: %s", error.message)

@@ -7,7 +7,7 @@ fencing token, and builds the blocks on the present head.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from dil.model.dataset import Commit
@@ -20,14 +20,15 @@ from dil.state.blocks.events import ConfigEvent
 from dil.state.blocks.source_state import UnitRow, UnitSummary
 from dil.state.chain import slices
 from dil.state.chain.bookkeeper import Bookkeeper
-from dil.state.chain.event_limit import event_limits
-from dil.state.chain.writer import ChainWriter
+from dil.state.chain.writer import ChainWriter, event_limits
 from dil.state.databases import sql
 from dil.state.databases.database import Transaction
 from dil.state.derived.appending import draft_query
 from dil.state.runs import details, run_rows
-from dil.state.work_units.stream_offset import offset_of
 from dil.state.work_units.unit_rows import UnitIndex
+
+# The most work units that the offset of a stream lists.
+MOST_OPEN = 2_000
 
 
 def committed_block(tx: Transaction, job: str, run_id: str) -> tuple[bool, int | None]:
@@ -44,7 +45,10 @@ def record(tx: Transaction, job: str, commit: Commit) -> int | None:
         StateError: another run's intent is unfinished, or a rule of the chain would break.
     """
     run_rows.check_commit(commit)
-    _drop_intent(tx, job, commit.run_id)
+    pending = tx.row(sql.INTENT_OF, job)
+    if pending is not None and pending[0] != commit.run_id:
+        raise run_rows.unfinished_intent(job, pending[0])
+    tx.change(sql.DROP_INTENT, job, commit.run_id)
     if commit.act is not None:
         sequence = record_act(tx, job, commit, commit.act)
     else:
@@ -53,13 +57,6 @@ def record(tx: Transaction, job: str, commit: Commit) -> int | None:
         details.change_checkpoint(tx, job, kind, members)
     tx.change(sql.ADD_COMMITTED, job, commit.run_id, sequence)
     return sequence
-
-
-def _drop_intent(tx: Transaction, job: str, run_id: str) -> None:
-    pending = tx.row(sql.INTENT_OF, job)
-    if pending is not None and pending[0] != run_id:
-        raise run_rows.unfinished_intent(job, pending[0])
-    tx.change(sql.DROP_INTENT, job, run_id)
 
 
 def _record_run(tx: Transaction, job: str, commit: Commit) -> int | None:
@@ -85,10 +82,12 @@ def _append_run(tx: Transaction, job: str, commit: Commit, index: UnitIndex) -> 
     writer = ChainWriter(tx, job, commit.system_time, horizon=commit.horizon)
     writer.begin()
     record_forgotten(tx, job, commit, writer, index.era)
-    source = _source(commit)
+    # Only the digest of the configuration is stored: properties may have secrets, and the state
+    # outlives them (rule S4).
+    source: JsonObject = {"sourceName": commit.source_name, "configDigest": commit.config_digest}
+    if STREAM in commit.checkpoints:
+        source = {**source, "stream": {"epoch": commit.checkpoints[STREAM]["epoch"]}}
     if any(writer.source.get(name) != value for name, value in source.items()):
-        # Only the digest is stored: properties may have secrets, and the state outlives them (rule
-        # S4).
         writer.draft(ConfigEvent("SetPollingSource", source))
     if commit.moves and (writer.schema is None or commit.schema not in ("", writer.schema)):
         writer.set_schema(commit.schema)
@@ -101,7 +100,11 @@ def _append_run(tx: Transaction, job: str, commit: Commit, index: UnitIndex) -> 
     index.leave_out(commit.run.skipped, sequence, changes)
     summary = index.summary(writer.summary, changes)
     rows = list(changes.rows.values())
-    stream = _stream(tx, job, commit, summary, rows)
+    stream = commit.checkpoints.get(STREAM)
+    if stream is not None:
+        end = offset_of(stream["epoch"], summary, rows)
+        details.change_checkpoint(tx, job, STREAM, {"end": end})
+        stream = {**stream, "end": end}
     event = writer.data_event(commit)
     event = replace(
         event,
@@ -127,27 +130,27 @@ def _append_query(tx: Transaction, job: str, commit: Commit, step: QueryStep) ->
     return sequence
 
 
-def _source(commit: Commit) -> JsonObject:
-    """Return the chain's members about the source; for a stream they include its epoch."""
-    source: dict[str, JsonValue] = {
-        "sourceName": commit.source_name,
-        "configDigest": commit.config_digest,
+def offset_of(epoch: JsonValue, summary: UnitSummary, changed: Iterable[UnitRow]) -> JsonObject:
+    """Return a stream's position after a commit; all time before ``done`` (ms UTC) is committed.
+
+    The offset stays small, however many work units there are: above ``done`` it lists only those
+    that the micro-batch changed, or has the digest of the whole index if these are too many.
+    """
+    done = summary.frontier
+    progress: JsonObject = {
+        row.signature: {"high": row.high}
+        for row in changed
+        if row.high is not None and (done is None or row.high > done)
     }
-    if STREAM in commit.checkpoints:
-        source["stream"] = {"epoch": commit.checkpoints[STREAM]["epoch"]}
-    return source
-
-
-def _stream(
-    tx: Transaction, job: str, commit: Commit, summary: UnitSummary, changed: Sequence[UnitRow]
-) -> JsonObject | None:
-    """Save the end of a micro-batch, and return its members for the block; None for other runs."""
-    members = commit.checkpoints.get(STREAM)
-    if members is None:
-        return None
-    end = offset_of(members["epoch"], summary, changed)
-    details.change_checkpoint(tx, job, STREAM, {"end": end})
-    return {**members, "end": end}
+    is_short = len(progress) <= MOST_OPEN
+    return {
+        "v": 1,
+        "epoch": epoch,
+        "stateVersion": summary.version,
+        "done": done,
+        "open": progress if is_short else {},
+        **({} if is_short else {"digest": summary.digest}),
+    }
 
 
 def _watermark(before: str | None, summary: UnitSummary, commit: Commit) -> str | None:

@@ -23,17 +23,15 @@ from dil.model.dataset import (
 from dil.model.history import History, UnitStretches
 from dil.model.json import JsonObject
 from dil.spi.state_store import LAST_PUBLISH, StateStore, UnitState
-from dil.state.blocks.source_state import UnitRow
 from dil.state.chain import chain_rows, slices
 from dil.state.chain.as_of import sequence_as_of, units_as_of
-from dil.state.chain.rebasing import PlannedHead, planned_now, still_holds
+from dil.state.chain.chain_rows import PlannedHead, planned_now, still_holds
 from dil.state.databases import sql, tables
 from dil.state.databases.database import Database, Transaction
 from dil.state.runs import details, leases, run_rows
 from dil.state.store.table_checks import table_problems
+from dil.state.work_units.history import SqlHistory, stretches_of
 from dil.state.work_units.signatures import parts_of_signature
-from dil.state.work_units.sql_history import SqlHistory
-from dil.state.work_units.stretches import stretches_of
 
 log = logging.getLogger(__name__)
 
@@ -289,7 +287,9 @@ class SqlStateStore(StateStore):
             with self._database.read() as tx:
                 rows = units_as_of(tx, self._job, as_of).values()
             for row in sorted(rows, key=lambda each: (each.low, each.signature)):
-                yield _entry(row)
+                yield UnitEntry(
+                    row.signature, row.low, row.expected_high, row.high, row.status, row.attempts
+                )
             return
         for signature, low, expected_high, high, status, attempts in self._database.stream(
             sql.UNIT_ENTRIES, self._job
@@ -339,7 +339,3 @@ class SqlStateStore(StateStore):
         planned = self._planned_on
         if planned is not None and not still_holds(tx, self._job, planned, commit):
             raise chain_rows.moved_head(self._job)
-
-
-def _entry(row: UnitRow) -> UnitEntry:
-    return UnitEntry(row.signature, row.low, row.expected_high, row.high, row.status, row.attempts)

@@ -50,10 +50,12 @@ class AmendedIndex:
         """
         changes = UnitChanges()
         for each in chunk:
-            if isinstance(each, str):
-                self._remove(each, changes)
-            else:
+            if not isinstance(each, str):
                 self._put(each, sequence, changes)
+            elif (known := read_row(self._tx, self._job, each)) is not None:
+                changes.remove(known)
+                self._units.add(known.unit_key)
+                self._tx.change(sql.DROP_UNIT, self._job, key_hash(each))
         return changes
 
     def count_coverage(self) -> None:
@@ -94,30 +96,17 @@ class AmendedIndex:
         stored = StoredRow(row, row.hash, self._era_of(entry, known), unit, label)
         write_row(self._tx, self._job, stored, sequence, is_new=known is None)
 
-    def _remove(self, signature: str, changes: UnitChanges) -> None:
-        known = read_row(self._tx, self._job, signature)
-        if known is None:
-            return
-        changes.remove(known)
-        self._units.add(known.unit_key)
-        self._tx.change(sql.DROP_UNIT, self._job, key_hash(signature))
-
     def _era_of(self, entry: UnitEntry, known: StoredRow | None) -> int:
         """Return the number of the era of the success in a row.
 
         A row that loses its success keeps the era, so that undoing it is exact. If the end of its
         success changes, the row is a tile of the present grid only if the operator's entry says so.
         """
-        if known is not None and _is_same_tile(entry, known):
-            return known.era
+        if known is not None:
+            is_same_end = entry.expected_high == known.row.expected_high
+            if entry.high is None or (is_same_end and known.row.high in (None, entry.high)):
+                return known.era
         return self._era if entry.is_on_grid else NO_ERA
-
-
-def _is_same_tile(entry: UnitEntry, known: StoredRow) -> bool:
-    if entry.high is None:
-        return True
-    is_same_end = entry.expected_high == known.row.expected_high
-    return is_same_end and known.row.high in (None, entry.high)
 
 
 def _unit_hash(signature: str) -> str:

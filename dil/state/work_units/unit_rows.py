@@ -144,7 +144,7 @@ class UnitIndex:
         for outcome in sorted(skipped, key=lambda each: (each.unit_key, each.low)):
             if read_row(self._tx, self._job, outcome.signature) is not None:
                 continue
-            row = _skipped(outcome)
+            row = UnitRow(outcome.signature, outcome.low, outcome.expected_high, None, SKIPPED, 0)
             changes.put(row, None)
             self._write(outcome, row, sequence, None)
             self._cover(outcome, None, row)
@@ -304,10 +304,6 @@ def _merged(known: UnitRow | None, outcome: WorkUnitOutcome) -> UnitRow:
         status=COMMITTED if outcome.succeeded and is_paid else FAILED,
         attempts=outcome.attempts + (known.attempts if known else 0),
     )
-
-
-def _skipped(outcome: WorkUnitOutcome) -> UnitRow:
-    return UnitRow(outcome.signature, outcome.low, outcome.expected_high, None, SKIPPED, 0)
 
 
 def _larger(one: int | None, other: int | None) -> int | None:

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from dil.model.books import Books, LabelWindow
 from dil.model.interval import Interval
-from dil.state.blocks.books import books_of, members_of
 
 _SIZES = st.lists(st.integers(1, 5), min_size=1, max_size=12)
 _ACTS = st.lists(st.tuples(st.booleans(), st.integers(0, 11)), max_size=40)
@@ -38,7 +37,7 @@ def test_closing_and_reopening_are_those_of_a_set_of_windows(sizes, acts):
         ]
         assert all(one < other for one, other in gaps), books
         assert not set(books.reopened) & {each.label for each in closed}
-        assert books_of(members_of(books)).closed == tuple(books.closed)
+        assert Books.of(books.members()).closed == tuple(books.closed)
 
 
 def test_checking_begins_with_the_first_closed_window_where_its_start_was_not_kept():

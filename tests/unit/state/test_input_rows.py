@@ -12,11 +12,11 @@ import pytest
 from dil.errors import StateError
 from dil.model.books import BOOKS
 from dil.state.blocks.events import ConfigEvent, SideFile, SideFiles, Slice, SliceFile
-from dil.state.derived import dataset_chain, inputs
+from dil.state.chain import chain_rows
 from dil.state.derived.dataset_chain import DatasetChain, Position
 from dil.state.derived.input_rows import InputReading, InputRows, recorded_reading
 from dil.state.derived.inputs import require_input
-from dil.state.derived.removed_files import end_with_files
+from dil.state.derived.planning import end_with_files
 from dil.state.runs.details import change_checkpoint
 from dil.text.windows import label_text
 from tests.unit.state.derived_store import NOW, Store, transform
@@ -203,8 +203,7 @@ def test_a_reader_without_limits_reads_to_the_end(data: Input) -> None:
 def test_many_acts_and_labels_are_read_page_by_page(
     data: Input, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (dataset_chain, inputs):
-        monkeypatch.setattr(module, "PAGE", 1)
+    monkeypatch.setattr(chain_rows, "PAGE", 1)
     for start in (10, 20):
         data.begin("compact")
         data.add(file_of(start), file_of(start - 10))

@@ -17,7 +17,7 @@ from dil.state.databases.outage import without_waiting
 from dil.state.databases.server_database import ServerDatabase
 from dil.state.databases.server_driver import ServerConnection, ServerDriver
 from dil.state.databases.tables import FORMAT, POSTGRESQL, ColumnWords
-from dil.state.runs.keeping import LeaseKeeper
+from dil.state.runs.leases import LeaseKeeper
 from dil.state.store.sql_store import SqlStateStore
 from tests.servers.waiting import wait_until
 

@@ -15,7 +15,7 @@ from dil.model.stream import STREAM, MicroBatch
 from dil.spi.state_store import StateStore
 from dil.state import open_store
 from dil.state.blocks.verification import verify_chain
-from dil.state.work_units import stream_offset
+from dil.state.store import committing
 
 NOW = 1_735_689_600_000
 HOUR = 3_600_000
@@ -90,7 +90,7 @@ def test_a_micro_batch_ends_at_the_frontier_and_lists_what_it_read_above(
 def test_an_offset_above_many_work_units_has_the_digest_of_all_of_them(
     store: StateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream_offset, "MOST_OPEN", 1)
+    monkeypatch.setattr(committing, "MOST_OPEN", 1)
     found = [outcome(0, ok=False), outcome(1), outcome(2)]
     state = commit(store, "r1", *found, **{STREAM: batch(0)})["newSourceState"]["value"]
 

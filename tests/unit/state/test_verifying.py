@@ -14,8 +14,9 @@ from dil.spi.state_store import StateStore
 from dil.state.blocks.block import advance, carried, next_block
 from dil.state.blocks.events import ConfigEvent, Event, Seed, SideFile, SideFiles, SourceState
 from dil.state.blocks.source_state import KIND
-from dil.state.blocks.verification import late_parts, live_parts, verify_chain
+from dil.state.blocks.verification import verify_chain
 from dil.state.chain.chain_rows import append, read_tip
+from dil.state.chain.recorded_files import late_parts, live_parts
 from dil.state.runs.details import change_checkpoint
 from dil.state.store.sql_store import SqlStateStore
 from dil.text.windows import label_text

@@ -15,7 +15,7 @@ from dil.model.report import RunStatus
 from dil.operator import amendments
 from dil.operator.amendments import OperatorSession, Preview
 from dil.operator.backfill.publication import RowDecision
-from dil.state.blocks.verification import live_parts
+from dil.state.chain.recorded_files import live_parts
 from tests.backfills import Backfills
 from tests.jobs import dataset, visible_files
 from tests.servers.http_server import HttpServer

@@ -11,7 +11,7 @@ from dil.model.dataset import Commit, Move, OperatorAct, PublishedFile
 from dil.model.job import DAY_MS
 from dil.model.timelabels import TimelabelSpec
 from dil.publishing.timeseries.changes import DROP, label_changes_of, without_loaded
-from dil.publishing.timeseries.compaction import oldest
+from dil.publishing.timeseries.loading import oldest
 from dil.publishing.timeseries.names import Names
 from dil.publishing.timeseries.registry import LabelEntry, LabelState
 from dil.publishing.timeseries.view import TimeseriesView, branches
