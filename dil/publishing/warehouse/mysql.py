@@ -111,9 +111,10 @@ class MysqlDialect(Dialect):
             "SESSION max_error_count = 64, "
             # By default rows are sorted by the first kilobyte of a key, but keys may be longer.
             f"SESSION max_sort_length = {_KEY_BYTES}, "
-            f"SESSION sort_buffer_size = GREATEST(@@SESSION.sort_buffer_size, {_SORT_BYTES}), "
+            f"SESSION sort_buffer_size = {_sort_buffer(_SORT_BYTES)}, "
             f"SESSION innodb_lock_wait_timeout = {LOCK_S}, SESSION time_zone = '+00:00', "
-            f"SESSION lock_wait_timeout = {LOCK_S}, SESSION wait_timeout = {IDLE_S}",
+            f"SESSION lock_wait_timeout = {LOCK_S}, SESSION wait_timeout = {IDLE_S}, "
+            "SESSION default_storage_engine = InnoDB",
             "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
         )
         try:
@@ -229,7 +230,7 @@ class MysqlDialect(Dialect):
             buffer = _SORTED_ROWS * (len(values) + 1) * longest
             connection.change(
                 f"SET SESSION max_sort_length = {longest}, "
-                f"SESSION sort_buffer_size = GREATEST(@@SESSION.sort_buffer_size, {buffer})"
+                f"SESSION sort_buffer_size = {_sort_buffer(buffer)}"
             )
 
     def quote(self, name: str) -> str:
@@ -476,6 +477,14 @@ def _other_type(kind: str) -> pa.DataType | None:
     if kind in _BYTES:
         return pa.binary()
     return {"double": pa.float64(), "date": pa.date32()}.get(kind)
+
+
+def _sort_buffer(size: int) -> str:
+    """Return the session's buffer, or the size if the buffer is smaller.
+
+    On MySQL GREATEST of a variable and a number is a decimal, which no variable takes.
+    """
+    return f"CAST(GREATEST(@@SESSION.sort_buffer_size, {size}) AS UNSIGNED)"
 
 
 def _exact_collation(session: mysql.MysqlSession) -> str:
