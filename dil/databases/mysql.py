@@ -48,6 +48,7 @@ _CODES: Mapping[Fault, tuple[int, ...]] = {
     Fault.TIMED_OUT: (1317, 1969, 3024),
     Fault.DISK_FULL: (1021,),
     Fault.TOO_LARGE: (1153,),
+    Fault.NO_PRIMARY_KEY: (1173, 3098, 3750),
     Fault.UNSAFE_BINLOG: (1665,),
     Fault.DENIED: (1142, 1143, 1227, 1370),
     Fault.READ_ONLY: (1290, 1792, 1836),
@@ -299,6 +300,9 @@ def advice(names: LoginProperties) -> Mapping[Fault, str]:
         Fault.DENIED: _GRANT,
         Fault.HOST_BLOCKED: HOST_BLOCKED,
         Fault.TOO_LARGE: "Raise the server's max_allowed_packet; 64M is enough for most jobs.",
+        Fault.NO_PRIMARY_KEY: "The server accepts only tables with a primary key. Create the table"
+        " with one, for example a column id BIGINT AUTO_INCREMENT PRIMARY KEY, or let the server"
+        " add keys: sql_generate_invisible_primary_key=ON (MySQL 8.0.30 and newer).",
         Fault.UNSAFE_BINLOG: "Set the server's binlog_format to ROW or MIXED.",
         Fault.OPTIONS: options,
         Fault.UNTRUSTED: options,

@@ -9,9 +9,21 @@ import pyarrow as pa
 import pytest
 from pymysql.constants import FIELD_TYPE
 
+from dil.errors import WriteError
+from dil.model.destination import MergeSpec
+from dil.model.job import PublishMode
 from dil.publishing.warehouse.mysql import _sort_buffer
+from tests.contract.state_servers import mysql_place
 from tests.servers.mariadb import MariadbServer
-from tests.warehouses import Loads, Warehouse, new_warehouse
+from tests.warehouses import Loads, Warehouse, made, new_warehouse
+
+
+@pytest.fixture
+def demanding_server(mysql_server: MariadbServer) -> Iterator[MariadbServer]:
+    """Let the server refuse tables without a primary key (MySQL: sql_require_primary_key)."""
+    mysql_server.execute("SET GLOBAL innodb_force_primary_key = ON")
+    yield mysql_server
+    mysql_server.execute("SET GLOBAL innodb_force_primary_key = OFF")
 
 
 @pytest.fixture
@@ -22,6 +34,35 @@ def warehouse(tmp_path: Path, request) -> Iterator[Warehouse]:
 
 def numbers(*values: int) -> pa.Table:
     return pa.table({"id": pa.array(values, pa.int64())})
+
+
+def test_a_state_store_has_only_tables_with_primary_keys(demanding_server) -> None:
+    with mysql_place(demanding_server, "keyed") as place, place.open() as store:
+        store.acquire_lease("run-1", lease_s=60)
+        assert "state_format" in place.traces()
+
+
+def test_rows_are_merged_where_every_table_needs_a_primary_key(
+    demanding_server, warehouse: Warehouse, tmp_path: Path
+) -> None:
+    merge = MergeSpec(("id",), deletes_missing=True, max_deleted_percent=100)
+    loads = Loads(warehouse, tmp_path, PublishMode.MERGE, merge)
+    loads.load("run-1", numbers(1, 2), numbers(3))
+    loads.load("run-2", numbers(2, 3), numbers(4))
+    assert loads.rows() == [(2,), (3,), (4,)]
+
+
+def test_rows_without_a_key_need_a_table_with_one(
+    demanding_server, warehouse: Warehouse, tmp_path: Path
+) -> None:
+    loads = Loads(warehouse, tmp_path)
+    with pytest.raises(WriteError) as caught:
+        loads.load("run-1", numbers(1))
+    assert "AUTO_INCREMENT PRIMARY KEY" in caught.value.fix
+    made(warehouse, "number BIGINT AUTO_INCREMENT PRIMARY KEY, id BIGINT")
+    loads.load("run-1", numbers(7))
+    loads.load("run-2", numbers(8))
+    assert loads.rows() == [(1, 7), (2, 8)]
 
 
 def test_tables_are_of_innodb_where_another_engine_is_the_default(

@@ -85,6 +85,7 @@ WHERE s.table_schema = DATABASE() AND s.table_name = {MARK} AND {_IS_EXACT.forma
   AND s.non_unique = 0"""
 _OF_TEXT = re.compile(r"\A( CHARACTER SET \w+)?( COLLATE \w+)?")
 _CHARACTERS = "utf8mb4"
+_ADDED_KEY = "auto_increment INVISIBLE"  # sql_generate_invisible_primary_key
 _COMPUTED = ("VIRTUAL GENERATED", "STORED GENERATED", "PERSISTENT")
 
 
@@ -150,7 +151,11 @@ class MysqlDialect(Dialect):
         if not found:
             return None
         unique: dict[object, set[str]] = {}
+        # The server may have added a key of its own, which no row can be equal in.
+        added = [row[2] for row in found if row[11] == _ADDED_KEY]
         for index, column, part in connection.rows(_UNIQUE, name.name, name.name):
+            if column in added:
+                continue
             # An index on the beginning of a text or on an expression is not a key of a column.
             is_whole = column is not None and part is None
             unique.setdefault(index, set()).add(str(column) if is_whole else MARK)

@@ -42,6 +42,7 @@ NAMES = LoginProperties("a.url", "a.user", "a.password")
         (Fault.TIMED_OUT, (1317, 1969, 3024)),
         (Fault.DISK_FULL, (1021,)),
         (Fault.TOO_LARGE, (1153,)),
+        (Fault.NO_PRIMARY_KEY, (1173, 3098, 3750)),
         (Fault.UNSAFE_BINLOG, (1665,)),
         (Fault.DENIED, (1142, 1143, 1227, 1370)),
         (Fault.READ_ONLY, (1290, 1792, 1836)),
