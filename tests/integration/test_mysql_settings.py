@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,9 @@ from dil.model.destination import MergeSpec
 from dil.model.job import PublishMode
 from dil.publishing.warehouse.mysql import _sort_buffer
 from tests.contract.state_servers import mysql_place
+from tests.integration.jdbc_jobs import jdbc, read
 from tests.servers.mariadb import MariadbServer
+from tests.servers.meddling_proxy import MeddlingProxy
 from tests.warehouses import Loads, Warehouse, made, new_warehouse
 
 
@@ -80,3 +83,17 @@ def test_the_size_of_the_sort_buffer_is_a_whole_number(warehouse: Warehouse) -> 
     with warehouse.reader() as connection, connection.cursor() as cursor:
         cursor.execute(f"SELECT {_sort_buffer(2)}")
         assert cursor.description[0][1] == FIELD_TYPE.LONGLONG  # MySQL takes no decimal
+
+
+class _VectorProxy(MeddlingProxy):
+    """Gives binary columns the type VECTOR, which only MySQL 9 has."""
+
+    def answer(self, data: bytes) -> bytes:
+        return re.sub(rb"(\x0c\x3f\0.{4})\xfd", b"\\1\xf2", data, flags=re.DOTALL)
+
+
+def test_vectors_are_bytes(mysql_server: MariadbServer) -> None:
+    with _VectorProxy(mysql_server.port) as proxy:
+        url = jdbc(f"mysql://127.0.0.1:{proxy.port}/mysql?sslMode=DISABLED")
+        found = read(url, "select x'0000803f' as v")
+    assert found.column("v").to_pylist() == [b"\0\0\x80?"]
