@@ -33,8 +33,9 @@ _CODES: Mapping[Fault, tuple[int, ...]] = {
     Fault.LOST: (0, 1047, 1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 2006, 2013,
                  2014, 2055, 4031),
     Fault.UNREACHABLE: (2002, 2003, 2005),
+    Fault.STARTING: (3032,),
     Fault.TOO_MANY: (1040, 1203, 1226),
-    Fault.LOGIN: (1045, 1251, 1698, 1862, 3118, 4151),
+    Fault.LOGIN: (1045, 1130, 1251, 1698, 1862, 3118, 3955, 4151),
     Fault.NO_DATABASE: (1049,),
     Fault.NO_DATABASE_RIGHT: (1044,),
     Fault.OPTIONS: (2026,),
@@ -60,7 +61,8 @@ _FAULTS = {code: fault for fault, codes in _CODES.items() for code in codes}
 # Classes of SQLSTATE for wrong statements and wrong values.
 _REFUSED = ("0A", "21", "22", "23", "3D", "42")
 HOST_BLOCKED = (
-    "The server blocks this host after failed connections: run FLUSH HOSTS on the server."
+    "The server blocks this host after failed connections. On the server run TRUNCATE TABLE"
+    " performance_schema.host_cache, or FLUSH HOSTS (MariaDB, and MySQL before 8.4)."
 )
 _GRANT = "Grant the user the right: GRANT ALL ON name.* TO user."
 
