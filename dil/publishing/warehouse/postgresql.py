@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -55,6 +55,13 @@ _ADVICE = {
     Fault.DOES_NOT_FIT: "A text is too long for its column; give the column the type text.",
 }
 # PostgreSQL 11 and newer.
+# For one transaction, because a pooler may give the session to another client after it.
+_SETTINGS = (
+    "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
+    f"SELECT set_config('lock_timeout', '{LOCK_S}s', true),"
+    f" set_config('idle_in_transaction_session_timeout', '{IDLE_S}s', true),"
+    " set_config('client_min_messages', 'error', true)",
+)
 _HASH = "hashtextextended({}, 0)"
 _NOISE = re.compile(r"\s*(?:Query was: .*)?\.?\s*SQLSTATE: .*$", re.DOTALL)
 
@@ -277,26 +284,51 @@ class PostgresqlDialect(Dialect):
 
 
 class _Connection(Connection):
-    """One ADBC connection, in autocommit mode until a transaction begins."""
+    """One ADBC connection; outside of a transaction each statement is a transaction of its own.
+
+    ADBC prepares a statement before it runs the statement. Without a transaction, a pooler may run
+    it on another connection to the server, which has prepared another statement.
+    """
 
     def __init__(self, connection: Any) -> None:  # untyped driver
         self._connection = connection
+        self._is_begun = False
 
     def begin(self) -> None:
         """Begin a transaction; before that each statement committed by itself."""
+        self._is_begun = True
         self._connection.adbc_connection.set_autocommit(False)
+        for setting in _SETTINGS:
+            self.change(setting)
 
     def commit(self) -> None:
         """Commit."""
         self._connection.adbc_connection.commit()
+        self._end()
 
     def rollback(self) -> None:
         """Roll back."""
         self._connection.adbc_connection.rollback()
+        self._end()
+
+    def _end(self) -> None:
+        self._connection.adbc_connection.set_autocommit(True)
+        self._is_begun = False
+
+    @contextmanager
+    def _cursor(self) -> Iterator[Any]:
+        """Yield a cursor; unless a transaction was begun, commit at the end."""
+        is_own = not self._is_begun
+        if is_own:
+            self.begin()
+        with self._connection.cursor() as cursor:
+            yield cursor
+        if is_own:
+            self.commit()
 
     def change(self, statement: str, *values: Value) -> int:
         """Run a statement; return the number of changed rows, right only if values are given."""
-        with self._connection.cursor() as cursor:
+        with self._cursor() as cursor:
             if not values:
                 cursor.execute(statement)
             else:
@@ -305,7 +337,7 @@ class _Connection(Connection):
 
     def rows(self, statement: str, *values: Value) -> list[Row]:
         """Return rows; ADBC reads them by COPY."""
-        with self._connection.cursor() as cursor:
+        with self._cursor() as cursor:
             cursor.execute(with_numbers(statement), values or None)
             return list(cursor.fetchall())
 
@@ -316,7 +348,7 @@ class _Connection(Connection):
         schema = pa.schema([(each.name, _wire_type(each)) for each in columns])
         reader = pa.RecordBatchReader.from_batches(schema, _wire(batches, columns, schema))
         names = {"temporary": True} if table.is_temporary else {"db_schema_name": table.schema}
-        with self._connection.cursor() as cursor:
+        with self._cursor() as cursor:
             cursor.adbc_ingest(table.name, reader, mode="append", **names)
 
     def close(self) -> None:
