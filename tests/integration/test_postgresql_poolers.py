@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,8 +15,15 @@ import pytest
 from dil.model.destination import MergeSpec
 from dil.model.job import PublishMode
 from dil.publishing.warehouse.postgresql import PostgresqlDialect
+from dil.state.databases.postgresql_database import PostgresqlDriver
+from dil.state.databases.server_driver import STATEMENT_S
 from dil.text.warehouse_url import read_warehouse_url
+from tests.contract.state_servers import postgresql_place
+from tests.contract.state_stores import commit_of, outcome, run_record
+from tests.integration.jdbc_jobs import jdbc, read
+from tests.servers.databases import new_database
 from tests.servers.meddling_proxy import MeddlingProxy
+from tests.servers.postgresql import PostgresqlServer
 from tests.warehouses import Loads, Warehouse, new_warehouse
 
 
@@ -33,6 +42,35 @@ class _Watch(MeddlingProxy):
 def warehouse(tmp_path: Path, request) -> Iterator[Warehouse]:
     with new_warehouse("postgresql", tmp_path, request) as made:
         yield made
+
+
+def test_the_state_sets_limits_and_schema_for_each_transaction(
+    postgresql_server: PostgresqlServer,
+) -> None:
+    with postgresql_place(postgresql_server, f"t{uuid.uuid4().hex[:12]}") as place:
+        address = place.spec.server
+        assert address is not None
+        with closing(PostgresqlDriver(address).connect(may_idle=False)) as connection:
+            for begin in (connection.begin_writing, connection.begin_reading):
+                begin()
+                assert connection.rows("SHOW search_path") == [(address.schema,)]
+                assert connection.rows("SHOW statement_timeout") == [(f"{STATEMENT_S}s",)]
+                connection.rollback()
+                assert connection.rows("SHOW search_path") == [('"$user", public',)]
+                assert connection.rows("SHOW statement_timeout") == [("0",)]
+
+
+def test_the_state_uses_its_schema_in_transactions_only(
+    postgresql_server: PostgresqlServer,
+) -> None:
+    with postgresql_place(postgresql_server, f"t{uuid.uuid4().hex[:12]}") as place:
+        with place.open() as store:
+            assert store.head() is None
+            lease = store.acquire_lease("r1", lease_s=60)
+            store.begin_run(lease, run_record("r1"))
+            assert store.commit(lease, commit_of("r1", outcome(0))) is not None
+            assert [each.attempts for each in store.unit_states()] == [1]
+        assert "mc_block" in place.traces()
 
 
 def test_no_statement_of_a_warehouse_is_prepared_outside_of_a_transaction(
@@ -58,3 +96,15 @@ def test_a_failed_statement_leaves_nothing(warehouse: Warehouse, tmp_path: Path)
         connection.change("INSERT INTO shop.orders SELECT 1 / (2 - n) FROM generate_series(1, 2) n")
     connection.close()
     assert loads.rows() == [(1,)]
+
+
+def test_the_schema_of_a_source_is_set_in_the_transaction(
+    postgresql_server: PostgresqlServer,
+) -> None:
+    with new_database(postgresql_server) as url:
+        name = url.rpartition("/")[2]
+        for schema in ("public", "shop"):
+            postgresql_server.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}", name)
+            postgresql_server.execute(f"CREATE TABLE {schema}.t AS SELECT '{schema}' AS v", name)
+        found = read(jdbc(url) + "?currentSchema=absent,shop", "select v from t")
+        assert found.column("v").to_pylist() == ["shop"]

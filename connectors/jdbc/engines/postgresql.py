@@ -42,7 +42,7 @@ _SESSION = (
 _CONNECT_S = 30
 _CHECK_URI = (
     "Check the name of the database in ms.source.uri, and its options. A pooler such as PgBouncer"
-    " may refuse currentSchema and options."
+    " may refuse options."
 )
 _FIXES = {
     Fault.NO_ENTRY: "pg_hba.conf of the server has no line for this user, database and address."
@@ -99,7 +99,7 @@ class PostgresqlConnection(SourceConnection):
                 if statement.reads:
                     is_read_only = self._login.is_read_only
                     self._execute(_READING + (" READ ONLY" if is_read_only else ""))
-                for setting in _SESSION:
+                for setting in self._settings():
                     self._execute(setting)
             described = self._answer(lambda: self._cursor.adbc_execute_schema(sql))
             plan = ResultPlan(described, nulls_dates=self._login.nulls_dates)
@@ -120,6 +120,13 @@ class PostgresqlConnection(SourceConnection):
             if not statement.reads:
                 self._answer(self._connection.commit)
                 self._is_begun = False
+
+    def _settings(self) -> tuple[str, ...]:
+        server = self._login.address.server
+        if server is None or not server.schema:
+            return _SESSION
+        # Not an option of the login, which a pooler refuses or ignores.
+        return (*_SESSION, f"SELECT set_config('search_path', {literal(server.schema)}, true)")
 
     def look_again(self) -> None:
         """End the transaction, so that the next query sees later changes."""

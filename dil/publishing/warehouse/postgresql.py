@@ -111,24 +111,14 @@ class PostgresqlDialect(Dialect):
 
     def connect(self) -> Connection:
         """Return an open connection with limited waiting."""
-        connection = _Connection(self._database.connect())
-        try:
-            connection.change(f"SET lock_timeout = '{LOCK_S}s'")
-            connection.change(f"SET idle_in_transaction_session_timeout = '{IDLE_S}s'")
-            connection.change("SET client_min_messages = 'error'")
-            connection.change("SET default_transaction_isolation = 'read committed'")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+        return _Connection(self._database.connect())
 
     @cached_property
     def _database(self) -> postgresql.AdbcDatabase:
         server = self._address.server
         if server is None:
             raise TypeError("the address is the address of a file")
-        # Table names include their schemas, so the schema in the address is not searched.
-        given = postgresql.arguments(replace(server, schema=""), connect_s=CONNECT_S)
+        given = postgresql.arguments(server, connect_s=CONNECT_S)
         return _opened(postgresql.conninfo(given))
 
     def errors(self) -> tuple[type[Exception], ...]:

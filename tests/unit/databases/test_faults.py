@@ -131,6 +131,7 @@ SERVER = 'connection to server at "db", port 5432 failed: '
         (Fault.STARTING, f"{SERVER}FATAL:  the database system is starting up"),
         (Fault.STARTING, f"{SERVER}FATAL:  the database system is shutting down"),
         (Fault.TOO_MANY, f"{SERVER}FATAL:  sorry, too many clients already"),
+        (Fault.TOO_MANY, f"{SERVER}FATAL:  no more connections allowed (max_client_conn)"),
         (Fault.TOO_MANY, f"{SERVER}FATAL:  remaining connection slots are reserved"),
         (Fault.LOGIN, f'{SERVER}FATAL:  password authentication failed for user "ssl"'),
         (Fault.LOGIN, f'{SERVER}FATAL:  role "x" does not exist'),
