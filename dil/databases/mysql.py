@@ -9,6 +9,7 @@ also verifies the host's name in the certificate.
 
 from __future__ import annotations
 
+import socket
 import ssl
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import suppress
@@ -224,7 +225,15 @@ def _bound(statement: str, values: tuple[Value, ...]) -> tuple[str, tuple[Value,
 @lru_cache(maxsize=1)
 def _connection_class() -> Any:  # a class of PyMySQL
     class PyMysqlConnection(driver().connections.Connection):  # type: ignore[misc]
-        """A connection that corrects PyMySQL in two places."""
+        """A connection that corrects PyMySQL in three places."""
+
+        def connect(self, sock: socket.socket | None = None) -> None:
+            # PyMySQL turns keepalive on, but by default the first packet is sent after two hours.
+            super().connect(sock)
+            if self._sock.family == socket.AF_UNIX:
+                return
+            for option, value in _keepalives():
+                self._sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
         def _create_ssl_ctx(self, sslp: Any) -> ssl.SSLContext:
             # In the mode ``preferred`` no certificate is verified, but PyMySQL loads the system's
@@ -239,6 +248,13 @@ def _connection_class() -> Any:  # a class of PyMySQL
             super()._write_bytes(data)
 
     return PyMysqlConnection
+
+
+def _keepalives() -> list[tuple[int, int]]:
+    """Return the socket's options that detect a peer that vanished silently, after 90 seconds."""
+    wanted = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
+    found = ((getattr(socket, name, None), value) for name, value in wanted.items())
+    return [(option, value) for option, value in found if option is not None]
 
 
 @lru_cache(maxsize=1)

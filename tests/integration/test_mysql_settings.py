@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,11 +11,12 @@ import pyarrow as pa
 import pytest
 from pymysql.constants import FIELD_TYPE
 
+from dil.databases import mysql
 from dil.errors import WriteError
 from dil.model.destination import MergeSpec
 from dil.model.job import PublishMode
 from dil.publishing.warehouse.mysql import _sort_buffer
-from tests.contract.state_servers import mysql_place
+from tests.contract.state_servers import mysql_place, server_address
 from tests.integration.jdbc_jobs import jdbc, read
 from tests.servers.mariadb import MariadbServer
 from tests.servers.meddling_proxy import MeddlingProxy
@@ -83,6 +85,15 @@ def test_the_size_of_the_sort_buffer_is_a_whole_number(warehouse: Warehouse) -> 
     with warehouse.reader() as connection, connection.cursor() as cursor:
         cursor.execute(f"SELECT {_sort_buffer(2)}")
         assert cursor.description[0][1] == FIELD_TYPE.LONGLONG  # MySQL takes no decimal
+
+
+def test_a_server_that_vanished_is_noticed_after_ninety_seconds(mysql_server) -> None:
+    address = server_address(f"mysql://127.0.0.1:{mysql_server.port}/mysql")
+    with mysql.connect(address, connect_s=10) as connection:
+        names = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        options = [connection._sock.getsockopt(socket.IPPROTO_TCP, name) for name in names]
+        assert connection._sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert options[0] + options[1] * options[2] == 90
 
 
 class _VectorProxy(MeddlingProxy):
