@@ -5,6 +5,7 @@ No module here imports Arrow or a driver before a database is queried.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -80,6 +81,12 @@ class WarehouseDestination(Destination):
         # All rows are from other jobs. This file stands for these rows, so that a replace removes
         # them even if the run itself has no rows.
         return (PublishedFile(f"{self._base}#rows-of-others", "", 0, 0, "", ""),)
+
+    def not_loaded(self, uris: Iterable[str]) -> list[str]:
+        """Return the files of this table, among some URIs, whose loading is not recorded."""
+        loaded = {file.uri.rpartition("#")[2] for file in self._access.live()}
+        own = (uri for uri in uris if uri.startswith(f"{self._base}?"))
+        return [uri for uri in own if uri.rpartition("#")[2] not in loaded]
 
     def next_sequence(self) -> int:
         """Return the number of the table's next commit."""
