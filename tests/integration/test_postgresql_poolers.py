@@ -18,7 +18,7 @@ from dil.publishing.warehouse.postgresql import PostgresqlDialect
 from dil.state.databases.postgresql_database import PostgresqlDriver
 from dil.state.databases.server_driver import STATEMENT_S
 from dil.text.warehouse_url import read_warehouse_url
-from tests.contract.state_servers import postgresql_place
+from tests.contract.state_servers import postgresql_place, server_address
 from tests.contract.state_stores import commit_of, outcome, run_record
 from tests.integration.jdbc_jobs import jdbc, read
 from tests.servers.databases import new_database
@@ -28,12 +28,13 @@ from tests.warehouses import Loads, Warehouse, new_warehouse
 
 
 class _Watch(MeddlingProxy):
-    """Counts the statements that were prepared outside of a transaction."""
+    """Counts answers, and the statements that were prepared outside of a transaction."""
 
-    outside = 0
+    answers = outside = 0
 
     def answer(self, data: bytes) -> bytes:
-        # ParseComplete, then ReadyForQuery with the status "idle".
+        # ReadyForQuery; also after ParseComplete, with the status "idle".
+        self.answers += data.count(b"Z\0\0\0\5")
         self.outside += data.count(b"1\0\0\0\4Z\0\0\0\5I")
         return data
 
@@ -85,6 +86,30 @@ def test_no_statement_of_a_warehouse_is_prepared_outside_of_a_transaction(
         loads.load("run-2", pa.table({"id": [1, 2]}))
         assert loads.rows() == [(1,), (2,)]
         assert proxy.outside == 0
+
+
+def test_a_transaction_is_begun_and_set_up_in_two_messages(warehouse: Warehouse) -> None:
+    port = urlsplit(warehouse.url).port or 0
+    with _Watch(port) as proxy:
+        address = read_warehouse_url(warehouse.url.replace(str(port), str(proxy.port)))
+        with closing(PostgresqlDialect(address).connect()) as connection:
+            before = proxy.answers
+            connection.begin()
+            assert proxy.answers - before <= 2
+
+
+def test_a_transaction_of_the_state_is_begun_and_set_up_in_one_message(
+    postgresql_server: PostgresqlServer,
+) -> None:
+    url = f"postgresql://127.0.0.1:{postgresql_server.port}/postgres"
+    with _Watch(postgresql_server.port) as proxy:
+        hosts = (("127.0.0.1", proxy.port),)
+        address = replace(server_address(url), hosts=hosts, schema='"it\'s \\", shop')
+        with closing(PostgresqlDriver(address).connect(may_idle=False)) as connection:
+            before = proxy.answers
+            connection.begin_writing()
+            assert proxy.answers - before == 1
+            assert connection.rows("SHOW search_path") == [(address.schema,)]
 
 
 def test_a_failed_statement_leaves_nothing(warehouse: Warehouse, tmp_path: Path) -> None:

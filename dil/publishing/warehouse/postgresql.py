@@ -57,10 +57,10 @@ _ADVICE = {
 # PostgreSQL 11 and newer.
 # For one transaction, because a pooler may give the session to another client after it.
 _SETTINGS = (
-    "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
-    f"SELECT set_config('lock_timeout', '{LOCK_S}s', true),"
-    f" set_config('idle_in_transaction_session_timeout', '{IDLE_S}s', true),"
-    " set_config('client_min_messages', 'error', true)",
+    "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;"
+    f" SET LOCAL lock_timeout = '{LOCK_S}s';"
+    f" SET LOCAL idle_in_transaction_session_timeout = '{IDLE_S}s';"
+    " SET LOCAL client_min_messages = 'error'"
 )
 _HASH = "hashtextextended({}, 0)"
 _NOISE = re.compile(r"\s*(?:Query was: .*)?\.?\s*SQLSTATE: .*$", re.DOTALL)
@@ -288,8 +288,10 @@ class _Connection(Connection):
         """Begin a transaction; before that each statement committed by itself."""
         self._is_begun = True
         self._connection.adbc_connection.set_autocommit(False)
-        for setting in _SETTINGS:
-            self.change(setting)
+        with self._connection.cursor() as cursor:
+            # Without preparing it, so that the server gets all in one message.
+            cursor.adbc_statement.set_sql_query(_SETTINGS)
+            cursor.adbc_statement.execute_update()
 
     def commit(self) -> None:
         """Commit."""
@@ -302,6 +304,7 @@ class _Connection(Connection):
         self._end()
 
     def _end(self) -> None:
+        """Commit what is open."""
         self._connection.adbc_connection.set_autocommit(True)
         self._is_begun = False
 
@@ -314,7 +317,7 @@ class _Connection(Connection):
         with self._connection.cursor() as cursor:
             yield cursor
         if is_own:
-            self.commit()
+            self._end()
 
     def change(self, statement: str, *values: Value) -> int:
         """Run a statement; return the number of changed rows, right only if values are given."""

@@ -128,11 +128,11 @@ class PostgresqlStateConnection(ServerConnection):
         self._begin("REPEATABLE READ READ ONLY")
 
     def _begin(self, mode: str) -> None:
-        self._connection.execute(f"BEGIN ISOLATION LEVEL {mode}; {self._settings}".encode())
+        statements = f"BEGIN ISOLATION LEVEL {mode}; {self._settings}"
         if self._address.schema:
-            self._connection.execute(
-                "SELECT set_config('search_path', %s, true)", [self._address.schema]
-            )
+            path = _installed().psycopg.sql.quote(self._address.schema, self._connection)
+            statements += f"; SELECT set_config('search_path', {path}, true)"
+        self._connection.execute(statements.encode())
 
     def commit(self) -> None:
         """Commit; on return the transaction is in the log on disk."""
