@@ -176,8 +176,10 @@ def _quoted(text: str) -> str:
     return f"'{escaped}'"
 
 
-def fault_of_state(state: str) -> Fault:
-    """Return the meaning of a SQLSTATE."""
+def _fault_of_answer(state: str, text: str) -> Fault:
+    """Return the meaning of a SQLSTATE; the schema in the address may be no list of names."""
+    if state == "22023" and '"search_path"' in text:
+        return Fault.OPTIONS
     return next((fault for begin, fault in _STATES if state.startswith(begin)), Fault.OTHER)
 
 
@@ -204,7 +206,7 @@ def fault_of_statement(state: str | None, text: str) -> Fault:
     if is_cut(text):
         return Fault.LOST
     if state:
-        return fault_of_state(state)
+        return _fault_of_answer(state, text)
     return next((fault for words, fault in _BROKE_OFF if words.search(text)), Fault.OTHER)
 
 
@@ -215,7 +217,7 @@ def fault_of(state: str | None, text: str) -> Fault:
     catalogue; that error means that the table exists.
     """
     if state:
-        found = fault_of_state(state)
+        found = _fault_of_answer(state, text)
         is_of_catalogue = found is Fault.DUPLICATE and 'constraint "pg_' in text
         return Fault.EXISTS if is_of_catalogue else found
     return Fault.LOST if is_cut(text) else fault_of_connecting(text)

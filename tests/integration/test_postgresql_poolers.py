@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 import pytest
 
+from dil.errors import SourceError
 from dil.model.destination import MergeSpec
 from dil.model.job import PublishMode
 from dil.publishing.warehouse.postgresql import PostgresqlDialect
@@ -133,3 +134,12 @@ def test_the_schema_of_a_source_is_set_in_the_transaction(
             postgresql_server.execute(f"CREATE TABLE {schema}.t AS SELECT '{schema}' AS v", name)
         found = read(jdbc(url) + "?currentSchema=absent,shop", "select v from t")
         assert found.column("v").to_pylist() == ["shop"]
+
+
+def test_a_schema_of_a_source_that_is_no_list_of_names_is_said(
+    postgresql_server: PostgresqlServer,
+) -> None:
+    with new_database(postgresql_server) as url, pytest.raises(SourceError) as caught:
+        read(jdbc(url) + "?currentSchema=a%20b", "select 1 as v")
+    assert "search_path" in caught.value.message
+    assert "ms.source.uri" in caught.value.fix

@@ -34,10 +34,8 @@ Result = TypeVar("Result")
 _READING = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 # The form of values, whatever settings the server, the database or the role has.
 _SESSION = (
-    "SET LOCAL standard_conforming_strings = on",
-    "SET LOCAL TimeZone = 'UTC'",
-    "SET LOCAL DateStyle = 'ISO'",
-    "SET LOCAL IntervalStyle = 'iso_8601'",
+    "SET LOCAL standard_conforming_strings = on; SET LOCAL TimeZone = 'UTC';"
+    " SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'iso_8601'"
 )
 _CONNECT_S = 30
 _CHECK_URI = (
@@ -73,6 +71,7 @@ class PostgresqlConnection(SourceConnection):
             reason = str(error).partition("failed: ")[2] or str(error)
             raise failures.failure_for(fault, login.address, reason, _FIXES) from None
         self._cursor: Any = self._connection.cursor()
+        self._setter: Any = self._connection.cursor()  # a cursor takes its last query for set
 
     def _connected(self, connect: Callable[[], Any]) -> Any:
         """Return a new connection; after the login, the driver queries the server's types."""
@@ -98,9 +97,13 @@ class PostgresqlConnection(SourceConnection):
                 self._is_begun = True
                 if statement.reads:
                     is_read_only = self._login.is_read_only
-                    self._execute(_READING + (" READ ONLY" if is_read_only else ""))
-                for setting in self._settings():
-                    self._execute(setting)
+                    self._set(_READING + (" READ ONLY" if is_read_only else ""))
+                self._set(_SESSION)
+                server = self._login.address.server
+                if server and server.schema:
+                    # Not an option of the login, which a pooler refuses or ignores.
+                    path = literal(server.schema)
+                    self._set(f"SELECT set_config('search_path', {path}, true)")
             described = self._answer(lambda: self._cursor.adbc_execute_schema(sql))
             plan = ResultPlan(described, nulls_dates=self._login.nulls_dates)
             distinct(plan.names)
@@ -121,13 +124,6 @@ class PostgresqlConnection(SourceConnection):
                 self._answer(self._connection.commit)
                 self._is_begun = False
 
-    def _settings(self) -> tuple[str, ...]:
-        server = self._login.address.server
-        if server is None or not server.schema:
-            return _SESSION
-        # Not an option of the login, which a pooler refuses or ignores.
-        return (*_SESSION, f"SELECT set_config('search_path', {literal(server.schema)}, true)")
-
     def look_again(self) -> None:
         """End the transaction, so that the next query sees later changes."""
         with self._translated():
@@ -142,10 +138,16 @@ class PostgresqlConnection(SourceConnection):
             self._unanswered.add_done_callback(lambda _: self._close())
 
     def _close(self) -> None:
-        with suppress(Exception):
-            self._cursor.close()
+        for cursor in (self._cursor, self._setter):
+            with suppress(Exception):
+                cursor.close()
         with suppress(Exception):
             self._connection.close()
+
+    def _set(self, sql: str) -> None:
+        """Run statements in one message; a fault is raised here, not when a result is read."""
+        self._setter.adbc_statement.set_sql_query(sql)
+        self._answer(self._setter.adbc_statement.execute_update)
 
     def _execute(self, sql: str) -> None:
         self._answer(lambda: self._cursor.execute(sql))

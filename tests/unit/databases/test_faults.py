@@ -210,6 +210,13 @@ def error_of_sqlite(path: str | Path, *statements: str) -> sqlite3.Error:
     return caught.value
 
 
+def test_a_schema_that_is_no_list_of_names_is_a_fault_of_the_address() -> None:
+    text = 'invalid value for parameter "search_path": "a b"'
+    assert postgresql.fault_of("22023", text) is Fault.OPTIONS
+    assert postgresql.fault_of_statement("22023", text) is Fault.OPTIONS
+    assert postgresql.fault_of("22023", 'time zone "a b" not recognized') is Fault.REFUSED
+
+
 @pytest.mark.parametrize(
     ("fault", "statements"),
     [
