@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
 import subprocess
 import sys
@@ -96,6 +97,24 @@ def test_loads_that_a_restored_database_lacks_are_found(
         assert main(["state", "verify", str(job)]) == 0
         run(job, 4)
         assert ids(warehouse) == [0, 1, 2, 3]
+
+
+def test_the_state_fits_a_table_that_was_emptied_for_another_mode(tmp_path: Path, request) -> None:
+    days = {START_MS + day * DAY_MS: [row(day, day)] for day in range(2)}
+    with new_warehouse("sqlite", tmp_path, request) as warehouse, DayRows(days) as source:
+        job = job_of_days(tmp_path / "job", source, warehouse)
+        run(job, 1)
+        with job.open("a") as file:
+            file.write("\nms.publish.mode=window_replace\nms.grace.period.days=1\n")
+        (failure,) = run(job, 2).failures
+        (forget,) = re.findall("DELETE FROM dil_part WHERE dataset = '\\w+'", failure.error)
+        warehouse.execute("DELETE FROM orders")
+        warehouse.execute(forget)
+        for act in re.findall("dil state (.+?) JOB.conf( --all)?", failure.error):
+            assert main(["state", act[0], str(job), *act[1].split(), "--yes"]) == 0
+        run(job, 2)
+        assert ids(warehouse) == [0, 1]
+        assert main(["state", "verify", str(job)]) == 0
 
 
 def test_rows_that_an_operator_lets_be_read_again_are_decided_about(

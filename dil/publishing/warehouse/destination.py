@@ -161,8 +161,8 @@ class WarehouseDestination(Destination):
                 f"is {self._spec.mode}, and rows of {self._table} that are to be replaced were"
                 f" loaded under {mode}, without the work unit of each row",
                 f"Set the publish mode back to {mode}, or load into another table. To keep"
-                f" {self._spec.mode} and this table, empty the table, run {forget}, and read"
-                " everything again: dil state forget JOB.conf --all",
+                f" {self._spec.mode} and this table, empty the table, run {forget}, then dil state"
+                " relist JOB.conf, and read everything again: dil state forget JOB.conf --all",
             )
 
     def _check_intent(self, commit: Commit) -> None:
