@@ -119,7 +119,7 @@ _UNOPENED = {
 }  # fmt: skip
 _REFUSED = {
     Fault.EXISTS, Fault.DUPLICATE, Fault.TOO_LARGE, Fault.NO_SCHEMA, Fault.NO_TABLE,
-    Fault.NO_COLUMN, Fault.DOES_NOT_FIT, Fault.REFUSED,
+    Fault.NO_COLUMN, Fault.DOES_NOT_FIT, Fault.REFUSED, Fault.NO_PRIMARY_KEY,
 }  # fmt: skip
 
 

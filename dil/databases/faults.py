@@ -41,6 +41,7 @@ class Fault(Enum):
     NO_RESOURCES = auto()  # the server lacks memory or another resource
     DISK_FULL = auto()
     TOO_LARGE = auto()  # a statement or a row is larger than the server accepts
+    NO_PRIMARY_KEY = auto()  # the server takes only tables with a primary key
     UNSAFE_BINLOG = auto()  # the binary log's format and the isolation level do not fit
 
     # Rights, names and values

@@ -9,6 +9,7 @@ also verifies the host's name in the certificate.
 
 from __future__ import annotations
 
+import socket
 import ssl
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import suppress
@@ -33,8 +34,9 @@ _CODES: Mapping[Fault, tuple[int, ...]] = {
     Fault.LOST: (0, 1047, 1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 2006, 2013,
                  2014, 2055, 4031),
     Fault.UNREACHABLE: (2002, 2003, 2005),
+    Fault.STARTING: (3032,),
     Fault.TOO_MANY: (1040, 1203, 1226),
-    Fault.LOGIN: (1045, 1251, 1698, 1862, 3118, 4151),
+    Fault.LOGIN: (1045, 1130, 1251, 1698, 1862, 3118, 3955, 4151),
     Fault.NO_DATABASE: (1049,),
     Fault.NO_DATABASE_RIGHT: (1044,),
     Fault.OPTIONS: (2026,),
@@ -48,6 +50,7 @@ _CODES: Mapping[Fault, tuple[int, ...]] = {
     Fault.TIMED_OUT: (1317, 1969, 3024),
     Fault.DISK_FULL: (1021,),
     Fault.TOO_LARGE: (1153,),
+    Fault.NO_PRIMARY_KEY: (1173, 3098, 3750),
     Fault.UNSAFE_BINLOG: (1665,),
     Fault.DENIED: (1142, 1143, 1227, 1370),
     Fault.READ_ONLY: (1290, 1792, 1836),
@@ -59,7 +62,8 @@ _FAULTS = {code: fault for fault, codes in _CODES.items() for code in codes}
 # Classes of SQLSTATE for wrong statements and wrong values.
 _REFUSED = ("0A", "21", "22", "23", "3D", "42")
 HOST_BLOCKED = (
-    "The server blocks this host after failed connections: run FLUSH HOSTS on the server."
+    "The server blocks this host after failed connections. On the server run TRUNCATE TABLE"
+    " performance_schema.host_cache, or FLUSH HOSTS (MariaDB, and MySQL before 8.4)."
 )
 _GRANT = "Grant the user the right: GRANT ALL ON name.* TO user."
 
@@ -221,7 +225,15 @@ def _bound(statement: str, values: tuple[Value, ...]) -> tuple[str, tuple[Value,
 @lru_cache(maxsize=1)
 def _connection_class() -> Any:  # a class of PyMySQL
     class PyMysqlConnection(driver().connections.Connection):  # type: ignore[misc]
-        """A connection that corrects PyMySQL in two places."""
+        """A connection that corrects PyMySQL in three places."""
+
+        def connect(self, sock: socket.socket | None = None) -> None:
+            # PyMySQL turns keepalive on, but by default the first packet is sent after two hours.
+            super().connect(sock)
+            if self._sock.family == socket.AF_UNIX:
+                return
+            for option, value in _keepalives():
+                self._sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
         def _create_ssl_ctx(self, sslp: Any) -> ssl.SSLContext:
             # In the mode ``preferred`` no certificate is verified, but PyMySQL loads the system's
@@ -236,6 +248,13 @@ def _connection_class() -> Any:  # a class of PyMySQL
             super()._write_bytes(data)
 
     return PyMysqlConnection
+
+
+def _keepalives() -> list[tuple[int, int]]:
+    """Return the socket's options that detect a peer that vanished silently, after 90 seconds."""
+    wanted = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
+    found = ((getattr(socket, name, None), value) for name, value in wanted.items())
+    return [(option, value) for option, value in found if option is not None]
 
 
 @lru_cache(maxsize=1)
@@ -299,6 +318,9 @@ def advice(names: LoginProperties) -> Mapping[Fault, str]:
         Fault.DENIED: _GRANT,
         Fault.HOST_BLOCKED: HOST_BLOCKED,
         Fault.TOO_LARGE: "Raise the server's max_allowed_packet; 64M is enough for most jobs.",
+        Fault.NO_PRIMARY_KEY: "The server accepts only tables with a primary key. Create the table"
+        " with one, for example a column id BIGINT AUTO_INCREMENT PRIMARY KEY, or let the server"
+        " add keys: sql_generate_invisible_primary_key=ON (MySQL 8.0.30 and newer).",
         Fault.UNSAFE_BINLOG: "Set the server's binlog_format to ROW or MIXED.",
         Fault.OPTIONS: options,
         Fault.UNTRUSTED: options,

@@ -64,7 +64,8 @@ _NO_SERVER = re.compile(
 _NO_CONNECTION = tuple(
     (re.compile(words, re.IGNORECASE), fault)
     for words, fault in (
-        (r"too many (?:clients|connections)|remaining connection slots", Fault.TOO_MANY),
+        (r"too many (?:clients|connections)|no more connections|remaining connection slots",
+         Fault.TOO_MANY),
         (r"starting up|shutting down", Fault.STARTING),
         (r"no pg_hba\.conf entry", Fault.NO_ENTRY),
         (r'database ".*" does not exist', Fault.NO_DATABASE),
@@ -140,6 +141,9 @@ def _manager() -> Any:  # a module
 def arguments(address: DatabaseAddress, *, connect_s: int, **limits: str) -> dict[str, str]:
     """Return libpq's settings for an address, by libpq's names (PostgreSQL manual, 34.1.2).
 
+    The schema is not among them: it would be an option of the login, which a pooler refuses or
+    ignores.
+
     Args:
         address: The database's place, and the user; its options override all defaults.
         connect_s: The seconds to wait for a connection.
@@ -159,9 +163,6 @@ def arguments(address: DatabaseAddress, *, connect_s: int, **limits: str) -> dic
     if address.hosts:
         found["host"] = ",".join(name for name, _ in address.hosts)
         found["port"] = ",".join(str(port) for _, port in address.hosts)
-    if address.schema:
-        path = address.schema.replace("\\", "\\\\").replace(" ", "\\ ")
-        found["options"] = f"{found.get('options', '')} -csearch_path={path}".strip()
     return {name: value for name, value in found.items() if value}
 
 
@@ -175,8 +176,10 @@ def _quoted(text: str) -> str:
     return f"'{escaped}'"
 
 
-def fault_of_state(state: str) -> Fault:
-    """Return the meaning of a SQLSTATE."""
+def _fault_of_answer(state: str, text: str) -> Fault:
+    """Return the meaning of a SQLSTATE; the schema in the address may be no list of names."""
+    if state == "22023" and '"search_path"' in text:
+        return Fault.OPTIONS
     return next((fault for begin, fault in _STATES if state.startswith(begin)), Fault.OTHER)
 
 
@@ -203,7 +206,7 @@ def fault_of_statement(state: str | None, text: str) -> Fault:
     if is_cut(text):
         return Fault.LOST
     if state:
-        return fault_of_state(state)
+        return _fault_of_answer(state, text)
     return next((fault for words, fault in _BROKE_OFF if words.search(text)), Fault.OTHER)
 
 
@@ -214,7 +217,7 @@ def fault_of(state: str | None, text: str) -> Fault:
     catalogue; that error means that the table exists.
     """
     if state:
-        found = fault_of_state(state)
+        found = _fault_of_answer(state, text)
         is_of_catalogue = found is Fault.DUPLICATE and 'constraint "pg_' in text
         return Fault.EXISTS if is_of_catalogue else found
     return Fault.LOST if is_cut(text) else fault_of_connecting(text)

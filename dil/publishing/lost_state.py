@@ -9,16 +9,22 @@ publish was lost, or is a copy from before the first publish.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from itertools import chain
+from typing import TYPE_CHECKING, cast
 
 from dil.errors import ConfigError, StateError
 from dil.model.dataset import source_name
+from dil.model.destination import TableKind
 from dil.model.job import Job, PublishingSpec, PublishMode
 from dil.model.json import JsonObject
 from dil.publishing.destination import described, destination_for
 from dil.spi.destination import Destination
 from dil.spi.state_store import LAST_PUBLISH, StateStore
 from dil.storage import Filesystem
+
+if TYPE_CHECKING:
+    from dil.publishing.warehouse import WarehouseDestination
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +90,22 @@ def _older_copy(
         f"the dataset at {_place(here)} has commit {landed} of {job}, and its state knows of"
         f" no commit after {number}: the state is an older copy"
     )
+
+
+def not_loaded(uris: Iterable[str], spec: PublishingSpec, filesystem: Filesystem) -> list[str]:
+    """Return the published files, among some URIs, whose loading a warehouse's table lacks.
+
+    A database that was restored, or that failed over to a replica that lagged, lacks the last
+    loads, together with their records. The result is empty if there is no such table.
+    """
+    if not loads_one_table(spec):
+        return []
+    return cast("WarehouseDestination", destination_for(spec, filesystem)).not_loaded(uris)
+
+
+def loads_one_table(spec: PublishingSpec) -> bool:
+    """Return whether all rows are loaded into one table of a warehouse."""
+    return spec.warehouse is not None and spec.warehouse.kind is TableKind.REGULAR
 
 
 def is_newest_state(

@@ -206,6 +206,23 @@ def test_an_empty_schema_reads_as_an_empty_store(backend: Backend) -> None:
         assert list(store.blocks()) == []
 
 
+@pytest.mark.parametrize("is_long", [False, True])
+def test_a_reader_beside_the_first_writer_finds_an_empty_store(
+    backend: Backend, is_long: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with backend.place.open() as store, backend.place.open() as other:
+        kind = type(store._database._connected())
+        look = kind.existing
+
+        def look_when_they_are_created(self, names):
+            monkeypatch.setattr(kind, "existing", look)
+            other.acquire_lease("r1", lease_s=60)
+            return look(self, names)
+
+        monkeypatch.setattr(kind, "existing", look_when_they_are_created)
+        assert not (list(store.blocks()) if is_long else store.head())
+
+
 def test_tables_whose_making_was_interrupted_are_completed(mysql_server: MariadbServer) -> None:
     with mysql_place(mysql_server, f"t{uuid.uuid4().hex[:12]}") as place:
         with place.open() as store:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import runpy
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from dil import config
+from dil.cli.main import main
 from dil.model.report import MergedRows, RunReport, RunStatus
 from dil.observe.report import report_text
 from dil.run.job_run import run_job
@@ -67,6 +70,51 @@ def test_each_row_of_each_day_is_loaded_once(warehouse: Warehouse, tmp_path: Pat
         first, second, third = run(job, 2), run(job, 4), run(job, 4)
     assert (first.rows, second.rows, third.status) == (4, 4, RunStatus.NOTHING_DUE)
     assert ids(warehouse) == [0, 1, 2, 3, 100, 101, 102, 103]
+
+
+@pytest.mark.parametrize("operation", ["insert", "upsert", "replace"])
+def test_loads_that_a_restored_database_lacks_are_found(
+    operation: str, tmp_path: Path, request, capsys
+) -> None:
+    days = {START_MS + day * DAY_MS: [row(day, day)] for day in range(4)}
+    keys = {"extract__primary__key__fields": "id", "ms__warehouse__operation": operation}
+    with new_warehouse("sqlite", tmp_path, request) as warehouse, DayRows(days) as source:
+        job = job_of_days(tmp_path / "job", source, warehouse, **keys)
+        run(job, 2)
+        backup = warehouse.path.read_bytes()
+        run(job, 4)
+        assert main(["state", "verify", str(job)]) == 0
+        warehouse.path.write_bytes(backup)
+        capsys.readouterr()
+        assert main(["state", "verify", str(job), "--json"]) == 1
+        (problem,) = json.loads(capsys.readouterr().out)["problems"]
+        assert problem.startswith("V20: ")
+        again = ["--from", "2020-01-03", "--keep-files", "--yes"]
+        assert main(["state", "forget", str(job), *again]) == 0
+        run(job, 4)
+        assert ids(warehouse) == [0, 1, 2, 3]
+        assert main(["state", "relist", str(job), "--yes"]) == 0
+        assert main(["state", "verify", str(job)]) == 0
+        run(job, 4)
+        assert ids(warehouse) == [0, 1, 2, 3]
+
+
+def test_the_state_fits_a_table_that_was_emptied_for_another_mode(tmp_path: Path, request) -> None:
+    days = {START_MS + day * DAY_MS: [row(day, day)] for day in range(2)}
+    with new_warehouse("sqlite", tmp_path, request) as warehouse, DayRows(days) as source:
+        job = job_of_days(tmp_path / "job", source, warehouse)
+        run(job, 1)
+        with job.open("a") as file:
+            file.write("\nms.publish.mode=window_replace\nms.grace.period.days=1\n")
+        (failure,) = run(job, 2).failures
+        (forget,) = re.findall("DELETE FROM dil_part WHERE dataset = '\\w+'", failure.error)
+        warehouse.execute("DELETE FROM orders")
+        warehouse.execute(forget)
+        for act in re.findall("dil state (.+?) JOB.conf( --all)?", failure.error):
+            assert main(["state", act[0], str(job), *act[1].split(), "--yes"]) == 0
+        run(job, 2)
+        assert ids(warehouse) == [0, 1]
+        assert main(["state", "verify", str(job)]) == 0
 
 
 def test_rows_that_an_operator_lets_be_read_again_are_decided_about(

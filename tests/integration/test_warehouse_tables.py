@@ -428,6 +428,22 @@ def test_a_merge_needs_a_key_and_says_how_to_make_it(loads: Loads) -> None:
     assert loads.rows() == [(1,), (2,)]
 
 
+def test_the_key_of_a_merge_may_be_an_index_beside_another_primary_key(
+    tmp_path: Path, request
+) -> None:
+    with new_warehouse("postgresql", tmp_path, request) as warehouse:
+        loads = Loads(warehouse, tmp_path)
+        loads.load("run-1", numbers(1))
+        warehouse.execute("ALTER TABLE shop.orders ADD COLUMN number serial PRIMARY KEY")
+        loads.mode, loads.merge = PublishMode.MERGE, MergeSpec(("id",))
+        with pytest.raises(ConfigError) as caught:
+            loads.destination.check()
+        warehouse.execute(caught.value.problems[0].fix.removeprefix("Add one: "))
+        loads.destination.check()
+        loads.load("run-2", numbers(1, 2))
+        assert loads.rows("id") == [(1,), (2,)]
+
+
 def test_views_are_refused(loads: Loads) -> None:
     loads.load("run-1", numbers(1))
     prefix = loads.warehouse.prefix

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from connectors.jdbc import failures
 from connectors.jdbc.cursor import KeyText
 from connectors.jdbc.engine import FETCH_ROWS, Login, SourceConnection, distinct
-from connectors.jdbc.engines.mysql_columns import MysqlColumn
+from connectors.jdbc.engines.mysql_columns import VECTOR, MysqlColumn
 from connectors.jdbc.statement import Statement
 from connectors.jdbc.syntax import SqlSyntax, syntax_of
 from dil.databases import mysql
@@ -122,9 +122,12 @@ class MysqlConnection(SourceConnection):
 
         names = distinct([fact[0] for fact in cursor.description])
         # The result's description lacks signs and character sets.
-        columns = [
-            MysqlColumn(field, self._login)
-            for field in cursor._result.fields  # noqa: SLF001
+        result = cursor._result  # noqa: SLF001
+        columns = [MysqlColumn(field, self._login) for field in result.fields]
+        # PyMySQL takes the bytes of a type that it does not know for text in ASCII.
+        result.converters = [
+            (None, None) if field.type_code == VECTOR else converter
+            for field, converter in zip(result.fields, result.converters, strict=True)
         ]
         while rows := cursor.fetchmany(FETCH_ROWS):
             arrays = [

@@ -34,15 +34,13 @@ Result = TypeVar("Result")
 _READING = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 # The form of values, whatever settings the server, the database or the role has.
 _SESSION = (
-    "SET LOCAL standard_conforming_strings = on",
-    "SET LOCAL TimeZone = 'UTC'",
-    "SET LOCAL DateStyle = 'ISO'",
-    "SET LOCAL IntervalStyle = 'iso_8601'",
+    "SET LOCAL standard_conforming_strings = on; SET LOCAL TimeZone = 'UTC';"
+    " SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'iso_8601'"
 )
 _CONNECT_S = 30
 _CHECK_URI = (
     "Check the name of the database in ms.source.uri, and its options. A pooler such as PgBouncer"
-    " may refuse currentSchema and options."
+    " may refuse options."
 )
 _FIXES = {
     Fault.NO_ENTRY: "pg_hba.conf of the server has no line for this user, database and address."
@@ -73,6 +71,7 @@ class PostgresqlConnection(SourceConnection):
             reason = str(error).partition("failed: ")[2] or str(error)
             raise failures.failure_for(fault, login.address, reason, _FIXES) from None
         self._cursor: Any = self._connection.cursor()
+        self._setter: Any = self._connection.cursor()  # a cursor takes its last query for set
 
     def _connected(self, connect: Callable[[], Any]) -> Any:
         """Return a new connection; after the login, the driver queries the server's types."""
@@ -98,9 +97,13 @@ class PostgresqlConnection(SourceConnection):
                 self._is_begun = True
                 if statement.reads:
                     is_read_only = self._login.is_read_only
-                    self._execute(_READING + (" READ ONLY" if is_read_only else ""))
-                for setting in _SESSION:
-                    self._execute(setting)
+                    self._set(_READING + (" READ ONLY" if is_read_only else ""))
+                self._set(_SESSION)
+                server = self._login.address.server
+                if server and server.schema:
+                    # Not an option of the login, which a pooler refuses or ignores.
+                    path = literal(server.schema)
+                    self._set(f"SELECT set_config('search_path', {path}, true)")
             described = self._answer(lambda: self._cursor.adbc_execute_schema(sql))
             plan = ResultPlan(described, nulls_dates=self._login.nulls_dates)
             distinct(plan.names)
@@ -135,10 +138,16 @@ class PostgresqlConnection(SourceConnection):
             self._unanswered.add_done_callback(lambda _: self._close())
 
     def _close(self) -> None:
-        with suppress(Exception):
-            self._cursor.close()
+        for cursor in (self._cursor, self._setter):
+            with suppress(Exception):
+                cursor.close()
         with suppress(Exception):
             self._connection.close()
+
+    def _set(self, sql: str) -> None:
+        """Run statements in one message; a fault is raised here, not when a result is read."""
+        self._setter.adbc_statement.set_sql_query(sql)
+        self._answer(self._setter.adbc_statement.execute_update)
 
     def _execute(self, sql: str) -> None:
         self._answer(lambda: self._cursor.execute(sql))

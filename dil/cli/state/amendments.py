@@ -126,7 +126,8 @@ def expire(request: Request) -> int:
 def relist(request: Request) -> int:
     """Record the live files that the dataset's manifest lists.
 
-    After a restore the chain lacks the files that runs published and replaced since.
+    After a restore the chain lacks the files that runs published and replaced since. If the rows
+    are loaded into a table, loads that the table lacks are no longer listed.
     """
     with operator_session(request, "relist") as session:
         return conclude(request, session, propose_relist(session))

@@ -23,6 +23,7 @@ from dil.publishing.shared_files import misfit
 from dil.run.failing import FAILED
 from dil.run.process import cache_dir, real_clock
 from dil.state.blocks.verification import ChainReport, verify_chain
+from dil.state.chain.recorded_files import live_parts
 from dil.storage import filesystem_for
 
 _PIECE = 1 << 20
@@ -78,6 +79,7 @@ def verify(call: JobCall, *, full: bool, is_replayed: bool, first: int | None) -
         )
         problems = (
             *_newer_dataset(job, store),
+            *_lost_loads(job, store),
             *_misfits(job),
             *_lost_inputs(job, chains, report),
         )
@@ -168,6 +170,26 @@ def _newer_dataset(job: Job, store: StateStore) -> Iterator[str]:
         yield problem
 
 
+def _lost_loads(job: Job, store: StateStore) -> Iterator[str]:
+    """Yield a problem if the table of a warehouse lacks loads that the chain has."""
+    if not publishing.loads_one_table(job.publishing):
+        return
+    head = store.head()
+    parts = live_parts(store)
+    filesystem = filesystem_for(job.publishing.final_dir)
+    try:
+        lost = publishing.not_loaded(parts, job.publishing, filesystem)
+    except DilError:  # _newer_dataset says that the database cannot be asked
+        return
+    # A run that published meanwhile may have replaced some of the files.
+    if lost and store.head() == head and store.pending_intent() is None:
+        rows = sum(parts[uri].rows for uri in lost)
+        yield (
+            f"V20: the table lacks {rows:,} rows that were loaded from {len(lost):,} files, so the"
+            f" database is an older copy; the first file is {lost[0]}"
+        )
+
+
 def _misfits(job: Job) -> Iterator[str]:
     """Yield a problem for each shared file if the manifest does not give each row one work unit."""
     if not job.publishing.keeps_files:
@@ -238,7 +260,8 @@ def _verify_text(job: Job, report: ChainReport) -> None:
             return
     emit(
         "  V20 concerns a published file: restore it. After a restore of the state, files that\n"
-        "  runs replaced since are no loss: run the job, then dil state relist.\n"
+        "  runs replaced since are no loss: run the job, then dil state relist. Rows that a table\n"
+        "  lacks are read again after dil state forget --keep-files; then dil state relist.\n"
         "  What is said of the manifest concerns the dataset's folder.\n"
         "  All else concerns the state store: keep it as it is now, and restore an earlier copy.\n"
     )

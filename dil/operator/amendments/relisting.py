@@ -17,6 +17,7 @@ from dil.operator.session import OperatorSession
 from dil.publishing.layout import dataset_dir
 from dil.state.amendments.operations import Proposal
 from dil.state.blocks.canonical import SHA2_256
+from dil.state.blocks.events import SliceFile
 from dil.state.chain.recorded_files import live_parts
 
 VERB = "relist"
@@ -25,14 +26,17 @@ VERB = "relist"
 def propose_relist(session: OperatorSession) -> Preview:
     """Record the live files that the dataset's manifest lists; no file changes.
 
-    If a file that the manifest lists is gone, it stays in the chain: its rows are lost.
+    If a file that the manifest lists is gone, it stays in the chain: its rows are lost. Files whose
+    rows the table of a warehouse lacks leave the chain.
 
     Raises:
-        StateError: rows are in a database, other jobs publish to the dataset, or nothing was
-            recorded so far.
+        StateError: rows are in several tables of a database, other jobs publish to the dataset, or
+            nothing was recorded so far.
     """
     job, filesystem = session.job, session.filesystem()
     spec = job.publishing
+    if publishing.loads_one_table(spec):
+        return _without_lost_loads(session)
     if not spec.keeps_files:
         raise StateError(
             "the rows are in a database, so the chain lists no files", "Nothing was changed."
@@ -53,15 +57,7 @@ def propose_relist(session: OperatorSession) -> Preview:
     live = {file.uri: file for file in session.live_files()}
     is_table = spec.table.format is not TableFormat.FILES
     gone = tuple(
-        PublishedFile(
-            uri,
-            "",
-            part.rows,
-            part.size,
-            part.physical_hash.removeprefix(SHA2_256),
-            "",
-            part.timelabel,
-        )
+        _file(part)
         for uri, part in known.items()
         if uri not in live and (is_table or not filesystem.exists(filesystem.path_of(uri)))
     )
@@ -75,3 +71,27 @@ def propose_relist(session: OperatorSession) -> Preview:
             f"listed from now on: {counted(len(strange), 'file')} that are live in the dataset"
         )
     return preview_of(session, Proposal(VERB, notes=tuple(notes)), files)
+
+
+def _without_lost_loads(session: OperatorSession) -> Preview:
+    known = live_parts(session.store)
+    lost = publishing.not_loaded(known, session.job.publishing, session.filesystem())
+    files = FileChange(withdrawn=tuple(_file(known[uri]) for uri in lost), only_records=True)
+    notes = (
+        f"no longer listed: {counted(len(lost), 'file')} whose rows the table lacks. The next run"
+        " reads them again only if their work units were forgotten (dil state forget)",
+    )
+    return preview_of(session, Proposal(VERB, notes=notes if lost else ()), files)
+
+
+def _file(part: SliceFile) -> PublishedFile:
+    """Return a file of the chain without its work unit, which the chain does not keep."""
+    return PublishedFile(
+        part.path,
+        "",
+        part.rows,
+        part.size,
+        part.physical_hash.removeprefix(SHA2_256),
+        "",
+        part.timelabel,
+    )

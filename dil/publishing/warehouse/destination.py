@@ -5,6 +5,7 @@ No module here imports Arrow or a driver before a database is queried.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -81,6 +82,12 @@ class WarehouseDestination(Destination):
         # them even if the run itself has no rows.
         return (PublishedFile(f"{self._base}#rows-of-others", "", 0, 0, "", ""),)
 
+    def not_loaded(self, uris: Iterable[str]) -> list[str]:
+        """Return the files of this table, among some URIs, whose loading is not recorded."""
+        loaded = {file.uri.rpartition("#")[2] for file in self._access.live()}
+        own = (uri for uri in uris if uri.startswith(f"{self._base}?"))
+        return [uri for uri in own if uri.rpartition("#")[2] not in loaded]
+
     def next_sequence(self) -> int:
         """Return the number of the table's next commit."""
         return self._access.next_sequence()
@@ -154,8 +161,8 @@ class WarehouseDestination(Destination):
                 f"is {self._spec.mode}, and rows of {self._table} that are to be replaced were"
                 f" loaded under {mode}, without the work unit of each row",
                 f"Set the publish mode back to {mode}, or load into another table. To keep"
-                f" {self._spec.mode} and this table, empty the table, run {forget}, and read"
-                " everything again: dil state forget JOB.conf --all",
+                f" {self._spec.mode} and this table, empty the table, run {forget}, then dil state"
+                " relist JOB.conf, and read everything again: dil state forget JOB.conf --all",
             )
 
     def _check_intent(self, commit: Commit) -> None:

@@ -62,6 +62,8 @@ WHERE database_name = current_database() AND schema_name = {MARK} AND table_name
 class DuckdbDialect(Dialect):
     """Loads Arrow batches directly, in one transaction."""
 
+    merges_by_index = False
+
     def __init__(self, address: WarehouseAddress) -> None:
         self._address = address
 

@@ -26,7 +26,7 @@ from dil.publishing.warehouse.dialect import (
     TableColumn,
     TableName,
 )
-from dil.publishing.warehouse.rows import GONE, GONE_COLUMN, ORDER, WarehouseRows
+from dil.publishing.warehouse.rows import GONE, GONE_COLUMN, ORDER, ORDER_COLUMN, WarehouseRows
 from dil.publishing.warehouse.shape import missing_key
 from dil.types.warehouse import TEXT, column_type
 
@@ -93,13 +93,13 @@ class Merge:
         connection.change(
             dialect.temporary(
                 STAGE,
-                "",
+                dialect.key_clause((ORDER,)),
                 f"SELECT {of_table}, {zero} AS {quote(ORDER)}, {zero} AS {quote(GONE)} "
                 f"FROM (SELECT 1 AS dil_one) o LEFT JOIN {dialect.full(self.table)} t ON 1 = 0 "
                 "WHERE 1 = 0",
             )
         )
-        loaded = (*columns, TableColumn(ORDER, pa.int64(), "bigint"), GONE_COLUMN)
+        loaded = (*columns, ORDER_COLUMN, GONE_COLUMN)
         connection.load(_STAGE, loaded, rows.batches(loaded))
         keys = dialect.collated(dialect.merge_keys(connection, self.table, self.spec.keys))
         ages = {each: self._age(quote(each), each, columns) for each in self.spec.delta_fields}

@@ -9,7 +9,7 @@ from dil.errors import SourceContractError
 from dil.model.dataset import Commit, PublishedFile
 from dil.model.destination import DELETED_AT, MergeSpec
 from dil.publishing.warehouse.dialect import STAGE, WINNERS, Connection, Dialect, Table, TableName
-from dil.publishing.warehouse.rows import WarehouseRows
+from dil.publishing.warehouse.rows import ORDER, ORDER_COLUMN, WarehouseRows
 
 # A commit that removes the rows that the run did not read has one more file among the files that it
 # removes. No such file exists; its name ends with this mark.
@@ -88,10 +88,12 @@ class MissingRows:
         columns = [
             each for key in keys for each in self.table.columns if folded(each.name) == folded(key)
         ]
-        empty = f"SELECT {names} FROM {full} WHERE 1 = 0"
-        connection.change(self.dialect.temporary(STAGE, "", empty))
+        order = f"CAST(0 AS {self.dialect.big_integer}) AS {self.dialect.quote(ORDER)}"
+        empty = f"SELECT {names}, {order} FROM {full} WHERE 1 = 0"
+        connection.change(self.dialect.temporary(STAGE, self.dialect.key_clause((ORDER,)), empty))
         stage = TableName("", STAGE, is_temporary=True)
-        connection.load(stage, columns, rows.batches(columns))
+        loaded = (*columns, ORDER_COLUMN)
+        connection.load(stage, loaded, rows.batches(loaded))
         alike = self.dialect.collated(self._merge_keys(connection))
         self.dialect.keep_first(connection, names, keys, alike, alike)
 

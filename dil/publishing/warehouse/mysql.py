@@ -92,6 +92,7 @@ WHERE s.table_schema = DATABASE() AND s.table_name = {MARK} AND {_IS_EXACT.forma
   AND s.non_unique = 0"""
 _OF_TEXT = re.compile(r"\A( CHARACTER SET \w+)?( COLLATE \w+)?")
 _CHARACTERS = "utf8mb4"
+_ADDED_KEY = "auto_increment INVISIBLE"  # sql_generate_invisible_primary_key
 _COMPUTED = ("VIRTUAL GENERATED", "STORED GENERATED", "PERSISTENT")
 
 
@@ -118,9 +119,10 @@ class MysqlDialect(Dialect):
             "SESSION max_error_count = 64, "
             # By default rows are sorted by the first kilobyte of a key, but keys may be longer.
             f"SESSION max_sort_length = {_KEY_BYTES}, "
-            f"SESSION sort_buffer_size = GREATEST(@@SESSION.sort_buffer_size, {_SORT_BYTES}), "
+            f"SESSION sort_buffer_size = {_sort_buffer(_SORT_BYTES)}, "
             f"SESSION innodb_lock_wait_timeout = {LOCK_S}, SESSION time_zone = '+00:00', "
-            f"SESSION lock_wait_timeout = {LOCK_S}, SESSION wait_timeout = {IDLE_S}",
+            f"SESSION lock_wait_timeout = {LOCK_S}, SESSION wait_timeout = {IDLE_S}, "
+            "SESSION default_storage_engine = InnoDB",
             "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
         )
         try:
@@ -156,7 +158,11 @@ class MysqlDialect(Dialect):
         if not found:
             return None
         unique: dict[object, set[str]] = {}
+        # The server may have added a key of its own, which no row can be equal in.
+        added = [row[2] for row in found if row[11] == _ADDED_KEY]
         for index, column, part in connection.rows(_UNIQUE, name.name, name.name):
+            if column in added:
+                continue
             # An index on the beginning of a text or on an expression is not a key of a column.
             is_whole = column is not None and part is None
             unique.setdefault(index, set()).add(str(column) if is_whole else MARK)
@@ -235,7 +241,7 @@ class MysqlDialect(Dialect):
             buffer = _SORTED_ROWS * (len(values) + 1) * longest
             connection.change(
                 f"SET SESSION max_sort_length = {longest}, "
-                f"SESSION sort_buffer_size = GREATEST(@@SESSION.sort_buffer_size, {buffer})"
+                f"SESSION sort_buffer_size = {_sort_buffer(buffer)}"
             )
 
     def quote(self, name: str) -> str:
@@ -474,6 +480,14 @@ def _type_of(
     if kind in _INTEGERS and "unsigned" not in words:
         return _INTEGERS[kind]
     return _TYPES.get(kind)
+
+
+def _sort_buffer(size: int) -> str:
+    """Return the session's buffer, or the size if the buffer is smaller.
+
+    On MySQL GREATEST of a variable and a number is a decimal, which no variable takes.
+    """
+    return f"CAST(GREATEST(@@SESSION.sort_buffer_size, {size}) AS UNSIGNED)"
 
 
 def _exact_collation(session: mysql.MysqlSession) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -56,6 +56,13 @@ _ADVICE = {
     Fault.DOES_NOT_FIT: "A text is too long for its column; give the column the type text.",
 }
 # PostgreSQL 11 and newer.
+# For one transaction, because a pooler may give the session to another client after it.
+_SETTINGS = (
+    "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;"
+    f" SET LOCAL lock_timeout = '{LOCK_S}s';"
+    f" SET LOCAL idle_in_transaction_session_timeout = '{IDLE_S}s';"
+    " SET LOCAL client_min_messages = 'error'"
+)
 _HASH = "hashtextextended({}, 0)"
 _NOISE = re.compile(r"\s*(?:Query was: .*)?\.?\s*SQLSTATE: .*$", re.DOTALL)
 
@@ -105,24 +112,14 @@ class PostgresqlDialect(Dialect):
 
     def connect(self) -> Connection:
         """Return an open connection with limited waiting."""
-        connection = _Connection(self._database.connect())
-        try:
-            connection.change(f"SET lock_timeout = '{LOCK_S}s'")
-            connection.change(f"SET idle_in_transaction_session_timeout = '{IDLE_S}s'")
-            connection.change("SET client_min_messages = 'error'")
-            connection.change("SET default_transaction_isolation = 'read committed'")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+        return _Connection(self._database.connect())
 
     @cached_property
     def _database(self) -> postgresql.AdbcDatabase:
         server = self._address.server
         if server is None:
             raise TypeError("the address is the address of a file")
-        # Table names include their schemas, so the schema in the address is not searched.
-        given = postgresql.arguments(replace(server, schema=""), connect_s=CONNECT_S)
+        given = postgresql.arguments(server, connect_s=CONNECT_S)
         return _opened(postgresql.conninfo(given))
 
     def errors(self) -> tuple[type[Exception], ...]:
@@ -278,26 +275,54 @@ class PostgresqlDialect(Dialect):
 
 
 class _Connection(Connection):
-    """One ADBC connection, in autocommit mode until a transaction begins."""
+    """One ADBC connection; outside of a transaction each statement is a transaction of its own.
+
+    ADBC prepares a statement before it runs the statement. Without a transaction, a pooler may run
+    it on another connection to the server, which has prepared another statement.
+    """
 
     def __init__(self, connection: Any) -> None:  # untyped driver
         self._connection = connection
+        self._is_begun = False
 
     def begin(self) -> None:
         """Begin a transaction; before that each statement committed by itself."""
+        self._is_begun = True
         self._connection.adbc_connection.set_autocommit(False)
+        with self._connection.cursor() as cursor:
+            # Without preparing it, so that the server gets all in one message.
+            cursor.adbc_statement.set_sql_query(_SETTINGS)
+            cursor.adbc_statement.execute_update()
 
     def commit(self) -> None:
         """Commit."""
         self._connection.adbc_connection.commit()
+        self._end()
 
     def rollback(self) -> None:
         """Roll back."""
         self._connection.adbc_connection.rollback()
+        self._end()
+
+    def _end(self) -> None:
+        """Commit what is open."""
+        self._connection.adbc_connection.set_autocommit(True)
+        self._is_begun = False
+
+    @contextmanager
+    def _cursor(self) -> Iterator[Any]:
+        """Yield a cursor; unless a transaction was begun, commit at the end."""
+        is_own = not self._is_begun
+        if is_own:
+            self.begin()
+        with self._connection.cursor() as cursor:
+            yield cursor
+        if is_own:
+            self._end()
 
     def change(self, statement: str, *values: Value) -> int:
         """Run a statement; return the number of changed rows, right only if values are given."""
-        with self._connection.cursor() as cursor:
+        with self._cursor() as cursor:
             if not values:
                 cursor.execute(statement)
             else:
@@ -306,7 +331,7 @@ class _Connection(Connection):
 
     def rows(self, statement: str, *values: Value) -> list[Row]:
         """Return rows; ADBC reads them by COPY."""
-        with self._connection.cursor() as cursor:
+        with self._cursor() as cursor:
             cursor.execute(with_numbers(statement), values or None)
             return list(cursor.fetchall())
 
@@ -317,7 +342,7 @@ class _Connection(Connection):
         schema = pa.schema([(each.name, _wire_type(each)) for each in columns])
         reader = pa.RecordBatchReader.from_batches(schema, _wire(batches, columns, schema))
         names = {"temporary": True} if table.is_temporary else {"db_schema_name": table.schema}
-        with self._connection.cursor() as cursor:
+        with self._cursor() as cursor:
             cursor.adbc_ingest(table.name, reader, mode="append", **names)
 
     def close(self) -> None:

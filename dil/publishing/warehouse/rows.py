@@ -27,6 +27,7 @@ from dil.types.warehouse import JSON
 
 SIGNATURE, LABEL = "_dil_signature", "_timelabel"
 ORDER, GONE = "_dil_order", "_dil_gone"
+ORDER_COLUMN = TableColumn(ORDER, pa.int64(), "bigint")
 GONE_COLUMN = TableColumn(GONE, pa.int64(), "bigint")
 # The most rows of each batch that is read; with rows of a kilobyte that is 16 MB.
 _BATCH_ROWS = 16_384

@@ -229,8 +229,9 @@ def missing_key(dialect: Dialect, name: TableName, table: Table, keys: Sequence[
     if any(frozenset(map(dialect.folded, each)) == wanted for each in table.unique):
         return ""
     names = ", ".join(map(dialect.quote, keys))
-    if dialect.widen(name, keys[0], "x"):
+    if not dialect.merges_by_index:
         return f"ALTER TABLE {dialect.full(name)} ADD PRIMARY KEY ({names})"
+    # Not a primary key, because the table may have one of other columns.
     return (
         f"CREATE UNIQUE INDEX {dialect.quote(f'{name.name}_key')} ON {dialect.full(name)} ({names})"
     )

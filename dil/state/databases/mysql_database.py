@@ -95,9 +95,12 @@ class MysqlStateConnection(ServerConnection):
         self._session.run("START TRANSACTION READ WRITE")
 
     def begin_reading(self) -> None:
-        """Begin at REPEATABLE READ, with a snapshot of this moment."""
+        """Begin at REPEATABLE READ: the first row that is read determines the point in time.
+
+        A snapshot taken here would make tables unreadable that another process is just creating.
+        """
         self._session.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        self._session.run("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        self._session.run("START TRANSACTION READ ONLY")
 
     def commit(self) -> None:
         """Commit."""

@@ -66,11 +66,10 @@ class PostgresqlDriver(ServerDriver):
         )
         try:
             self._require_unicode(connection)
-            connection.execute(_settings(0 if may_idle else server_driver.IDLE_S))
         except BaseException:
             connection.close()
             raise
-        return PostgresqlStateConnection(connection, self.address)
+        return PostgresqlStateConnection(connection, self.address, may_idle=may_idle)
 
     def _require_unicode(self, connection: BoundedConnection) -> None:
         encoding = connection.info.parameter_status("server_encoding")
@@ -90,11 +89,20 @@ class PostgresqlDriver(ServerDriver):
 
 
 class PostgresqlStateConnection(ServerConnection):
-    """One psycopg connection in autocommit mode; transactions are begun by statement."""
+    """One psycopg connection in autocommit mode; transactions are begun by statement.
 
-    def __init__(self, connection: BoundedConnection, address: DatabaseAddress) -> None:
+    Limits and the schema are set for each transaction, not for the session: a pooler may give each
+    transaction another connection to the server.
+    """
+
+    def __init__(
+        self, connection: BoundedConnection, address: DatabaseAddress, *, may_idle: bool
+    ) -> None:
         self._connection = connection
         self._address = address
+        self._settings = _settings(
+            server_driver.STATEMENT_S, 0 if may_idle else server_driver.IDLE_S
+        )
 
     def change(self, statement: str, *values: SqlValue) -> int:
         """Run a statement and return the number of rows that it matched."""
@@ -113,11 +121,18 @@ class PostgresqlStateConnection(ServerConnection):
 
     def begin_writing(self) -> None:
         """Begin at READ COMMITTED: after a lock is taken, all earlier commits are visible."""
-        self._connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+        self._begin("READ COMMITTED READ WRITE")
 
     def begin_reading(self) -> None:
         """Begin at REPEATABLE READ: the first statement determines the point in time."""
-        self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        self._begin("REPEATABLE READ READ ONLY")
+
+    def _begin(self, mode: str) -> None:
+        statements = f"BEGIN ISOLATION LEVEL {mode}; {self._settings}"
+        if self._address.schema:
+            path = _installed().psycopg.sql.quote(self._address.schema, self._connection)
+            statements += f"; SELECT set_config('search_path', {path}, true)"
+        self._connection.execute(statements.encode())
 
     def commit(self) -> None:
         """Commit; on return the transaction is in the log on disk."""
@@ -125,14 +140,17 @@ class PostgresqlStateConnection(ServerConnection):
 
     def rollback(self) -> None:
         """Roll back; harmless outside of a transaction."""
-        if self._connection.info.transaction_status.name != "IDLE":
+        if self._is_in_transaction():
             self._connection.execute("ROLLBACK")
 
+    def _is_in_transaction(self) -> bool:
+        return self._connection.info.transaction_status.name != "IDLE"
+
     def lift_limits(self) -> None:
-        """Switch off the time-outs of the server and of the client."""
-        self._connection.execute(
-            "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0"
-        )
+        """Switch off the time-outs of the server and of the client, also in an open transaction."""
+        self._settings = _settings(0, 0)
+        if self._is_in_transaction():
+            self._connection.execute(self._settings.encode())
         self._connection.answer_s = math.inf
 
     def columns(self, table: str) -> tuple[str, ...]:
@@ -174,7 +192,7 @@ class PostgresqlStateConnection(ServerConnection):
 
     def create(self) -> None:
         """Create the tables in one transaction, under a lock that other processes wait for."""
-        self._connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+        self.begin_writing()
         self._connection.execute("SELECT pg_advisory_xact_lock(%s)", [_CREATION_LOCK])
         if not self.existing(tables.names(tables.POSTGRESQL)):
             for statement in tables.statements(tables.POSTGRESQL):
@@ -191,21 +209,21 @@ class PostgresqlStateConnection(ServerConnection):
 _CREATION_LOCK = int.from_bytes(hashlib.sha256(b"dil state tables").digest()[:7], "big")
 
 
-def _settings(idle_s: int) -> bytes:
-    """Return the session's limits as statements.
+def _settings(statement_s: int, idle_s: int) -> str:
+    """Return a transaction's limits as statements.
 
     ``synchronous_commit=off`` would lose acknowledged commits in a crash, so it is raised to on;
     other values are left to the server.
     """
     return (
-        f"SET lock_timeout = '{server_driver.LOCK_S}s';"
-        f" SET statement_timeout = '{server_driver.STATEMENT_S}s';"
-        f" SET idle_in_transaction_session_timeout = '{idle_s}s';"
-        " SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10;"
-        " SET tcp_keepalives_count = 3;"
-        " SELECT set_config('synchronous_commit', 'on', false)"
+        f"SET LOCAL lock_timeout = '{server_driver.LOCK_S}s';"
+        f" SET LOCAL statement_timeout = '{statement_s}s';"
+        f" SET LOCAL idle_in_transaction_session_timeout = '{idle_s}s';"
+        " SET LOCAL tcp_keepalives_idle = 30; SET LOCAL tcp_keepalives_interval = 10;"
+        " SET LOCAL tcp_keepalives_count = 3;"
+        " SELECT set_config('synchronous_commit', 'on', true)"
         " WHERE current_setting('synchronous_commit') = 'off'"
-    ).encode()
+    )
 
 
 @lru_cache(maxsize=256)

@@ -94,8 +94,8 @@ class ServerDatabase(Database):
         """
         with self._lock, translated(self._driver, is_change=True):
             mark = uuid.uuid4().hex
-            connection = self._begun(mark)
             try:
+                connection = self._begun(mark)
                 yield ServerTransaction(connection, self._driver, is_change=True)
             except BaseException:
                 self._undo()
@@ -107,9 +107,9 @@ class ServerDatabase(Database):
         """Open a transaction that upgrades an older store, after copying all tables of all jobs."""
         with self._lock, translated(self._driver, is_change=True):
             mark = uuid.uuid4().hex
-            connection = self._begun(mark, takes_all=True)
-            tx = ServerTransaction(connection, self._driver, is_change=True)
             try:
+                connection = self._begun(mark, takes_all=True)
+                tx = ServerTransaction(connection, self._driver, is_change=True)
                 found = connection.rows(sql.READ_FORMAT)[0][0]
                 is_older = found < tables.FORMAT
                 if is_older:
@@ -117,8 +117,10 @@ class ServerDatabase(Database):
                     connection.lift_limits()  # its transaction is idle while tables are copied
                     with closing(self._opened(may_idle=True)) as second:
                         second.lift_limits()
+                        second.begin_writing()
                         _refuse_other_tables(second, found, self.place)
                         _copy_and_add(second, found)
+                        second.commit()
                     tx.change(sql.CHANGE_FORMAT, tables.FORMAT)
                 yield tx
             except BaseException:
@@ -136,15 +138,15 @@ class ServerDatabase(Database):
     def read(self) -> Iterator[Transaction]:
         """Open a reading transaction; a store without tables reads as an empty store."""
         with self._lock, translated(self._driver):
-            connection = self._reading()
-            if connection is None:
-                with closing(empty_store()) as nothing:
-                    yield nothing
-                return
             try:
-                yield ServerTransaction(connection, self._driver)
+                connection = self._reading()
+                if connection is not None:
+                    yield ServerTransaction(connection, self._driver)
+                    return
             finally:
                 self._undo()
+            with closing(empty_store()) as nothing:
+                yield nothing
 
     def snapshot(self) -> Snapshot:
         """Open a separate connection, whose first read fixes the point in time."""
@@ -191,16 +193,18 @@ class ServerDatabase(Database):
 
     def _turn(self, mark: str, *, takes_all: bool) -> ServerConnection:
         connection = self._connected()
+        connection.begin_writing()
         if not self._is_ready(connection):
+            connection.rollback()
             connection.create()
+            connection.begin_writing()
             if not self._is_ready(connection):
                 raise tables.refused_format(None, self.place, _OTHERWISE)
-        connection.begin_writing()
         if takes_all and not self._is_current:
             connection.change(_TAKE_ALL_TURNS)
         if connection.change(_TAKE_TURN, mark, self._job) == 0:
-            connection.rollback()
             connection.change(_ADD_WRITER, self._job)
+            connection.commit()
             return self._turn(mark, takes_all=takes_all)
         return connection
 
@@ -251,18 +255,19 @@ class ServerDatabase(Database):
         return self._read_from(self._connected())
 
     def _read_from(self, connection: ServerConnection) -> ServerConnection | None:
-        if not self._is_ready(connection):
-            return None
         connection.begin_reading()
-        return connection
+        if self._is_ready(connection):
+            return connection
+        connection.rollback()
+        return None
 
     def _own_reader(self) -> ServerConnection | None:
         connection = self._opened(may_idle=True)
         try:
+            connection.begin_reading()
             with self._lock:
                 is_ready = self._is_ready(connection)
             if is_ready:
-                connection.begin_reading()
                 connection.rows(sql.READ_FORMAT)
                 return connection
         except BaseException:

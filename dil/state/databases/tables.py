@@ -21,7 +21,8 @@ class ColumnWords:
     """Column types of one server.
 
     ``blob`` keeps all bytes, ``text`` is long, ``digest`` has hexadecimal digits, ``name`` has up
-    to 200 characters and is part of a key; ``table_options`` follow each table. ``like`` creates an
+    to 200 characters and is part of a key; ``format_key`` gives the table of the format a key where
+    servers may refuse tables without one; ``table_options`` follow each table. ``like`` creates an
     empty table with the columns and the key of another table.
     """
 
@@ -29,6 +30,7 @@ class ColumnWords:
     text: str
     digest: str
     name: str
+    format_key: str = ""
     table_options: str = ""
     has_writers: bool = True
     like: str = "CREATE TABLE {copy} LIKE {table}"
@@ -51,6 +53,7 @@ def mysql_words(collation: str) -> ColumnWords:
         text="LONGTEXT",
         digest="VARCHAR(80) CHARACTER SET ascii COLLATE ascii_bin",
         name="VARCHAR(200)",
+        format_key=", PRIMARY KEY (format)",
         table_options=" ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARACTER SET utf8mb4"
         f" COLLATE {collation}",
     )
@@ -64,7 +67,7 @@ _WRITERS = (
 )
 
 _TABLES = """
-CREATE TABLE state_format (format INTEGER NOT NULL);
+CREATE TABLE state_format (format INTEGER NOT NULL{format_key});
 CREATE TABLE mc_block (
   dataset_id {name} NOT NULL, seq BIGINT NOT NULL, block_hash {digest} NOT NULL,
   prev_hash {digest}, event_kind VARCHAR(40) NOT NULL, system_time VARCHAR(27) NOT NULL,
@@ -147,6 +150,7 @@ def _in_words_of(column_words: ColumnWords, source: str) -> list[str]:
         "text": column_words.text,
         "digest": column_words.digest,
         "name": column_words.name,
+        "format_key": column_words.format_key,
     }
     texts = [text.strip() for text in source.format(**words).split(";") if text.strip()]
     return [

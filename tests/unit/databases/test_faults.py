@@ -28,7 +28,8 @@ NAMES = LoginProperties("a.url", "a.user", "a.password")
                       2013, 2014, 2055, 4031)),
         (Fault.UNREACHABLE, (2002, 2003, 2005)),
         (Fault.TOO_MANY, (1040, 1203, 1226)),
-        (Fault.LOGIN, (1045, 1251, 1698, 1862, 3118, 4151)),
+        (Fault.STARTING, (3032,)),
+        (Fault.LOGIN, (1045, 1130, 1251, 1698, 1862, 3118, 3955, 4151)),
         (Fault.NO_DATABASE, (1049,)),
         (Fault.NO_DATABASE_RIGHT, (1044,)),
         (Fault.OPTIONS, (2026,)),
@@ -42,6 +43,7 @@ NAMES = LoginProperties("a.url", "a.user", "a.password")
         (Fault.TIMED_OUT, (1317, 1969, 3024)),
         (Fault.DISK_FULL, (1021,)),
         (Fault.TOO_LARGE, (1153,)),
+        (Fault.NO_PRIMARY_KEY, (1173, 3098, 3750)),
         (Fault.UNSAFE_BINLOG, (1665,)),
         (Fault.DENIED, (1142, 1143, 1227, 1370)),
         (Fault.READ_ONLY, (1290, 1792, 1836)),
@@ -129,6 +131,7 @@ SERVER = 'connection to server at "db", port 5432 failed: '
         (Fault.STARTING, f"{SERVER}FATAL:  the database system is starting up"),
         (Fault.STARTING, f"{SERVER}FATAL:  the database system is shutting down"),
         (Fault.TOO_MANY, f"{SERVER}FATAL:  sorry, too many clients already"),
+        (Fault.TOO_MANY, f"{SERVER}FATAL:  no more connections allowed (max_client_conn)"),
         (Fault.TOO_MANY, f"{SERVER}FATAL:  remaining connection slots are reserved"),
         (Fault.LOGIN, f'{SERVER}FATAL:  password authentication failed for user "ssl"'),
         (Fault.LOGIN, f'{SERVER}FATAL:  role "x" does not exist'),
@@ -205,6 +208,13 @@ def error_of_sqlite(path: str | Path, *statements: str) -> sqlite3.Error:
     finally:
         connection.close()
     return caught.value
+
+
+def test_a_schema_that_is_no_list_of_names_is_a_fault_of_the_address() -> None:
+    text = 'invalid value for parameter "search_path": "a b"'
+    assert postgresql.fault_of("22023", text) is Fault.OPTIONS
+    assert postgresql.fault_of_statement("22023", text) is Fault.OPTIONS
+    assert postgresql.fault_of("22023", 'time zone "a b" not recognized') is Fault.REFUSED
 
 
 @pytest.mark.parametrize(

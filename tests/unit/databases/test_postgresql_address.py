@@ -33,11 +33,12 @@ def test_options_of_the_address_go_before_defaults_and_limits() -> None:
     assert arguments(ADDRESS, connect_s=10, keepalives_count="3")["keepalives_count"] == "3"
 
 
-def test_several_hosts_and_a_schema_are_kept() -> None:
-    address = replace(ADDRESS, hosts=(("a", 1), ("::1", 2)), schema="my \\schema")
+def test_several_hosts_and_options_are_kept_and_the_schema_is_no_option() -> None:
+    address = replace(ADDRESS, hosts=(("a", 1), ("::1", 2)), schema="shop")
     found = arguments(replace(address, options=(("options", "-c geqo=off"),)), connect_s=1)
     assert (found["host"], found["port"]) == ("a,::1", "1,2")
-    assert found["options"] == "-c geqo=off -csearch_path=my\\ \\\\schema"
+    assert found["options"] == "-c geqo=off"
+    assert "options" not in arguments(address, connect_s=1)
 
 
 def test_a_socket_takes_the_place_of_a_host() -> None:
