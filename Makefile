@@ -43,7 +43,7 @@ test: setup java servers ## Run all tests but the longest, which make torture ru
 	@TMPDIR=$$(scripts/fast-folder) $(BIN)/python -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder -m "not long"
 
 .PHONY: servers
-servers: setup ## Find or install the servers that tests start: PostgreSQL, MariaDB, some of PyPI and npm
+servers: setup ## Find or install the servers that tests start: PostgreSQL, MariaDB, MySQL, some of PyPI and npm
 	@scripts/ensure-servers
 	@scripts/ensure-third-party
 
@@ -55,6 +55,9 @@ unit: setup ## Run the fast tests: no Spark, no whole jobs, under a minute
 .PHONY: torture
 torture: setup java servers ## Run the longest tests, and the kill tests at every step, 40 drivers
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m long
+	@DIL_MYSQL=mysql $(BIN)/python -m pytest -q -n 2 --dist worksteal tests/contract tests/integration \
+	  --ignore=tests/contract/test_mysql_server.py \
+	  -k "mysql or mariadb or jdbc or warehouse_tables"
 	@DIL_NEW_EXAMPLES=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal tests/unit tests/property
 	@DIL_KILLS=1000000 DIL_SPARK_KILLS=40 DIL_STATE_KILLS=50 $(BIN)/python -m pytest -q \
 	  tests/integration/test_kill_matrix.py tests/integration/test_spark_kills.py \

@@ -18,6 +18,7 @@ from xdist.scheduler import LoadFileScheduling
 from tests.servers.hdfs import Hdfs
 from tests.servers.http_server import HttpServer
 from tests.servers.mariadb import MariadbServer
+from tests.servers.mysql import mysql_class
 from tests.servers.postgresql import PostgresqlServer
 from tests.servers.rows import Dataset
 from tests.stories import ROWS_PER_DAY, STEP_MS
@@ -114,7 +115,7 @@ def postgresql_server() -> Iterator[PostgresqlServer]:
 
 @pytest.fixture(scope="session")
 def mysql_server() -> Iterator[MariadbServer]:
-    with MariadbServer() as server:
+    with mysql_class()() as server:
         yield server
 
 

@@ -101,7 +101,7 @@ def _on_postgresql(server: PostgresqlServer, name: str, place: Place) -> OlderSt
 def _on_mysql(server: MariadbServer, name: str, place: Place) -> OlderStore:
     for statement in (GOLDEN / "mysql.sql").read_text(encoding="utf-8").split(";\n"):
         if statement.strip():
-            server.execute(statement, name)
+            server.execute(statement.replace(MariadbServer.collation, server.collation), name)
     return OlderStore(
         "mysql", place, lambda table: sorted(server.execute(f"SELECT * FROM {table}", name))
     )

@@ -34,7 +34,9 @@ from tests.stories import executor
 Server = PostgresqlServer | MariadbServer
 BIG = {
     "postgresql": "select i as id, repeat('x', 90) as pad from generate_series(1, 300000) i",
-    "mysql": "select seq as id, repeat('x', 90) as pad from seq_1_to_300000",
+    "mysql": "with recursive few as (select 0 as n union all select n + 1 from few where n < 599)"
+    " select a.n * 500 + b.n + 1 as id, repeat('x', 90) as pad"
+    " from few a join few b where b.n < 500",
 }
 
 

@@ -25,10 +25,10 @@ from tests.warehouses import Loads, Warehouse, made, new_warehouse
 
 @pytest.fixture
 def demanding_server(mysql_server: MariadbServer) -> Iterator[MariadbServer]:
-    """Let the server refuse tables without a primary key (MySQL: sql_require_primary_key)."""
-    mysql_server.execute("SET GLOBAL innodb_force_primary_key = ON")
+    """Let the server refuse tables without a primary key."""
+    mysql_server.execute(f"SET GLOBAL {mysql_server.demands_keys} = ON")
     yield mysql_server
-    mysql_server.execute("SET GLOBAL innodb_force_primary_key = OFF")
+    mysql_server.execute(f"SET GLOBAL {mysql_server.demands_keys} = OFF")
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from dil.model.database_address import Server as Kind
 from dil.model.secret import Secret
 from tests.servers.certificates import authority, server_of
 from tests.servers.mariadb import PASSWORD, MariadbServer
+from tests.servers.mysql import mysql_class
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,7 @@ def authorities(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(authorities):
-    with MariadbServer(identity=server_of(authorities[0])) as running:
+    with mysql_class()(identity=server_of(authorities[0])) as running:
         yield running
 
 
@@ -59,8 +60,7 @@ def test_a_server_that_does_not_prove_who_it_is_is_refused(server, authorities) 
         cipher(server, "localhost", ssl_mode="verify_identity", ssl_ca=trusted)
 
 
-def test_a_server_without_tls_is_read_unless_the_address_demands_it() -> None:
-    with MariadbServer() as plain:
-        assert not cipher(plain)
-        with pytest.raises(pymysql.OperationalError, match="SSL"):
-            cipher(plain, ssl_mode="required")
+def test_a_server_without_tls_is_read_unless_the_address_demands_it(mysql_server) -> None:
+    assert not cipher(mysql_server)
+    with pytest.raises(pymysql.OperationalError, match="SSL"):
+        cipher(mysql_server, ssl_mode="required")

@@ -21,7 +21,7 @@ from tests.contract.state_stores import (
     folder_place,
 )
 from tests.marks import some_long
-from tests.servers.mariadb import MariadbServer
+from tests.servers.mysql import mysql_class
 from tests.servers.postgresql import PostgresqlServer
 from tests.torture.state_kills import StateKills
 
@@ -38,7 +38,7 @@ def killed(request: pytest.FixtureRequest, tmp_path) -> Iterator[tuple[Place, Ca
     if kind not in {"postgresql", "mysql"}:
         yield folder_place(kind, tmp_path), None
         return
-    servers = {"postgresql": PostgresqlServer, "mysql": MariadbServer}
+    servers = {"postgresql": PostgresqlServer, "mysql": mysql_class()}
     make = postgresql_place if kind == "postgresql" else mysql_place
     with ExitStack() as stack:
         if IS_LONG:

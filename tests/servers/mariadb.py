@@ -32,17 +32,29 @@ class MariadbServer:
     ``durable`` makes its disk writes safe, but slower.
     """
 
+    # What has another name on MySQL: the variable that refuses tables without a primary key, a
+    # collation that compares bytes, and the type of a UUID.
+    demands_keys = "innodb_force_primary_key"
+    collation = "utf8mb4_nopad_bin"
+    uuid_type = "uuid"
+
     def __init__(self, *, durable: bool = False, identity: Identity | None = None) -> None:
         self.port = free_port()
         self._durable = durable
         self._identity = identity
-        self._program = needed_program("mariadbd", *PLACES)
+        self._find_program()
 
-    def __enter__(self) -> Self:
+    def _find_program(self) -> None:
+        self._program = [needed_program("mariadbd", *PLACES), "--no-defaults"]
+
+    def _install(self) -> None:
         self.folder, self._user = own_folder("mysql")
         installer = find_program("mariadb-install-db", ("/usr/bin", *PLACES))
         run([str(installer), "--no-defaults", f"--datadir={self.folder / 'data'}",
              "--auth-root-authentication-method=normal", "--skip-test-db"], self._user)  # fmt: skip
+
+    def __enter__(self) -> Self:
+        self._install()
         self.start()
         self._execute_as(
             "root", "", f"CREATE USER admin@'%' IDENTIFIED BY '{PASSWORD}'", database="mysql"
@@ -73,7 +85,7 @@ class MariadbServer:
             pem.chmod(0o644)  # The server is another user.
             settings += [f"--ssl-cert={pem}", f"--ssl-key={pem}"]
         self._process = start(
-            [self._program, "--no-defaults", f"--datadir={self.folder / 'data'}", *settings],
+            [*self._program, f"--datadir={self.folder / 'data'}", *settings],
             self._user,
             self.folder / "log",
         )

@@ -91,6 +91,8 @@ SELECT s.index_name, s.column_name, s.sub_part FROM information_schema.statistic
 WHERE s.table_schema = DATABASE() AND s.table_name = {MARK} AND {_IS_EXACT.format("s")}
   AND s.non_unique = 0"""
 _OF_TEXT = re.compile(r"\A( CHARACTER SET \w+)?( COLLATE \w+)?")
+# MySQL takes a default of longtext in brackets alone, as an expression.
+_DEFAULT_TEXT = re.compile(r"""\A([^']* DEFAULT )('(?:[^'\\]|''|\\.)*')""", re.DOTALL)
 _CHARACTERS = "utf8mb4"
 _ADDED_KEY = "auto_increment INVISIBLE"  # sql_generate_invisible_primary_key
 _COMPUTED = ("VIRTUAL GENERATED", "STORED GENERATED", "PERSISTENT")
@@ -218,7 +220,11 @@ class MysqlDialect(Dialect):
         self, table: TableName, column: str, words: str, attributes: str | None = None
     ) -> str:
         """Return a MODIFY, which may be repeated; MySQL drops attributes that the MODIFY lacks."""
-        kept = words if attributes is None else words.partition(" CHARACTER SET ")[0] + attributes
+        kept = words
+        if attributes is not None:
+            kind = words.partition(" CHARACTER SET ")[0]
+            is_text = kind == MYSQL_WORDS[TEXT]
+            kept = kind + (_DEFAULT_TEXT.sub(r"\1(\2)", attributes) if is_text else attributes)
         return f"ALTER TABLE {self.full(table)} MODIFY {self.quote(column)} {kept}"
 
     def same(self, left: str, right: str) -> str:

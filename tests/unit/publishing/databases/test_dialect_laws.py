@@ -142,9 +142,17 @@ def test_what_a_column_is_besides_its_type_stays_where_it_is_widened() -> None:
     postgres, other = new_dialect("postgresql"), new_dialect("mysql")
     table = TableName("", "t")
     assert postgres.widen(table, "c", "text", ' COLLATE "C"').endswith('TYPE text COLLATE "C"')
-    attributes = " CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT 'x'"
     words = "longtext CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"
-    assert other.widen(table, "c", words, attributes).endswith(f"`c` longtext{attributes}")
+    for default, kept in (
+        (" DEFAULT 'x'", " DEFAULT ('x')"),
+        (r" DEFAULT 'it''s \\' COMMENT 'y'", r" DEFAULT ('it''s \\') COMMENT 'y'"),
+        (" DEFAULT (uuid())", " DEFAULT (uuid())"),
+        (" DEFAULT NULL COMMENT ' DEFAULT ''x'''", " DEFAULT NULL COMMENT ' DEFAULT ''x'''"),
+    ):
+        before = " CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL"
+        statement = other.widen(table, "c", words, before + default)
+        assert statement.endswith(f"`c` longtext{before}{kept}")
+    assert other.widen(table, "c", "bigint", " DEFAULT '5'").endswith("`c` bigint DEFAULT '5'")
 
 
 @quickly
