@@ -226,6 +226,16 @@ def test_a_line_that_is_no_object_is_told_by_its_number_and_not_shown(tmp_path, 
     assert "s3cr3t" not in str(caught.value)
 
 
+def test_half_of_a_surrogate_pair_is_refused_in_a_wanted_column_only(tmp_path):
+    inner = '{"x":"\\ud83d"}'
+    row = {"a": "\U0001f600", "b": "\ud83d", "c": inner}
+    (tmp_path / "a.json").write_bytes(json_text([row]))
+    assert read(tmp_path, "a") == ['{"a":"\U0001f600"}']
+    assert read(tmp_path, "c", parse_json=True) == [compact({"c": inner})]
+    with pytest.raises(SourceContractError):
+        read(tmp_path, "b")
+
+
 @pytest.mark.parametrize("name", ["a.avro", "a.parquet", "a.orc", "a.csv", "a.csv.gz", "a.json.gz"])
 def test_a_damaged_file_is_told_by_name_without_what_is_in_it(tmp_path, name):
     (tmp_path / name).write_bytes(b"a,b\n1,2\n3,4,s3cr3t\n")
