@@ -295,13 +295,33 @@ class ObjectReader(RemoteReader):
                     Bucket=self._place.bucket, Key=self._place.key, **options
                 )
         except ObjectExistsError:
-            raise WriteError(
-                f"{self._path}: the object was replaced while it was read",
-                "Another program writes there; run again.",
-            ) from None
+            raise self._changed() from None
         if self._total < 0:
             self._etag, self._total = answer.get("ETag", ""), int(answer["ContentLength"])
+        else:
+            self._check_part(answer)
         return answer["Body"]
+
+    def _check_part(self, answer: dict[str, Any]) -> None:
+        """Check that an answer is the rest of the same object; not every service obeys headers."""
+        is_same = answer.get("ETag", self._etag) == self._etag
+        length, rest = int(answer["ContentLength"]), self._total - self._position
+        if is_same and length == rest:
+            return
+        answer["Body"].close()
+        if is_same and self._position and length == self._total:
+            raise WriteError(
+                f"{self._path}: the service ignores Range, and sends the whole object instead of"
+                f" the rest from byte {self._position:,}",
+                "Nothing was published. Use a service, or a proxy, that obeys Range.",
+            )
+        raise self._changed()
+
+    def _changed(self) -> WriteError:
+        return WriteError(
+            f"{self._path}: the object was replaced while it was read",
+            "Another program writes there; run again.",
+        )
 
     def _read(self, size: int) -> bytes:
         data = self._answers.read(size)
