@@ -203,19 +203,26 @@ class S3Bucket(Bucket):
 
     def _pages(self, prefix: str, **options: object) -> Iterator[dict[str, Any]]:
         token: dict[str, str] = {}
+        begin = ""
         while True:
             page = self._page(prefix, **token, **options)
+            entries = page.get("Contents", ())
+            if entries and entries[0]["Key"] == begin:
+                raise self._no_list(prefix, "begins again")
+            begin = entries[0]["Key"] if entries else begin
             yield page
             following = page.get("NextContinuationToken")
             if not page.get("IsTruncated"):
                 return
             if not following or following == token.get("ContinuationToken"):
-                raise WriteError(
-                    f"{self._place.path(prefix)}: the list continues, but the service does not say"
-                    " where",
-                    "The service does not implement list-type=2 as S3 does; inform its owner.",
-                )
+                raise self._no_list(prefix, "continues, but the service does not say where")
             token = {"ContinuationToken": following}
+
+    def _no_list(self, prefix: str, flaw: str) -> WriteError:
+        return WriteError(
+            f"{self._place.path(prefix)}: the list {flaw}",
+            "The service does not implement list-type=2 as S3 does; inform its owner.",
+        )
 
     def _page(self, prefix: str, **options: object) -> dict[str, Any]:
         with self._translated_errors(prefix):

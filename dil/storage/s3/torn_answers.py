@@ -1,7 +1,8 @@
-"""Makes clients of S3 repeat a request whose answer broke off among its headers."""
+"""Makes clients of S3 repeat a request whose answer broke off, or came from another program."""
 
 from __future__ import annotations
 
+import re
 from http import HTTPStatus
 from typing import Any
 
@@ -17,24 +18,36 @@ _BROKE_OFF = (
     b"<Error><Code>IncompleteAnswer</Code>"
     b"<Message>the connection ended among the headers of the answer</Message></Error>"
 )
+# ListBucketResult, CopyObjectResult and so on; with a status of success, a copy may send Error.
+_OF_S3 = re.compile(rb"<(?:[\w.-]+:)?(?:\w*Result|Error)[\s/>]")
+_NO_S3 = (
+    b"<Error><Code>ForeignAnswer</Code><Message>the answer is none of S3; a proxy may have sent"
+    b" it</Message></Error>"
+)
 
 
 def repeat_torn_answers(client: Any) -> None:  # botocore has no types
     """Make a client treat an answer that broke off among its headers as a failure of the service.
 
     Otherwise the client reads an answer without a body: an empty list, or an upload without an id.
+    It would read the same in a page of a proxy, such as a login, so this is a failure, too.
     """
-    client.meta.events.register("before-parse.s3", _fail_if_torn)
+    client.meta.events.register("before-parse.s3", _fail_if_unusable)
 
 
-def _fail_if_torn(operation_model: Any, response_dict: dict[str, Any], **_: object) -> None:
+def _fail_if_unusable(operation_model: Any, response_dict: dict[str, Any], **_: object) -> None:
     if response_dict["status_code"] not in _SUCCESS:
         return
     headers = response_dict["headers"]
-    is_torn = (operation_model.name in _WITH_BODY and not response_dict["body"]) or (
+    has_body = operation_model.name in _WITH_BODY
+    is_torn = (has_body and not response_dict["body"]) or (
         operation_model.name in _WITH_LENGTH and not any(name in headers for name in _FRAMES)
     )
-    if is_torn:
+    is_foreign = has_body and not is_torn and not _OF_S3.search(response_dict["body"])
+    if is_torn or is_foreign:
         # The client retries after 500, and reads the text of the error from bytes: the body of
         # GetObject is a stream.
-        response_dict.update(status_code=HTTPStatus.INTERNAL_SERVER_ERROR.value, body=_BROKE_OFF)
+        response_dict.update(
+            status_code=HTTPStatus.INTERNAL_SERVER_ERROR.value,
+            body=_NO_S3 if is_foreign else _BROKE_OFF,
+        )

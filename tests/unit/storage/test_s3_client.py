@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from dil.errors import WriteError
+from dil.storage.objects.filesystem import ObjectFilesystem
 from dil.storage.s3.client import connect
 from dil.storage.s3.failures import translated_errors
+from dil.storage.s3.service import S3
 from tests.servers.http_server import HttpServer, Reply
 
 
@@ -93,6 +95,30 @@ def test_a_request_whose_answer_breaks_off_in_its_headers_is_sent_again(
     service.script(path, TORN)
     with pytest.raises(WriteError), translated_errors("s3://b", client):
         request_of(client)
+
+
+def test_a_page_of_another_program_is_no_list(service):
+    page = Reply(b"<html><body>Sign in</body></html>", content_type="text/html")
+    service.script("/b", page, LIST)
+    assert list(ObjectFilesystem(S3()).files("s3://b/in")) == []
+    assert service.count("/b") == 2
+
+    service.script("/b", page)
+    with pytest.raises(WriteError):
+        list(ObjectFilesystem(S3()).files("s3://b/in"))
+
+
+def test_a_list_that_begins_again_is_refused(service):
+    page = (
+        "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>{}"
+        "</NextContinuationToken><Contents><Key>in/a</Key><Size>1</Size>"
+        "<LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents></ListBucketResult>"
+    )
+    pages = (Reply(page.format(token).encode(), headers=XML) for token in "12")
+    service.script("/b", *pages)
+    with pytest.raises(WriteError):
+        list(ObjectFilesystem(S3()).files("s3://b/in"))
+    assert service.count("/b") == 2
 
 
 def test_an_answer_without_a_body_is_whole_where_none_is_needed(service):
