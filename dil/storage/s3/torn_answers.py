@@ -14,6 +14,7 @@ _WITH_BODY = frozenset(
 _WITH_LENGTH = frozenset({"GetObject", "HeadObject"})
 _SUCCESS = (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT)
 _FRAMES = ("content-length", "transfer-encoding")
+_OF_OBJECTS = ("etag", "last-modified")  # S3 sends both with each object.
 _BROKE_OFF = (
     b"<Error><Code>IncompleteAnswer</Code>"
     b"<Message>the connection ended among the headers of the answer</Message></Error>"
@@ -39,15 +40,17 @@ def _fail_if_unusable(operation_model: Any, response_dict: dict[str, Any], **_: 
     if response_dict["status_code"] not in _SUCCESS:
         return
     headers = response_dict["headers"]
-    has_body = operation_model.name in _WITH_BODY
-    is_torn = (has_body and not response_dict["body"]) or (
-        operation_model.name in _WITH_LENGTH and not any(name in headers for name in _FRAMES)
-    )
-    is_foreign = has_body and not is_torn and not _OF_S3.search(response_dict["body"])
+    is_torn, is_foreign = False, False
+    if operation_model.name in _WITH_BODY:
+        is_torn = not response_dict["body"]
+        is_foreign = not _OF_S3.search(response_dict["body"])
+    elif operation_model.name in _WITH_LENGTH:
+        is_torn = not any(name in headers for name in _FRAMES)
+        is_foreign = not any(name in headers for name in _OF_OBJECTS)
     if is_torn or is_foreign:
         # The client retries after 500, and reads the text of the error from bytes: the body of
         # GetObject is a stream.
         response_dict.update(
             status_code=HTTPStatus.INTERNAL_SERVER_ERROR.value,
-            body=_NO_S3 if is_foreign else _BROKE_OFF,
+            body=_BROKE_OFF if is_torn else _NO_S3,
         )

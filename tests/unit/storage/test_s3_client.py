@@ -62,6 +62,7 @@ BEGUN = Reply(
 DONE = Reply(
     b"<CompleteMultipartUploadResult><ETag>e</ETag></CompleteMultipartUploadResult>", headers=XML
 )
+TAG = (("ETag", '"1"'),)
 OBJECT = {"Bucket": "b", "Key": "k"}
 
 
@@ -78,8 +79,8 @@ def service(credentials, monkeypatch) -> Iterator[HttpServer]:
     ("path", "request_of", "whole"),
     [
         ("/b", lambda client: client.list_objects_v2(Bucket="b"), LIST),
-        ("/b/k", lambda client: client.head_object(**OBJECT), Reply()),
-        ("/b/k", lambda client: client.get_object(**OBJECT), Reply(b"{}")),
+        ("/b/k", lambda client: client.head_object(**OBJECT), Reply(headers=TAG)),
+        ("/b/k", lambda client: client.get_object(**OBJECT), Reply(b"{}", headers=TAG)),
         ("/b/k", lambda client: client.create_multipart_upload(**OBJECT), BEGUN),
         ("/b/k", lambda client: client.complete_multipart_upload(**OBJECT, UploadId="u"), DONE),
     ],
@@ -97,8 +98,14 @@ def test_a_request_whose_answer_breaks_off_in_its_headers_is_sent_again(
         request_of(client)
 
 
-def test_a_page_of_another_program_is_no_list(service):
+def test_a_page_of_another_program_is_no_object_and_no_list(service):
     page = Reply(b"<html><body>Sign in</body></html>", content_type="text/html")
+    service.script("/b/k", page)
+    with pytest.raises(WriteError):
+        ObjectFilesystem(S3()).open_input("s3://b/k")
+    with pytest.raises(WriteError):
+        ObjectFilesystem(S3()).move("s3://b/k", "s3://b/l")
+
     service.script("/b", page, LIST)
     assert list(ObjectFilesystem(S3()).files("s3://b/in")) == []
     assert service.count("/b") == 2
