@@ -31,7 +31,8 @@ def repeat_torn_answers(client: Any) -> None:  # botocore has no types
     """Make a client treat an answer that broke off among its headers as a failure of the service.
 
     Otherwise the client reads an answer without a body: an empty list, or an upload without an id.
-    It would read the same in a page of a proxy, such as a login, so this is a failure, too.
+    It would read the same in a page of a proxy, such as a login, and take the page for the success
+    of a write, so a page is a failure, too.
     """
     client.meta.events.register("before-parse.s3", _fail_if_unusable)
 
@@ -47,6 +48,8 @@ def _fail_if_unusable(operation_model: Any, response_dict: dict[str, Any], **_: 
     elif operation_model.name in _WITH_LENGTH:
         is_torn = not any(name in headers for name in _FRAMES)
         is_foreign = not any(name in headers for name in _OF_OBJECTS)
+    elif response_dict["body"]:
+        is_foreign = not _OF_S3.search(response_dict["body"])
     if is_torn or is_foreign:
         # The client retries after 500, and reads the text of the error from bytes: the body of
         # GetObject is a stream.

@@ -115,6 +115,20 @@ def test_a_page_of_another_program_is_no_object_and_no_list(service):
         list(ObjectFilesystem(S3()).files("s3://b/in"))
 
 
+def test_a_page_of_another_program_is_no_answer_to_a_write_or_a_deletion(service):
+    page = Reply(b"<html><body>Blocked</body></html>", content_type="text/html")
+    files = ObjectFilesystem(S3())
+    service.script("/b/k", page, Reply(headers=TAG), page, Reply(status=204))
+    files.put("s3://b/k", b"1")
+    files.delete_file("s3://b/k")
+    assert [request.method for request in service.requests] == ["PUT"] * 2 + ["DELETE"] * 2
+
+    service.script("/b/l", page)
+    for act in (lambda: files.put("s3://b/l", b"1"), lambda: files.delete_file("s3://b/l")):
+        with pytest.raises(WriteError):
+            act()
+
+
 def test_a_list_that_begins_again_is_refused(service):
     page = (
         "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>{}"
