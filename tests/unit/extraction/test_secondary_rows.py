@@ -133,6 +133,16 @@ def test_csv_cells_are_text_an_empty_one_is_null_and_quoted_emptiness_is_not(tmp
         read(tmp_path, "no")
 
 
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n", "\r"])
+def test_a_csv_file_that_ends_within_quotes_is_refused(tmp_path, end):
+    (tmp_path / "a.csv").write_bytes(f'a,b\n1,"x\ny"\n2,"z"{end}'.encode())
+    assert read(tmp_path, "b", "a") == ['{"b":"x\\ny","a":"1"}', '{"b":"z","a":"2"}']
+    assert len(read(tmp_path)) == 2
+    (tmp_path / "a.csv").write_bytes(f'a,b\n1,"x\ny"\n2,"z{end}'.encode())
+    with pytest.raises(SourceContractError):
+        read(tmp_path, "a")
+
+
 def test_packed_csv_is_read(tmp_path):
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"id\n1\n"))
     assert read(tmp_path, "id") == ['{"id":"1"}']
