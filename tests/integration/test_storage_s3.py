@@ -54,6 +54,14 @@ def test_a_large_file_is_moved_by_parts(bucket):
     assert bucket.uploads() == []
 
 
+def test_rclone_accepts_a_file_in_parts(monkeypatch):
+    with RcloneServer() as server:
+        use(server.url, monkeypatch)
+        bucket, data = Bucket(server), os.urandom(6 * MIB)
+        write(ObjectFilesystem(S3(), part_bytes=5 * MIB), f"{bucket.uri}/a", data)
+        assert bucket.objects() == {"a": data}
+
+
 # What does not work
 
 

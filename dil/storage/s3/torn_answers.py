@@ -20,7 +20,8 @@ _BROKE_OFF = (
     b"<Message>the connection ended among the headers of the answer</Message></Error>"
 )
 # ListBucketResult, CopyObjectResult and so on; with a status of success, a copy may send Error.
-_OF_S3 = re.compile(rb"<(?:[\w.-]+:)?(?:\w*Result|Error)[\s/>]")
+# rclone names the answer that begins an upload after the request.
+_OF_S3 = re.compile(rb"<(?:[\w.-]+:)?(?:\w*Result|InitiateMultipartUpload|Error)[\s/>]")
 _NO_S3 = (
     b"<Error><Code>ForeignAnswer</Code><Message>the answer is none of S3; a proxy may have sent"
     b" it</Message></Error>"
