@@ -124,7 +124,9 @@ class Requests:
             what = f"{path}: the credentials for {self.at} were refused ({reason(error)})"
             raise WriteError(what, _KEYS_FIX) from None
         kind = answer.headers.get("Content-Type", "")
-        if answer.ok and kind.startswith("text/html") and _GENERATION not in answer.headers:
+        # Google sends this type also with answers without a body, such as the start of an upload.
+        is_page = kind.startswith("text/html") and answer.content
+        if answer.ok and is_page and _GENERATION not in answer.headers:
             what = f"{path}: another program answers in place of {self.at}, with a page in HTML"
             raise _NoAnswerError(what, f"A proxy may have sent the page. {_SERVICE_FIX}")
         return answer
