@@ -86,9 +86,9 @@ def _record_run(tx: Transaction, job: str, commit: Commit) -> int | None:
 
 
 def _is_begun(tx: Transaction, job: str) -> bool:
-    """Return whether runs that read a source began a chain; a query's chain has queries only."""
+    """Return whether runs or an operator began a chain; a query's chain has queries only."""
     tip = read_tip(tx, job)
-    return tip is not None and tip.source is not None and tip.source.kind != "SetTransform"
+    return tip is not None and tip.dataset_kind != "Derivative"
 
 
 def _append_run(tx: Transaction, job: str, commit: Commit, index: UnitIndex) -> int | None:

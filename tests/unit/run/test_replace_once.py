@@ -108,6 +108,22 @@ def test_a_replace_without_state_forgets_what_it_does_not_read(story: Story) -> 
     assert story.rows() == ids_of("a", "b", days=range(3))
 
 
+def test_a_replace_without_state_forgets_imported_work_units(story: Story) -> None:
+    rows = story.folder / "highs.json"
+    highs = (
+        {"job": "orders", "signature": work_unit(0, unit), "high": str(day(1))} for unit in "ab"
+    )
+    rows.write_text("\n".join(map(json.dumps, highs)))
+    story.job()
+    assert command(story, "state", "import", str(rows)) == 0
+
+    story.run(day(1), once(story, {}, ms__watermark=watermark("a"), **OFF))
+
+    assert story.states().keys() == {work_unit(0, "a")}
+    story.run(day(1))
+    assert story.rows() == ids_of("a", "b", days=range(1))
+
+
 @pytest.mark.parametrize("mode", ["append", "replace"])
 def test_a_run_without_state_names_the_rows_that_the_next_run_appends_again(
     mode: str, story: Story
