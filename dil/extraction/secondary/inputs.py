@@ -59,7 +59,8 @@ def read_secondary_inputs(
         learn(secret)  # No job file names this value, and it must not be printed.
     if units is None:
         return SecondaryRows(None, SecondaryVariables(authentication))
-    encrypted = {**_encrypted_in(planned, secondary, access), **units.encrypted}
+    lost = (unit for unit in planned if unit not in units.texts)
+    encrypted = {**_encrypted_in(lost, secondary, access), **units.encrypted}
     opened = {key: entry.opened(*key) for key, entry in encrypted.items()}
     for secret in islice(opened.values(), _LEARNED):
         learn(secret)
@@ -213,9 +214,9 @@ def _units_of(entry: SecondaryEntry) -> _Units:
 
 
 def _encrypted_in(
-    planned: Iterable[str], secondary: SecondarySpec, access: SecondaryAccess
+    lost: Iterable[str], secondary: SecondarySpec, access: SecondaryAccess
 ) -> dict[tuple[str, str], SecondaryEntry]:
-    """Return the ENC(...) texts of planned units that an entry asks to decrypt.
+    """Return the ENC(...) texts, which an entry asks to decrypt, of units that the input lost.
 
     Raises:
         SourceContractError: the field is also one of an entry that does not ask for it.
@@ -224,7 +225,7 @@ def _encrypted_in(
     if not any(entry.source.is_opened for entry in entries):
         return {}
     found: dict[tuple[str, str], SecondaryEntry] = {}
-    for unit in map(exact_json, planned):
+    for unit in map(exact_json, lost):
         for name, text in unit.items() if isinstance(unit, dict) else ():
             if not isinstance(text, str) or not is_encrypted(text):
                 continue
