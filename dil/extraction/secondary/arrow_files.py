@@ -91,12 +91,17 @@ class _WithEnd:
         self._parts = [stream, io.BytesIO(end)]
 
     def read(self, size: int) -> bytes:
-        """Return the next bytes, empty only at the end."""
-        while self._parts:
-            if data := self._parts[0].read(size):
-                return data
-            del self._parts[0]
-        return b""
+        """Return the next bytes: ``size`` of them, fewer only at the end.
+
+        Arrow takes the bytes of a read for a block, and refuses a row in more than two blocks.
+        """
+        data = bytearray()
+        while self._parts and len(data) < size:
+            more = self._parts[0].read(size - len(data))
+            if not more:
+                del self._parts[0]
+            data += more
+        return bytes(data)
 
     def close(self) -> None:
         """Do nothing: the caller closes the stream."""

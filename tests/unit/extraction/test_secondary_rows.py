@@ -143,6 +143,13 @@ def test_a_csv_file_that_ends_within_quotes_is_refused(tmp_path, end):
         read(tmp_path, "a")
 
 
+def test_the_last_row_of_a_csv_file_may_cross_a_block_and_end_without_a_line_break(tmp_path):
+    row = f"1,{'x' * 1000}"
+    rows = (1 << 20) // len(f"{row}\n") + 1
+    (tmp_path / "a.csv").write_text("\n".join(["a,b", *[row] * rows]))
+    assert len(read(tmp_path, "a")) == rows
+
+
 def test_packed_csv_is_read(tmp_path):
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"id\n1\n"))
     assert read(tmp_path, "id") == ['{"id":"1"}']
