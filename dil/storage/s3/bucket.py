@@ -60,6 +60,7 @@ class S3Bucket(Bucket):
                 answer = self._client.head_object(**self._names(key))
         except FileNotFoundError:
             return None
+        _require(answer, self._place.path(key), "ContentLength", "ETag")
         note = noted(answer.get("Metadata", {}))
         return ObjectState(answer["ContentLength"], answer["ETag"], note)
 
@@ -303,6 +304,7 @@ class ObjectReader(RemoteReader):
                 )
         except ObjectExistsError:
             raise self._changed() from None
+        _require(answer, self._path, "ContentLength")
         if self._total < 0:
             self._etag, self._total = answer.get("ETag", ""), int(answer["ContentLength"])
         else:
@@ -378,3 +380,13 @@ def object_store_options(connection: S3Connection, bucket: str) -> dict[str, str
     if credentials.token:
         options["aws_session_token"] = credentials.token
     return options
+
+
+def _require(answer: Mapping[str, Any], path: str, *names: str) -> None:
+    """Raise if an answer lacks a member without which a broken or changed object is not noticed."""
+    if not all(name in answer for name in names):
+        raise WriteError(
+            f"{path}: the service sends the object without its length or its eTag",
+            "A proxy may have changed the answer. S3 always sends both: inform the owner of the"
+            " service or the proxy.",
+        )

@@ -129,6 +129,16 @@ def test_a_page_of_another_program_is_no_answer_to_a_write_or_a_deletion(service
             act()
 
 
+def test_an_object_without_a_length_or_without_a_tag_is_an_error_of_the_service(service):
+    head = b"HTTP/1.1 200 OK\r\nETag: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
+    service.script("/b/k", Reply(raw=head + b"1\r\na\r\n0\r\n\r\n"))
+    with pytest.raises(WriteError):
+        ObjectFilesystem(S3()).open_input("s3://b/k")
+    service.script("/b/l", Reply(headers=(("Last-Modified", "Sun, 22 Nov 2026 10:00:00 GMT"),)))
+    with pytest.raises(WriteError):
+        ObjectFilesystem(S3()).move("s3://b/l", "s3://b/m")
+
+
 def test_a_list_that_begins_again_is_refused(service):
     page = (
         "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>{}"
