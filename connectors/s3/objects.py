@@ -14,6 +14,10 @@ from connectors.s3.address import S3Address
 from connectors.s3.failures import ObjectChangedError, ObjectGoneError, translated_errors
 from dil.errors import SourceContractError, TransientSourceError
 
+_NO_LIST = (
+    "Nothing was published. The service does not implement list-type=2 as S3 does; inform its"
+    " owner."
+)
 _MD5 = re.compile(r'"?([0-9a-f]{32})"?')
 _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 # Kinds of encryption for which the eTag is no MD5 of the content.
@@ -33,16 +37,21 @@ def listed_objects(
 
     Raises:
         SourceError: the service refuses the listing.
-        SourceContractError: the service says that more keys follow, but not where they begin.
+        SourceContractError: the service says that more keys follow, but not where they begin, or
+            begins again.
     """
-    token = ""
+    token, begin = "", ""
     while True:
         options = {"ContinuationToken": token} if token else {}
         with translated_errors(address.shown, client):
             page = client.list_objects_v2(
                 Bucket=address.bucket, Prefix=address.prefix, MaxKeys=min(most, 1000), **options
             )
-        for entry in page.get("Contents", ()):
+        entries = page.get("Contents", ())
+        if entries and entries[0]["Key"] == begin:
+            raise SourceContractError(f"{address.shown}: the list begins again", _NO_LIST)
+        begin = entries[0]["Key"] if entries else begin
+        for entry in entries:
             if leaves_markers and entry["Key"].endswith("/") and not entry["Size"]:
                 continue
             etag = entry.get("ETag", "").strip('"')
@@ -54,9 +63,7 @@ def listed_objects(
         following = page.get("NextContinuationToken", "")
         if not following or following == token:
             raise SourceContractError(
-                f"{address.shown}: the list continues, but the service does not say where",
-                "Nothing was published. The service does not implement list-type=2 as S3 does;"
-                " inform its owner.",
+                f"{address.shown}: the list continues, but the service does not say where", _NO_LIST
             )
         token = following
 

@@ -209,6 +209,18 @@ def forgotten(signatures: Sequence[str]) -> tuple[str, ...]:
     )
 
 
+def unrecorded(signatures: Sequence[str]) -> tuple[str, ...]:
+    """Return a note for work units of a run without state that runs with state read again."""
+    if not signatures:
+        return ()
+    return (
+        f"NOT RECORDED {counted(len(signatures), 'work unit')}, for example {signatures[0]}: this "
+        "run kept no watermarks, so runs with state continue from the records of earlier runs, and "
+        "the next one reads and appends these rows again. To read everything once and record it, "
+        "run with ms.publish.mode=replace, and leave state.store.enabled=false out",
+    )
+
+
 def mixed_files(before: Iterable[PublishedFile], commit: Commit, base: str) -> tuple[str, ...]:
     """Return notes if live files have another format or layout than the new files.
 

@@ -2,13 +2,15 @@
 
 Runs that do not replace rely on the records: a record of a success without rows would keep them
 from reading the rows again. The next run may be one of them, by its options or a changed job file.
+The replace may be a run without state, which leaves only the other records as they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dil.model.dataset import UnitEntry, WorkUnitOutcome
+from dil.config.state import DATASET_KIND, ENABLED, KIND
+from dil.model.dataset import RunWork, UnitEntry, WorkUnitOutcome
 from dil.model.job import Job, PublishMode
 from dil.model.work_unit import Plan
 from dil.spi.state_store import StateStore
@@ -36,9 +38,31 @@ def forgotten_by_run(
     )
 
 
+def unrecorded_by_run(job: Job, store: StateStore, work: RunWork) -> tuple[str, ...]:
+    """Return the work units that the next run would append again because this one has no state.
+
+    Empty unless ``-D`` switches the state off for this run and earlier runs recorded successes.
+    """
+    origins = map(job.properties.origin, (ENABLED, DATASET_KIND, KIND))
+    is_off_once = not job.state.enabled and any(each and each.is_of_one_run for each in origins)
+    appends_next = job.publishing.mode is PublishMode.APPEND or job.publishing.replaces_once
+    if not (is_off_once and appends_next):
+        return ()
+    highs = {each.signature: each.high for each in store.unit_entries() if each.high is not None}
+    if not highs:
+        return ()
+    for signature in work.forgotten:
+        del highs[signature]
+    return tuple(
+        each.signature
+        for each in work.outcomes
+        if each.high is not None and each.high > highs.get(each.signature, each.low)
+    )
+
+
 def _forgets(job: Job) -> bool:
     is_replace = job.publishing.mode is PublishMode.REPLACE
-    return is_replace and job.query is None and job.state.enabled
+    return is_replace and job.query is None
 
 
 def _not_reached(store: StateStore, read: Iterable[tuple[str, int]]) -> tuple[UnitEntry, ...]:

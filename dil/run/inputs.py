@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from dil.errors import SourceContractError
@@ -11,11 +11,14 @@ from dil.extraction.secondary import read_activation, read_secondary_inputs
 from dil.extraction.sizes import memory_words
 from dil.model.job import Job
 from dil.model.secondary import SecondaryRows
+from dil.model.work_unit import WorkUnit
 from dil.task.memory import ran_out_of_memory
 from dil.task.secondary_inputs import secondary_access
 
 
-def read_inputs(job: Job, wait: Callable[[float], None] | None = None) -> SecondaryRows:
+def read_inputs(
+    job: Job, wait: Callable[[float], None] | None = None, planned: Iterable[WorkUnit] = ()
+) -> SecondaryRows:
     """Return the rows of activation and authentication inputs; see ``read_secondary_inputs``.
 
     Raises:
@@ -23,7 +26,8 @@ def read_inputs(job: Job, wait: Callable[[float], None] | None = None) -> Second
             take.
     """
     with _limited(job) as limited:
-        return read_secondary_inputs(limited.secondary, secondary_access(limited), wait)
+        units = (unit.unit_json for unit in planned if unit.unit_json)
+        return read_secondary_inputs(limited.secondary, secondary_access(limited), wait, units)
 
 
 def read_units(job: Job) -> tuple[str, ...] | None:

@@ -17,6 +17,7 @@ from dil.model.job import Job, QuerySpec
 from dil.model.secondary import SecondaryRows
 from dil.model.task import TaskReport
 from dil.model.work_unit import Plan, Reason, WorkUnit
+from dil.planning import SavedPlan
 from dil.run import plan_builder, plan_checks
 from dil.run.active_run import ActiveRun
 from dil.run.books import books_for_side_table, staged_with_same_closed_labels
@@ -83,7 +84,8 @@ def plan(run: ActiveRun) -> PlannedRun:
     job, store, now, saved = run.job, run.store, run.options.now_ms, run.options.plan
     if job.query is not None:
         return _plan_query(run, job.query)
-    secondary = read_inputs(job, run.options.sleep)
+    whole = saved.plan if isinstance(saved, SavedPlan) else saved
+    secondary = read_inputs(job, run.options.sleep, () if whole is None else whole.work_units)
     units: Sequence[str] | None = None
     if saved is None:
         units = plan_builder.units_of(job, now, secondary.activation)

@@ -25,7 +25,7 @@ from dil.reshaping import Reshaping, reshape
 from dil.run import event_time
 from dil.run.active_run import ActiveRun
 from dil.run.books_closing import rejected_notes, side_table_notes, with_books
-from dil.run.forgetting import forgotten_by_run
+from dil.run.forgetting import forgotten_by_run, unrecorded_by_run
 from dil.run.plan import PlannedRun
 from dil.state.blocks.canonical import SHA2_256
 from dil.state.chain.recorded_files import begins_changelog, live_parts
@@ -293,6 +293,8 @@ def _file_notes(
     notes = run_report.foreign_files(tuple(file.uri for file in removed if not file.run_id))
     if spec.replaces_once:
         notes = (*notes, *run_report.forgotten(commit.run.forgotten))
+    unrecorded = unrecorded_by_run(run.job, run.store, commit.run)
+    notes = (*notes, *run_report.unrecorded(unrecorded))
     if not spec.is_one_folder_of_files:
         return notes
     base = run.files.uri(publishing.dataset_dir(spec))

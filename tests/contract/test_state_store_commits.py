@@ -278,6 +278,24 @@ def test_the_chain_begins_when_watermarks_are_turned_on(store: StateStore) -> No
     assert verify_chain(store).problems == ()
 
 
+def test_a_run_without_watermarks_adds_its_files_to_the_chain_of_earlier_runs(
+    store: StateStore,
+) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    first = commit_of("r1", outcome(0), outcome(1), moves=moves(file("a"), file("b")), schema="s")
+    store.commit(lease, first)
+    commit = commit_of("r2", outcome(0), outcome(2), moves=moves(file("c")), watermarks=False)
+    run = replace(commit.run, forgotten=(signature(1),))
+
+    block = committed(store, lease, replace(commit, removes=(file("a"), file("b")), run=run))
+
+    new = block["event"]["newData"]
+    assert [part["path"] for part in new["parts"]] == [file("c").uri]
+    assert [part["path"] for part in new["removes"]] == [file("a").uri, file("b").uri]
+    assert {each.signature for each in store.unit_states()} == {signature(0)}
+    assert verify_chain(store).problems == ()
+
+
 def test_last_rows_is_of_the_last_run_that_published_any(store: StateStore) -> None:
     lease = store.acquire_lease("r1", lease_s=60)
     store.commit(lease, commit_of("r1", outcome(0), moves=moves(file("a", rows=7)), schema="s"))

@@ -19,6 +19,7 @@ from connectors.s3.session import S3Session
 from dil.operator.source_preview import preview_source
 from tests.integration.local_jobs import NOW, FileJob, error_of
 from tests.jobs import ROOT
+from tests.servers.http_server import HttpServer, Reply
 from tests.servers.meddling_proxy import MeddlingProxy
 from tests.servers.s3 import KEY, REGION, SECRET, MotoServer, RcloneServer, S3Server
 
@@ -287,6 +288,27 @@ def test_a_refusal_says_what_was_refused_and_no_secret(rclone, tmp_path, change,
     assert error_of(report).endswith(f" at {rclone.url}")
     for secret in (SECRET, "wrong-one", "AKIANOBODY"):
         assert secret not in str(report)
+
+
+@pytest.mark.parametrize(
+    ("later", "code"),
+    [("<html>Sign in</html>", "DIL-SRC-TRANSIENT"), ("", "DIL-SRC-CONTRACT")],
+    ids=["page of a proxy", "first page again"],
+)
+def test_a_list_is_never_shorter_or_longer_than_that_of_the_service(
+    later, code, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("random.random", lambda: 0.0)  # The client does not wait.
+    page = (
+        "<ListBucketResult><Contents><Key>in/a</Key><Size>1</Size></Contents><IsTruncated>true"
+        "</IsTruncated><NextContinuationToken>{}</NextContinuationToken></ListBucketResult>"
+    )
+    with HttpServer() as server:
+        replies = (Reply(text.encode()) for text in (page.format(1), later or page.format(2)))
+        server.script(f"/{BUCKET}", *replies)
+        job = listing(tmp_path, server.url, "in/")
+        assert error_of(job.run()).startswith(code)
+    assert job.rows() == []
 
 
 def test_a_dead_server_is_a_failure_that_may_pass(tmp_path):

@@ -203,6 +203,28 @@ def test_encrypted_ids_are_sent_in_plain_and_recorded_encrypted(tmp_path, source
     assert cipher in signature
 
 
+@pytest.mark.parametrize("others", [[], [{"path": "../more.json", "fields": ["unit"]}]])
+def test_encrypted_ids_of_a_saved_plan_are_opened_although_the_input_lost_them(
+    tmp_path, source, others
+):
+    cipher = "ENC(M6nV+j0lhqZ36RgvuF5TQMyNvBtXmkPl)"
+    (tmp_path / "master").write_text("testkey\n")
+    (tmp_path / "more.json").write_text("")
+    (tmp_path / "ids.json").write_text(json.dumps({"unit": cipher}) + "\n")
+    entry = {"path": "../ids.json", "fields": ["unit"], "encrypted": True}
+    job = reader(tmp_path, source, entry, *others, encrypt__key__loc="../master")
+    saved = plan_job(job.job(), now_ms=day(1))
+    ids = (tmp_path / "ids.json").read_text()
+    (tmp_path / "ids.json").write_text('{"unit":"a"}\n')
+    if others:  # nothing shows from which of the two the unit came
+        with pytest.raises(SourceContractError):
+            job.run(day(1), plan=saved)
+        assert source.requests == []
+        (tmp_path / "ids.json").write_text(ids)  # now the input shows it
+    job.run(day(1), plan=saved)
+    assert {dict(request.query)["unit"] for request in source.requests} == {"password"}
+
+
 def test_a_row_with_the_ciphertext_of_another_secret_has_nothing_decrypted(tmp_path, source):
     cipher = "ENC(M6nV+j0lhqZ36RgvuF5TQMyNvBtXmkPl)"
     (tmp_path / "master").write_text("testkey\n")

@@ -10,6 +10,7 @@ from dil.storage.objects.filesystem import ObjectFilesystem
 from dil.storage.s3.service import S3
 from tests.integration.places import refused, write
 from tests.integration.s3_places import Bucket, opened, use
+from tests.servers.http_server import HttpServer, Reply
 from tests.servers.s3 import KEY, REGION, SECRET, MotoServer, RcloneServer
 
 MIB = 1 << 20
@@ -53,7 +54,34 @@ def test_a_large_file_is_moved_by_parts(bucket):
     assert bucket.uploads() == []
 
 
+def test_rclone_accepts_a_file_in_parts(monkeypatch):
+    with RcloneServer() as server:
+        use(server.url, monkeypatch)
+        bucket, data = Bucket(server), os.urandom(6 * MIB)
+        write(ObjectFilesystem(S3(), part_bytes=5 * MIB), f"{bucket.uri}/a", data)
+        assert bucket.objects() == {"a": data}
+
+
 # What does not work
+
+
+@pytest.mark.parametrize(
+    ("tag", "body", "what"),
+    [('"1"', b"0123456789", "ignores Range"), ('"2"', b"56789", "was replaced")],
+    ids=["Range", "If-Match"],
+)
+def test_a_service_that_ignores_headers_gives_no_other_bytes_after_a_broken_answer(
+    tag, body, what, monkeypatch
+):
+    head = b'HTTP/1.1 200 OK\r\nETag: "1"\r\nContent-Length: 10\r\n\r\n'
+    with HttpServer() as server:
+        use(server.url, monkeypatch)
+        server.script(
+            "/bucket/a", Reply(raw=head + b"01234"), Reply(body, headers=(("ETag", tag),))
+        )
+        with ObjectFilesystem(S3()).open_input("s3://bucket/a") as stream:
+            refused(stream.read, what)
+    assert dict(server.requests[-1].headers)["Range"] == "bytes=5-"
 
 
 def test_a_service_that_ignores_conditions_is_refused_before_anything_relies_on_it(monkeypatch):

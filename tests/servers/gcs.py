@@ -31,6 +31,8 @@ _LIST = re.compile(r"/storage/v1/b/([^/]+)/o")
 _UPLOAD = re.compile(r"/upload/storage/v1/b/([^/]+)/o")
 _SPAN = re.compile(r"bytes (?:\*|(\d+)-(\d+))/(\*|\d+)")
 _PART = 256 << 10
+# The service sends this with the answers to uploads that have no body.
+_EMPTY = {"Content-Type": "text/html; charset=UTF-8"}
 
 
 class RefusedError(Exception):
@@ -219,7 +221,7 @@ class GcsServer(InThread):
             self.sessions[token] = Session(bucket, params["name"], about, params)
             host = request.headers["Host"]
             place = f"http://{host}{request.path}?uploadType=resumable&upload_id={token}"
-            return 200, {"Location": place}, b""
+            return 200, {"Location": place, **_EMPTY}, b""
         head = f"Content-Type: {request.headers['Content-Type']}\r\n\r\n".encode()
         first, _ = BytesParser().parsebytes(head + request.body).get_payload()
         about = json.loads(first.get_payload())
@@ -241,7 +243,7 @@ class GcsServer(InThread):
             raise RefusedError(404, "The upload session does not exist.")
         if request.method == "DELETE":
             del self.sessions[token]
-            return 499, {}, b""
+            return 499, _EMPTY, b""
         start, _, total = _SPAN.fullmatch(request.headers["Content-Range"]).groups()
         if start is not None:
             if int(start) > len(session.data):
@@ -257,7 +259,7 @@ class GcsServer(InThread):
             self._ended[token] = made.resource(session.name)
             return _ok(self._ended[token])
         there = {"Range": f"bytes=0-{len(session.data) - 1}"} if session.data else {}
-        return 308, there, b""
+        return 308, {**there, **_EMPTY}, b""
 
 
 @dataclass(frozen=True)

@@ -135,9 +135,11 @@ class SecondaryEntry:
         if (text[:1], text[-1:]) not in {("{", "}"), ("[", "]")}:
             return value
         try:
-            return exact_json(text)
+            parsed = exact_json(text)
+            compact(parsed).encode()  # a text in it may be half of a surrogate pair
         except (ValueError, RecursionError):
             return value
+        return parsed
 
 
 @functools.lru_cache(maxsize=64)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeAlias, TypeVar
 
 from dil.errors import SourceContractError, SourceError
+from dil.extraction.secondary.columns import exact_json
 from dil.extraction.secondary.entry import KEY, SecondaryAccess, SecondaryEntry
 from dil.extraction.secondary.places import InputNotThereError
 from dil.model.json import JsonValue, as_text, compact
@@ -16,6 +17,7 @@ from dil.model.secondary import SecondaryRows, SecondarySpec, SecondaryVariables
 from dil.model.secret import Secret
 from dil.secrets import is_encrypted, learn
 from dil.text.origins import refuse_other_path
+from dil.text.paths import name_of
 from dil.text.variables import substitute
 
 log = logging.getLogger(__name__)
@@ -30,7 +32,10 @@ _LEARNED = 100
 
 
 def read_secondary_inputs(
-    secondary: SecondarySpec, access: SecondaryAccess, wait: Wait | None = None
+    secondary: SecondarySpec,
+    access: SecondaryAccess,
+    wait: Wait | None = None,
+    planned: Iterable[str] = (),
 ) -> SecondaryRows:
     """Return the rows of activation and authentication input; runs on the driver, before planning.
 
@@ -39,6 +44,8 @@ def read_secondary_inputs(
         access: The functions and limits for reading files and secrets.
         wait: Waits for a number of seconds. An entry with a ``retry`` is read again after its delay
             while its path does not exist. If ``wait`` is None, no entry is read again.
+        planned: The units of a plan that was made earlier, as compact JSON. The input may not have
+            them any more, but their ENC(...) texts are decrypted like those of rows.
 
     Raises:
         SourceError: a path does not exist, or cannot be read.
@@ -52,7 +59,9 @@ def read_secondary_inputs(
         learn(secret)  # No job file names this value, and it must not be printed.
     if units is None:
         return SecondaryRows(None, SecondaryVariables(authentication))
-    opened = {key: entry.opened(*key) for key, entry in units.encrypted.items()}
+    lost = (unit for unit in planned if unit not in units.texts)
+    encrypted = {**_encrypted_in(lost, secondary, access), **units.encrypted}
+    opened = {key: entry.opened(*key) for key, entry in encrypted.items()}
     for secret in islice(opened.values(), _LEARNED):
         learn(secret)
     variables = SecondaryVariables(authentication, opened)
@@ -205,6 +214,34 @@ def _units_of(entry: SecondaryEntry) -> _Units:
     if not entry.source.fields:
         units.repeated = 0  # the job names no fields, so all rows are {}
     return units
+
+
+def _encrypted_in(
+    lost: Iterable[str], secondary: SecondarySpec, access: SecondaryAccess
+) -> dict[tuple[str, str], SecondaryEntry]:
+    """Return the ENC(...) texts, which an entry asks to decrypt, of units that the input lost.
+
+    Raises:
+        SourceContractError: the field is also one of an entry that does not ask for it.
+    """
+    entries = _entries(secondary, access, "activation")
+    if not any(entry.source.is_opened for entry in entries):
+        return {}
+    found: dict[tuple[str, str], SecondaryEntry] = {}
+    for unit in map(exact_json, lost):
+        for name, text in unit.items() if isinstance(unit, dict) else ():
+            if not isinstance(text, str) or not is_encrypted(text):
+                continue
+            having = [each for each in entries if name in map(name_of, each.source.fields)]
+            if len({each.source.is_opened for each in having}) > 1:
+                raise SourceContractError(
+                    f'the plan has an encrypted text in the field "{name}", which only some entries'
+                    f' of {KEY} declare as "encrypted"',
+                    "Make the plan again, or give the fields of these entries different names.",
+                )
+            if having and having[0].source.is_opened:
+                found[name, text] = having[0]
+    return found
 
 
 def _notes(units: _Units) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 from dil.extraction.secondary.columns import (
@@ -13,9 +14,10 @@ from dil.extraction.secondary.columns import (
     exact_json,
 )
 from dil.extraction.sizes import INPUT_LINE_BYTES
-from dil.model.json import JsonObject
+from dil.model.json import JsonObject, compact
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_ESCAPE = re.compile(rb"\\u[dD]")
 
 
 def read_json_lines(opened: Open, columns: tuple[str, ...], allowed: Allowance) -> Rows:
@@ -37,7 +39,10 @@ def read_json_lines(opened: Open, columns: tuple[str, ...], allowed: Allowance) 
             if is_first:
                 check_columns(columns, row)
                 is_first = False
-            yield {name: row.get(name) for name in columns}
+            wanted = {name: row.get(name) for name in columns}
+            if _ESCAPE.search(line):
+                _refuse_half_pair(wanted, number)
+            yield wanted
 
 
 def _row(line: bytes, number: int) -> JsonObject:
@@ -51,3 +56,14 @@ def _row(line: bytes, number: int) -> JsonObject:
             f"has no JSON object in line {number}; JSON is read as one object per line"
         )
     return row
+
+
+def _refuse_half_pair(row: JsonObject, number: int) -> None:
+    """Raise if a text has half of an escaped surrogate pair, which UTF-8 cannot express."""
+    try:
+        compact(row).encode()
+    except UnicodeEncodeError:
+        raise UnfitError(
+            f"has a text with half of a surrogate pair in line {number}, which is no Unicode",
+            "Correct the row; its writer may have cut a text inside a character.",
+        ) from None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from csv import Error as StdCsvError
 from csv import reader as std_csv_reader
-from typing import Any
+from functools import partial
+from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
@@ -25,6 +26,7 @@ from dil.extraction.sizes import AVRO_BLOCK_BYTES, MOST_COLUMNS
 
 _BATCH_ROWS = 8192
 _CSV_BLOCK_BYTES = 1 << 20
+_END = "\x00dil-end\x00"
 
 
 def read_parquet(opened: Open, columns: tuple[str, ...], allowed: Allowance) -> Rows:
@@ -54,7 +56,11 @@ def read_orc(opened: Open, columns: tuple[str, ...], allowed: Allowance) -> Rows
 
 
 def read_csv(opened: Open, columns: tuple[str, ...], allowed: Allowance) -> Rows:
-    """Yield the rows as text: an empty cell is null, a cell ``""`` is an empty text (rule U7)."""
+    """Yield the rows as text: an empty cell is null, a cell ``""`` is an empty text (rule U7).
+
+    Arrow accepts a quote that is never closed, as in a file that is half written. So a record is
+    appended to the file: if it is not read as it is, the file ends within quotes.
+    """
     from pyarrow import csv
 
     with opened() as stream:
@@ -64,21 +70,65 @@ def read_csv(opened: Open, columns: tuple[str, ...], allowed: Allowance) -> Rows
     _refuse_wide(begin)
     names = _csv_header(opened)
     check_columns(columns, names)
-    with arrow_stream(opened) as stream:
+    read = list(columns or names[:1])
+    with arrow_stream(partial(_with_end_record, opened, len(names))) as stream:
         reader = csv.open_csv(
             stream,
             csv.ReadOptions(block_size=_CSV_BLOCK_BYTES),
             csv.ParseOptions(newlines_in_values=True),
             csv.ConvertOptions(
                 column_types={name: pa.string() for name in names},
-                include_columns=list(columns or names[:1]),
+                include_columns=read,
                 null_values=[""],
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
             ),
         )
         with reader:
-            yield from _rows(reader, reader.schema, columns, allowed)
+            yield from _rows(_before_end_record(reader, read[0]), reader.schema, columns, allowed)
+
+
+class _WithEnd:
+    """The bytes of a stream, then those of an end; has the methods that Arrow calls."""
+
+    closed = False
+
+    def __init__(self, stream: BinaryIO, end: bytes) -> None:
+        self._parts = [stream, io.BytesIO(end)]
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes: ``size`` of them, fewer only at the end.
+
+        Arrow takes the bytes of a read for a block, and refuses a row in more than two blocks.
+        """
+        data = bytearray()
+        while self._parts and len(data) < size:
+            more = self._parts[0].read(size - len(data))
+            if not more:
+                del self._parts[0]
+            data += more
+        return bytes(data)
+
+    def close(self) -> None:
+        """Do nothing: the caller closes the stream."""
+
+
+@contextmanager
+def _with_end_record(opened: Open, width: int) -> Iterator[BinaryIO]:
+    end = ",".join([_END] * width)
+    with opened() as stream:
+        yield cast("BinaryIO", _WithEnd(stream, f"\n{end}\n".encode()))
+
+
+def _before_end_record(batches: Iterable[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
+    is_whole = False
+    for batch in batches:
+        is_whole = bool(batch.num_rows) and batch.column(name)[-1].as_py() == _END
+        yield batch.slice(0, batch.num_rows - 1) if is_whole else batch
+    if not is_whole:
+        raise UnfitError(
+            "has a quote that is never closed", "The file may be half written: publish it again."
+        )
 
 
 def _refuse_wide(begin: bytes) -> None:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 
-from dil.model.dataset import Commit
+from dil.model.dataset import Commit, RunWork
 from dil.model.derived import QueryStep
 from dil.model.json import JsonObject, JsonValue
 from dil.model.stream import STREAM
@@ -20,6 +20,7 @@ from dil.state.blocks.events import ConfigEvent
 from dil.state.blocks.source_state import UnitRow, UnitSummary
 from dil.state.chain import slices
 from dil.state.chain.bookkeeper import Bookkeeper
+from dil.state.chain.chain_rows import read_tip
 from dil.state.chain.writer import ChainWriter, event_limits
 from dil.state.databases import sql
 from dil.state.databases.database import Transaction
@@ -69,12 +70,22 @@ def _record_run(tx: Transaction, job: str, commit: Commit) -> int | None:
         index = UnitIndex(tx, job, counters.era)
         sequence = _append_run(tx, job, commit, index)
         counters = replace(counters, era=index.era)
+    elif _is_begun(tx, job):
+        # The run's work units are not recorded, but the chain has to say which files are live.
+        bare = replace(commit, run=RunWork(forgotten=commit.run.forgotten))
+        sequence = _append_run(tx, job, bare, UnitIndex(tx, job, counters.era))
     else:
         slices.forget_offsets(tx, job, (file.uri for file in commit.removes))
     _set_status(tx, job, commit)
     rows = sum(move.target.rows for move in commit.moves)
     run_rows.write_counters(tx, job, replace(counters, last_rows=rows or counters.last_rows))
     return sequence
+
+
+def _is_begun(tx: Transaction, job: str) -> bool:
+    """Return whether runs or an operator began a chain; a query's chain has queries only."""
+    tip = read_tip(tx, job)
+    return tip is not None and tip.dataset_kind != "Derivative"
 
 
 def _append_run(tx: Transaction, job: str, commit: Commit, index: UnitIndex) -> int | None:

@@ -172,7 +172,7 @@ class WebHdfs:
 
     def delete(self, path: str, *, recursive: bool = False) -> None:
         """Delete a file or folder, if it exists."""
-        self._asked("DELETE", path, "DELETE", recursive=str(recursive).lower()).close()
+        self._json("DELETE", path, "DELETE", recursive=str(recursive).lower())
 
     def create(self, path: str, data: bytes) -> None:
         """Write a new file. After an error a part may remain, so use a name that no other file has.

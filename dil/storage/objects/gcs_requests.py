@@ -30,6 +30,7 @@ _TIMEOUT = (20, 120)
 # The service accepts one write per second for an object, and answers 429 to more.
 _PAUSES_S = (0.3, 1.0, 2.0, 4.0)
 _AGAIN = frozenset({408, 429, 500, 502, 503, 504})
+_GENERATION = "X-Goog-Generation"  # comes with the content of an object, which may be HTML
 _BUCKET_FIX = "Create the bucket, or correct the property that names it."
 _RIGHTS_FIX = (
     "Grant the identity storage.objects.list, get, create and delete on the bucket: the role"
@@ -109,7 +110,7 @@ class Requests:
         from google.auth import exceptions as auth
 
         try:
-            return self._session.request(
+            answer = self._session.request(
                 method, url, timeout=_TIMEOUT, allow_redirects=False, **options
             )
         except auth.TransportError:
@@ -122,6 +123,13 @@ class Requests:
         except auth.GoogleAuthError as error:
             what = f"{path}: the credentials for {self.at} were refused ({reason(error)})"
             raise WriteError(what, _KEYS_FIX) from None
+        kind = answer.headers.get("Content-Type", "")
+        # Google sends this type also with answers without a body, such as the start of an upload.
+        is_page = kind.startswith("text/html") and answer.content
+        if answer.ok and is_page and _GENERATION not in answer.headers:
+            what = f"{path}: another program answers in place of {self.at}, with a page in HTML"
+            raise _NoAnswerError(what, f"A proxy may have sent the page. {_SERVICE_FIX}")
+        return answer
 
     def _accept(
         self, path: str, answer: requests.Response, fine: tuple[int, ...]

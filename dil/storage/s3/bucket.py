@@ -60,6 +60,7 @@ class S3Bucket(Bucket):
                 answer = self._client.head_object(**self._names(key))
         except FileNotFoundError:
             return None
+        _require(answer, self._place.path(key), "ContentLength", "ETag")
         note = noted(answer.get("Metadata", {}))
         return ObjectState(answer["ContentLength"], answer["ETag"], note)
 
@@ -203,19 +204,26 @@ class S3Bucket(Bucket):
 
     def _pages(self, prefix: str, **options: object) -> Iterator[dict[str, Any]]:
         token: dict[str, str] = {}
+        begin = ""
         while True:
             page = self._page(prefix, **token, **options)
+            entries = page.get("Contents", ())
+            if entries and entries[0]["Key"] == begin:
+                raise self._no_list(prefix, "begins again")
+            begin = entries[0]["Key"] if entries else begin
             yield page
             following = page.get("NextContinuationToken")
             if not page.get("IsTruncated"):
                 return
             if not following or following == token.get("ContinuationToken"):
-                raise WriteError(
-                    f"{self._place.path(prefix)}: the list continues, but the service does not say"
-                    " where",
-                    "The service does not implement list-type=2 as S3 does; inform its owner.",
-                )
+                raise self._no_list(prefix, "continues, but the service does not say where")
             token = {"ContinuationToken": following}
+
+    def _no_list(self, prefix: str, flaw: str) -> WriteError:
+        return WriteError(
+            f"{self._place.path(prefix)}: the list {flaw}",
+            "The service does not implement list-type=2 as S3 does; inform its owner.",
+        )
 
     def _page(self, prefix: str, **options: object) -> dict[str, Any]:
         with self._translated_errors(prefix):
@@ -295,13 +303,34 @@ class ObjectReader(RemoteReader):
                     Bucket=self._place.bucket, Key=self._place.key, **options
                 )
         except ObjectExistsError:
-            raise WriteError(
-                f"{self._path}: the object was replaced while it was read",
-                "Another program writes there; run again.",
-            ) from None
+            raise self._changed() from None
+        _require(answer, self._path, "ContentLength")
         if self._total < 0:
             self._etag, self._total = answer.get("ETag", ""), int(answer["ContentLength"])
+        else:
+            self._check_part(answer)
         return answer["Body"]
+
+    def _check_part(self, answer: dict[str, Any]) -> None:
+        """Check that an answer is the rest of the same object; not every service obeys headers."""
+        is_same = answer.get("ETag", self._etag) == self._etag
+        length, rest = int(answer["ContentLength"]), self._total - self._position
+        if is_same and length == rest:
+            return
+        answer["Body"].close()
+        if is_same and self._position and length == self._total:
+            raise WriteError(
+                f"{self._path}: the service ignores Range, and sends the whole object instead of"
+                f" the rest from byte {self._position:,}",
+                "Nothing was published. Use a service, or a proxy, that obeys Range.",
+            )
+        raise self._changed()
+
+    def _changed(self) -> WriteError:
+        return WriteError(
+            f"{self._path}: the object was replaced while it was read",
+            "Another program writes there; run again.",
+        )
 
     def _read(self, size: int) -> bytes:
         data = self._answers.read(size)
@@ -351,3 +380,13 @@ def object_store_options(connection: S3Connection, bucket: str) -> dict[str, str
     if credentials.token:
         options["aws_session_token"] = credentials.token
     return options
+
+
+def _require(answer: Mapping[str, Any], path: str, *names: str) -> None:
+    """Raise if an answer lacks a member without which a broken or changed object is not noticed."""
+    if not all(name in answer for name in names):
+        raise WriteError(
+            f"{path}: the service sends the object without its length or its eTag",
+            "A proxy may have changed the answer. S3 always sends both: inform the owner of the"
+            " service or the proxy.",
+        )

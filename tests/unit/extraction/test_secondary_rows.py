@@ -133,6 +133,23 @@ def test_csv_cells_are_text_an_empty_one_is_null_and_quoted_emptiness_is_not(tmp
         read(tmp_path, "no")
 
 
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n", "\r"])
+def test_a_csv_file_that_ends_within_quotes_is_refused(tmp_path, end):
+    (tmp_path / "a.csv").write_bytes(f'a,b\n1,"x\ny"\n2,"z"{end}'.encode())
+    assert read(tmp_path, "b", "a") == ['{"b":"x\\ny","a":"1"}', '{"b":"z","a":"2"}']
+    assert len(read(tmp_path)) == 2
+    (tmp_path / "a.csv").write_bytes(f'a,b\n1,"x\ny"\n2,"z{end}'.encode())
+    with pytest.raises(SourceContractError):
+        read(tmp_path, "a")
+
+
+def test_the_last_row_of_a_csv_file_may_cross_a_block_and_end_without_a_line_break(tmp_path):
+    row = f"1,{'x' * 1000}"
+    rows = (1 << 20) // len(f"{row}\n") + 1
+    (tmp_path / "a.csv").write_text("\n".join(["a,b", *[row] * rows]))
+    assert len(read(tmp_path, "a")) == rows
+
+
 def test_packed_csv_is_read(tmp_path):
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"id\n1\n"))
     assert read(tmp_path, "id") == ['{"id":"1"}']
@@ -224,6 +241,16 @@ def test_a_line_that_is_no_object_is_told_by_its_number_and_not_shown(tmp_path, 
     with pytest.raises(SourceContractError, match="has no JSON object in line 2") as caught:
         read(tmp_path, "a")
     assert "s3cr3t" not in str(caught.value)
+
+
+def test_half_of_a_surrogate_pair_is_refused_in_a_wanted_column_only(tmp_path):
+    inner = '{"x":"\\ud83d"}'
+    row = {"a": "\U0001f600", "b": "\ud83d", "c": inner}
+    (tmp_path / "a.json").write_bytes(json_text([row]))
+    assert read(tmp_path, "a") == ['{"a":"\U0001f600"}']
+    assert read(tmp_path, "c", parse_json=True) == [compact({"c": inner})]
+    with pytest.raises(SourceContractError):
+        read(tmp_path, "b")
 
 
 @pytest.mark.parametrize("name", ["a.avro", "a.parquet", "a.orc", "a.csv", "a.csv.gz", "a.json.gz"])

@@ -88,6 +88,68 @@ def test_a_replace_that_reads_less_of_a_work_unit_lowers_its_high_watermark(stor
     assert story.rows() == ids_of("a", "b", days=range(5))
 
 
+def command(story: Story, *words: str) -> int:
+    return main([*words[:2], str(story.folder / "orders.conf"), *words[2:], "--yes"])
+
+
+OFF = {"state__store__enabled": "false"}
+
+
+def test_a_replace_without_state_forgets_what_it_does_not_read(story: Story) -> None:
+    story.run(day(2))
+
+    report = story.run(day(2), once(story, {}, ms__watermark=watermark("a"), **OFF))
+
+    assert [note for note in report.notes if note.startswith("FORGOT 2 work units")]
+    assert not [note for note in report.notes if note.startswith("NOT RECORDED")]
+    assert story.states().keys() == {work_unit(0, "a"), work_unit(1, "a")}
+    assert story.head() is not None
+    story.run(day(3))
+    assert story.rows() == ids_of("a", "b", days=range(3))
+
+
+def test_a_replace_without_state_forgets_imported_work_units(story: Story) -> None:
+    rows = story.folder / "highs.json"
+    highs = (
+        {"job": "orders", "signature": work_unit(0, unit), "high": str(day(1))} for unit in "ab"
+    )
+    rows.write_text("\n".join(map(json.dumps, highs)))
+    story.job()
+    assert command(story, "state", "import", str(rows)) == 0
+
+    story.run(day(1), once(story, {}, ms__watermark=watermark("a"), **OFF))
+
+    assert story.states().keys() == {work_unit(0, "a")}
+    story.run(day(1))
+    assert story.rows() == ids_of("a", "b", days=range(1))
+
+
+@pytest.mark.parametrize("mode", ["append", "replace"])
+def test_a_run_without_state_names_the_rows_that_the_next_run_appends_again(
+    mode: str, story: Story
+) -> None:
+    story.run(day(2))
+    report = story.run(day(3), once(story, {}, ms__publish__mode=mode, **OFF))
+    (note,) = (note for note in report.notes if note.startswith("NOT RECORDED"))
+    assert note.startswith(f"NOT RECORDED 2 work units, for example {work_unit(2, 'a')}: ")
+    assert story.states().keys() == {work_unit(number, unit) for number in (0, 1) for unit in "ab"}
+    assert main(["state", "verify", str(story.folder / "orders.conf")]) == 0
+
+    # A run that has nothing new to record has nothing to say.
+    report = story.run(day(2), once(story, {}, ms__publish__mode=mode, **OFF))
+    assert not [note for note in report.notes if note.startswith("NOT RECORDED")]
+
+
+@pytest.mark.parametrize("mode", ["append", "replace"])
+def test_a_job_that_never_keeps_state_has_nothing_to_say(mode: str, story: Story) -> None:
+    for number in (2, 3):
+        for written, flags in (({}, OFF), (OFF, {})):
+            report = story.run(day(number), once(story, written, ms__publish__mode=mode, **flags))
+            assert not [each for each in report.notes if each.startswith(("FORGOT", "NOT REC"))]
+    assert story.states() == {}
+    assert story.head() is None
+
+
 def test_a_window_may_be_read_further_after_a_replace_that_was_shorter(story: Story) -> None:
     weekly = {**MODES["window_replace"], "ms__work__unit__partition": "weekly"}
     story.run(day(4), story.job(**weekly))
@@ -201,10 +263,6 @@ def test_a_failed_work_unit_without_rows_stays_failed(story: Story) -> None:
     assert failed == {work_unit(0, "b")}
     story.run(day(2), story.job(**policy))
     assert story.rows() == ids_of("a", "b", days=range(2))
-
-
-def command(story: Story, *words: str) -> int:
-    return main([*words[:2], str(story.folder / "orders.conf"), *words[2:], "--yes"])
 
 
 @pytest.mark.parametrize("block", [0, 1], ids=["before the run", "between its blocks"])

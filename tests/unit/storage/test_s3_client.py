@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from dil.errors import WriteError
+from dil.storage.objects.filesystem import ObjectFilesystem
 from dil.storage.s3.client import connect
 from dil.storage.s3.failures import translated_errors
+from dil.storage.s3.service import S3
 from tests.servers.http_server import HttpServer, Reply
 
 
@@ -60,6 +62,7 @@ BEGUN = Reply(
 DONE = Reply(
     b"<CompleteMultipartUploadResult><ETag>e</ETag></CompleteMultipartUploadResult>", headers=XML
 )
+TAG = (("ETag", '"1"'),)
 OBJECT = {"Bucket": "b", "Key": "k"}
 
 
@@ -76,8 +79,8 @@ def service(credentials, monkeypatch) -> Iterator[HttpServer]:
     ("path", "request_of", "whole"),
     [
         ("/b", lambda client: client.list_objects_v2(Bucket="b"), LIST),
-        ("/b/k", lambda client: client.head_object(**OBJECT), Reply()),
-        ("/b/k", lambda client: client.get_object(**OBJECT), Reply(b"{}")),
+        ("/b/k", lambda client: client.head_object(**OBJECT), Reply(headers=TAG)),
+        ("/b/k", lambda client: client.get_object(**OBJECT), Reply(b"{}", headers=TAG)),
         ("/b/k", lambda client: client.create_multipart_upload(**OBJECT), BEGUN),
         ("/b/k", lambda client: client.complete_multipart_upload(**OBJECT, UploadId="u"), DONE),
     ],
@@ -93,6 +96,60 @@ def test_a_request_whose_answer_breaks_off_in_its_headers_is_sent_again(
     service.script(path, TORN)
     with pytest.raises(WriteError), translated_errors("s3://b", client):
         request_of(client)
+
+
+def test_a_page_of_another_program_is_no_object_and_no_list(service):
+    page = Reply(b"<html><body>Sign in</body></html>", content_type="text/html")
+    service.script("/b/k", page)
+    with pytest.raises(WriteError):
+        ObjectFilesystem(S3()).open_input("s3://b/k")
+    with pytest.raises(WriteError):
+        ObjectFilesystem(S3()).move("s3://b/k", "s3://b/l")
+
+    service.script("/b", page, LIST)
+    assert list(ObjectFilesystem(S3()).files("s3://b/in")) == []
+    assert service.count("/b") == 2
+
+    service.script("/b", page)
+    with pytest.raises(WriteError):
+        list(ObjectFilesystem(S3()).files("s3://b/in"))
+
+
+def test_a_page_of_another_program_is_no_answer_to_a_write_or_a_deletion(service):
+    page = Reply(b"<html><body>Blocked</body></html>", content_type="text/html")
+    files = ObjectFilesystem(S3())
+    service.script("/b/k", page, Reply(headers=TAG), page, Reply(status=204))
+    files.put("s3://b/k", b"1")
+    files.delete_file("s3://b/k")
+    assert [request.method for request in service.requests] == ["PUT"] * 2 + ["DELETE"] * 2
+
+    service.script("/b/l", page)
+    for act in (lambda: files.put("s3://b/l", b"1"), lambda: files.delete_file("s3://b/l")):
+        with pytest.raises(WriteError):
+            act()
+
+
+def test_an_object_without_a_length_or_without_a_tag_is_an_error_of_the_service(service):
+    head = b"HTTP/1.1 200 OK\r\nETag: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
+    service.script("/b/k", Reply(raw=head + b"1\r\na\r\n0\r\n\r\n"))
+    with pytest.raises(WriteError):
+        ObjectFilesystem(S3()).open_input("s3://b/k")
+    service.script("/b/l", Reply(headers=(("Last-Modified", "Sun, 22 Nov 2026 10:00:00 GMT"),)))
+    with pytest.raises(WriteError):
+        ObjectFilesystem(S3()).move("s3://b/l", "s3://b/m")
+
+
+def test_a_list_that_begins_again_is_refused(service):
+    page = (
+        "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>{}"
+        "</NextContinuationToken><Contents><Key>in/a</Key><Size>1</Size>"
+        "<LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents></ListBucketResult>"
+    )
+    pages = (Reply(page.format(token).encode(), headers=XML) for token in "12")
+    service.script("/b", *pages)
+    with pytest.raises(WriteError):
+        list(ObjectFilesystem(S3()).files("s3://b/in"))
+    assert service.count("/b") == 2
 
 
 def test_an_answer_without_a_body_is_whole_where_none_is_needed(service):

@@ -64,6 +64,28 @@ def test_a_service_that_never_gives_a_whole_answer_fails_the_attempt(server, pla
         opened(place).state("a/k")
 
 
+def test_a_page_of_a_proxy_is_no_answer_of_google(server):
+    page = Reply(b"<html><body>Blocked</body></html>", content_type="text/html")
+    written, deleted = "/upload/storage/v1/b/b/o", GCS[2][0]
+    server.script(written, page, Reply(b"{}"), page)
+    server.script(deleted, page, Reply(status=204), page)
+    bucket = opened(GCS[0])
+    bucket.put("a/k", b"1")
+    bucket.delete("a/k")
+    assert [server.count(path) for path in (written, deleted)] == [2, 2]
+    for act in (lambda: bucket.put("a/k", b"1"), lambda: bucket.delete("a/k")):
+        with pytest.raises(WriteError):
+            act()
+
+
+def test_a_page_of_a_proxy_is_no_deletion_in_hdfs(server):
+    path = f"{server.url.replace('http', 'webhdfs')}/a"
+    server.script("/webhdfs/v1/a", Reply(b'{"boolean": true}'), Reply(b"<html/>"))
+    HdfsFilesystem().delete_file(path)
+    with pytest.raises(WriteError):
+        HdfsFilesystem().delete_file(path)
+
+
 def test_a_list_of_hdfs_is_asked_for_again(server):
     empty = b'{"partialListing": {"FileStatuses": {"FileStatus": []}}, "remainingEntries": 0}'
     whole = Reply(b'{"DirectoryListing": %b}' % empty)
