@@ -18,7 +18,7 @@ from connectors.jdbc.failures import RefusedError
 from connectors.jdbc.keeping import KeptConnection, connection_of_thread
 from connectors.jdbc.settings import JdbcSettings
 from connectors.jdbc.shape import ResultShape
-from connectors.jdbc.splitting import narrowed, no_even_ranges, ranges_of, refuse_unknown, unit_of
+from connectors.jdbc.splitting import narrowed, no_even_ranges, ranges_of, refuse_unknown
 from connectors.jdbc.sql_text import SqlTextError
 from connectors.jdbc.statement import Statement, names_in
 from connectors.jdbc.syntax import SqlSyntax, syntax_of
@@ -212,7 +212,7 @@ def key_ranges(settings: JdbcSettings, count: int, *, by_quantile: bool) -> list
     try:
         with closing(connect(login)) as connection:
             sql = _statement(settings.statement, connection.syntax).template
-            found = ranges_of(connection, sql, column, count, by_quantile=by_quantile)
+            return ranges_of(connection, sql, column, count, by_quantile=by_quantile)
     except RefusedError as error:
         has_column = False
         # A new connection, because some databases refuse queries after an error.
@@ -224,7 +224,6 @@ def key_ranges(settings: JdbcSettings, count: int, *, by_quantile: bool) -> list
         if has_column and not by_quantile and "min(" in error.message:
             raise no_even_ranges(column) from error
         raise
-    return [unit_of(part) for part in found]
 
 
 def _address(settings: JdbcSettings, known: dict[str, JsonValue]) -> JdbcAddress:
