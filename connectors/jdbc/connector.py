@@ -81,8 +81,7 @@ class JdbcConnector(Connector):
 
     def open(self, context: SessionContext) -> RowSession:
         """Return a session that runs the statement, or that yields the rows that Spark reads."""
-        from connectors.jdbc.session import JdbcSession
-        from connectors.jdbc.spark_rows import SparkRows
+        from connectors.jdbc.session import JdbcSession, SparkRows
 
         settings = JdbcSettings.of(context.job, context.work_unit.unit)
         if spark_reader.is_chosen(context.job.properties):

@@ -33,7 +33,7 @@ def test_even_ranges_hold_each_key_once(least: int, span: int, count: int, key: 
     for each in (key, least, least + span, least - 1, least + span + 1):
         holding = [
             part for part in ranges if part != {"null": True}
-            and part.get("low", each) <= each and each < part.get("high", each + 1)
+            and part.get("low", each) <= each < part.get("high", each + 1)
         ]  # fmt: skip
         assert len(holding) == 1
     assert ranges.count({"null": True}) == 1

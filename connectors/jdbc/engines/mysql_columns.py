@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from connectors.jdbc.columns import DecimalColumn
 from connectors.jdbc.engine import Login
 from connectors.jdbc.failures import unfit
-from connectors.jdbc.numbers import DecimalColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa
