@@ -10,7 +10,6 @@ from connectors.files.connector import FileConnector, remote_file_problems
 from connectors.files.once import UnitFile
 from connectors.s3.address import address_of
 from connectors.s3.section import PARAMETERS, S3Section
-from connectors.s3.settings import JobSettings
 from dil.errors import Problem
 from dil.model.job import Job
 from dil.model.properties import Properties
@@ -37,6 +36,7 @@ class S3Connector(FileConnector):
     @classmethod
     def session(cls, job: Job, file: UnitFile | None) -> S3Session:
         """Return a session; it sends nothing before the first request."""
+        from connectors.s3.client import JobSettings
         from connectors.s3.session import S3Session
 
         return S3Session(JobSettings.of(job), file)

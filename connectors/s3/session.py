@@ -24,10 +24,9 @@ from connectors.files.names import (
 from connectors.files.once import UnitFile, file_unit
 from connectors.files.payload import payload_file, sent_response
 from connectors.s3.address import S3Address, S3Service, address_of, origin_of
-from connectors.s3.client import make_client
+from connectors.s3.client import JobSettings, make_client
 from connectors.s3.failures import translated_errors
 from connectors.s3.objects import S3Object, listed_objects
-from connectors.s3.settings import JobSettings
 from connectors.s3.upload import S3Upload
 from dil.errors import ConfigError
 from dil.model.json import JsonObject

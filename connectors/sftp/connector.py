@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from connectors.address import AddressError
 from connectors.files.connector import FileConnector, remote_file_problems
 from connectors.files.once import UnitFile
-from connectors.sftp.address import server_of
+from connectors.sftp.address import default_server, server_of
 from connectors.sftp.section import SftpSection
-from connectors.sftp.settings import SftpSettings, default_server
 from dil.errors import Problem
 from dil.model.job import Job
 from dil.model.properties import Properties
@@ -42,6 +41,7 @@ class SftpConnector(FileConnector):
     @classmethod
     def session(cls, job: Job, file: UnitFile | None) -> SftpSession:
         """Return a session; it sends nothing before the first request."""
+        from connectors.sftp.connection import SftpSettings
         from connectors.sftp.session import SftpSession
 
         return SftpSession(SftpSettings.of(job), file)

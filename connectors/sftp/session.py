@@ -23,10 +23,9 @@ from connectors.files.names import (
 from connectors.files.once import UnitFile, file_unit
 from connectors.files.payload import payload_file, sent_response
 from connectors.sftp.address import SftpAddress, SftpHost, address_of
-from connectors.sftp.connection import SftpConnection
+from connectors.sftp.connection import SftpConnection, SftpSettings
 from connectors.sftp.listing import has_wildcards, listed_files
 from connectors.sftp.remote_file import SftpFile
-from connectors.sftp.settings import SftpSettings
 from connectors.sftp.upload import put
 from dil.errors import ConfigError, TransientSourceError
 from dil.model.json import JsonObject
@@ -122,23 +121,22 @@ class SftpSession(FileSession):
         )
 
     def _wanted(self, connection: SftpConnection, address: SftpAddress) -> list[Listed]:
-        """Return the files that match the pattern, each once."""
-        found = matching(self._listed(connection, address), self._settings.job.properties)
-        return without_doubles(found, address.shown)
+        """Return the files that match the pattern, each once.
 
-    def _listed(self, connection: SftpConnection, address: SftpAddress) -> list[Listed]:
-        """Return the files of an address; if listing fails, list again over a new connection."""
+        If the listing fails, this method lists again over a new connection.
+        """
         settings = self._settings
         # If a requested file whose name has a star is gone, no other file may replace it.
         wildcards = not settings.reads_one or has_wildcards(settings.job.source.uri)
         ask = partial(listed_files, path=address.path, shown=address.shown, wildcards=wildcards)
         try:
-            return ask(connection.client())
+            found = ask(connection.client())
         except TransientSourceError as error:
             log.warning("%s; listing once more", error.message)
             connection.drop()
             self.retries += 1
-            return ask(connection.client())
+            found = ask(connection.client())
+        return without_doubles(matching(found, settings.job.properties), address.shown)
 
     def _address(self, values: RequestValues) -> SftpAddress:
         settings = self._settings

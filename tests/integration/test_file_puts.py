@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from connectors.s3.client import JobSettings
 from connectors.s3.session import S3Session
-from connectors.s3.settings import JobSettings
+from connectors.sftp.connection import SftpSettings
 from connectors.sftp.session import SftpSession
-from connectors.sftp.settings import SftpSettings
 from dil.errors import ConfigError, DilError, SourceContractError, SourceError, TransientSourceError
 from dil.model.settings import SecondaryInput
 from dil.operator.source_preview import preview_source

@@ -15,8 +15,8 @@ from pathlib import Path
 import paramiko
 import pytest
 
+from connectors.sftp.connection import SftpSettings
 from connectors.sftp.session import SftpSession
-from connectors.sftp.settings import SftpSettings
 from dil.errors import ConfigError, SourceContractError
 from dil.operator.source_preview import preview_source
 from dil.spi.connector import RequestValues
