@@ -11,7 +11,6 @@ from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.loaders import create_loader
 
-from connectors.files.names import reads_one_file
 from connectors.s3.address import S3Service, is_of_aws
 from connectors.s3.section import S3Section, S3Settings
 from dil import __version__
@@ -35,7 +34,6 @@ class JobSettings:
     secret: Secret | None
     proxy: str
     list_keys: int
-    reads_one: bool
 
     @classmethod
     def of(cls, job: Job) -> JobSettings:
@@ -50,7 +48,6 @@ class JobSettings:
             job.source.password,
             proxy=source.proxy,
             list_keys=s3.list_keys,
-            reads_one=reads_one_file(properties),
         )
 
 

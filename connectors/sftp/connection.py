@@ -17,7 +17,6 @@ from urllib.parse import unquote, urlsplit
 
 import paramiko
 
-from connectors.files.names import reads_one_file
 from connectors.sftp.address import SftpHost, default_server
 from connectors.sftp.failures import translated_errors
 from connectors.sftp.host_keys import HostKeyRules, KnownHost
@@ -60,7 +59,6 @@ class SftpSettings:
     host_keys: HostKeyRules
     timeout_s: float | None
     proxy: str
-    reads_one: bool
 
     @classmethod
     def of(cls, job: Job) -> SftpSettings:
@@ -76,7 +74,6 @@ class SftpSettings:
             host_keys=HostKeyRules(sftp.checks_host_key, sftp.known_hosts, sftp.fingerprint),
             timeout_s=sftp.timeout_ms / 1000 if sftp.timeout_ms else None,
             proxy=source.proxy,
-            reads_one=reads_one_file(properties),
         )
 
 
