@@ -108,7 +108,11 @@ class _SftpStream(FileStream):
         """Return up to ``size`` bytes, empty at the end."""
         try:
             with translated_errors(self._file.shown):
-                return self._read(size)
+                try:
+                    return self._ahead.read(size)
+                except EOFError:
+                    self._file.check_end()  # The file became shorter, or the connection broke.
+                    raise
         except TransientSourceError:
             self._is_broken = True
             raise
@@ -120,13 +124,6 @@ class _SftpStream(FileStream):
             return
         with suppress(SourceError), translated_errors(self._file.shown):
             self._handle.close()
-
-    def _read(self, size: int) -> bytes:
-        try:
-            return self._ahead.read(size)
-        except EOFError:
-            self._file.check_end()  # The file became shorter, or the connection broke.
-            raise
 
 
 def _has_byte(handle: paramiko.SFTPFile, position: int) -> bool:

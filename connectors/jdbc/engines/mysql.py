@@ -92,8 +92,12 @@ class MysqlConnection(SourceConnection):
 
         sql = statement.bound(variables, bind, lambda code: code.replace("%", "%%"))
         with self._translated():
-            if statement.reads:
-                self._begin()
+            if statement.reads and not self._is_begun:
+                access = "READ ONLY" if self._login.is_read_only else "READ WRITE"
+                with self._connection.cursor() as beginning:
+                    beginning.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+                    beginning.execute(f"START TRANSACTION WITH CONSISTENT SNAPSHOT, {access}")
+                self._is_begun = True
             cursor = self._connection.cursor(self._driver.cursors.SSCursor)
             try:
                 cursor.execute(sql, values)
@@ -120,15 +124,6 @@ class MysqlConnection(SourceConnection):
         """Close the connection without waiting for the server."""
         with suppress(Exception):
             self._connection._force_close()  # noqa: SLF001 - close() says farewell and may hang
-
-    def _begin(self) -> None:
-        if self._is_begun:
-            return
-        access = "READ ONLY" if self._login.is_read_only else "READ WRITE"
-        with self._connection.cursor() as cursor:
-            cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            cursor.execute(f"START TRANSACTION WITH CONSISTENT SNAPSHOT, {access}")
-        self._is_begun = True
 
     def _batches(self, cursor: Any) -> Iterator[pa.RecordBatch]:  # a cursor of PyMySQL
         import pyarrow as pa
