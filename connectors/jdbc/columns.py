@@ -135,7 +135,9 @@ def _moments(values: Sequence[Any]) -> pa.Array:
     return pa.array(values, pa.timestamp("us", tz="UTC" if zoned == {True} else None))
 
 
-def _typed(word: str) -> Callable[[Sequence[Any]], pa.Array]:
+def typed(word: str) -> Callable[[Sequence[Any]], pa.Array]:
+    """Return a function that makes a column of the type with a name such as ``int64``."""
+
     def make(values: Sequence[Any]) -> pa.Array:
         import pyarrow as pa
 
@@ -156,12 +158,12 @@ def _text(value: object) -> str:
 
 # A class comes before its base classes: a datetime is a date, a bool is an int.
 _MAKERS: tuple[tuple[type, Callable[[Sequence[Any]], pa.Array]], ...] = (
-    (str, _typed("string")),
-    (float, _typed("double")),
-    (bool, _typed("bool")),
+    (str, typed("string")),
+    (float, typed("double")),
+    (bool, typed("bool")),
     (dt.datetime, _moments),
-    (dt.date, _typed("date32")),
-    (dt.time, _typed("time64[us]")),
+    (dt.date, typed("date32")),
+    (dt.time, typed("time64[us]")),
     (Decimal, _decimals),
     (bytes, _binary),
     (bytearray, _binary),
