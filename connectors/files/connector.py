@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import BinaryIO, Generic, Protocol, TypeVar, cast
 
+from connectors.address import AddressError
 from connectors.files.body import FileBody, FileStream, RemoteFile
 from connectors.files.listing import listing_problems, listing_response
 from connectors.files.names import Listed, chosen, media_type, reads_one_file, stable_files
@@ -23,11 +24,11 @@ from connectors.files.payload import (
     sends_file,
     sent_response,
 )
-from dil.errors import Problem, SourceContractError
+from dil.errors import ConfigError, Problem, SourceContractError
 from dil.model.job import Job
 from dil.model.json import JsonObject
 from dil.model.properties import Properties
-from dil.sections.source import ONCE, FilesSection
+from dil.sections.source import ONCE, URI, FilesSection
 from dil.spi.connector import ByteSession, Connector, RequestValues, Response, SessionContext
 from dil.spi.request_view import RequestView
 
@@ -75,7 +76,8 @@ class RemoteFileSession(FileSession, Generic[_P]):
         """Return the address of a request.
 
         Raises:
-            ConfigError: the address needs a value that this request lacks, or is no address.
+            AddressError: the text is no address of the protocol.
+            ConfigError: the address needs a value that this request lacks.
         """
 
     @abstractmethod
@@ -90,9 +92,15 @@ class RemoteFileSession(FileSession, Generic[_P]):
     def put(self, address: _P, payload: PayloadFile) -> tuple[JsonObject, str]:
         """Send a file; return the facts about it that become a row, and its place for messages."""
 
+    def _known_address(self, values: RequestValues) -> _P:
+        try:
+            return self.address(values)
+        except AddressError as error:
+            raise ConfigError.single(URI, error.what, error.fix) from None
+
     def describe(self, values: RequestValues) -> RequestView:
         """Return a view of the listing, the file to read, or the target of the file to send."""
-        return file_view(self.address(values).shown, self._unit, self._job.properties)
+        return file_view(self._known_address(values).shown, self._unit, self._job.properties)
 
     def fetch(self, values: RequestValues) -> Response:
         """Send the payload file if there is one; else list the files, or open the requested file.
@@ -102,9 +110,9 @@ class RemoteFileSession(FileSession, Generic[_P]):
             AuthenticationError: the server is not the known one, or refuses the user.
             SourceContractError: the file vanished or changed.
             SourceError: the file does not exist, or the server refuses the request.
-            ConfigError: see ``address``.
+            ConfigError: the address needs a value that this request lacks, or is no address.
         """
-        job, address = self._job, self.address(values)
+        job, address = self._job, self._known_address(values)
         payload = payload_file(job.properties, values)
         if payload is not None:
             return sent_response(*self.put(address, payload))
@@ -125,7 +133,7 @@ class RemoteFileSession(FileSession, Generic[_P]):
         Raises:
             SourceError: the server refuses the listing, or cannot be reached.
         """
-        address, properties = self.address(RequestValues({}, {})), self._job.properties
+        address, properties = self._known_address(RequestValues({}, {})), self._job.properties
         for each in stable_files(self.listed(address), properties, address.shown, _now_ms()):
             yield file_unit(each.path, each.version, properties)
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from connectors.address import AddressError
 from connectors.files.connector import RemoteFileSession
 from connectors.files.names import Listed, filled, matching, pattern_of_wildcards
 from connectors.files.once import UnitFile
@@ -17,7 +16,6 @@ from connectors.s3.client import JobSettings, make_client
 from connectors.s3.failures import translated_errors
 from connectors.s3.objects import S3Object, listed_objects
 from connectors.s3.upload import S3Upload
-from dil.errors import ConfigError
 from dil.model.json import JsonObject
 from dil.sections.source import SourceSection
 from dil.spi.connector import RequestValues, Response
@@ -51,11 +49,8 @@ class S3Session(RemoteFileSession[S3Address]):
         template = self._job.source.uri
         uri = filled(template, values.variables)
         hosts = self._job.properties.section(SourceSection).hosts
-        try:
-            refuse_other_origin(template, uri, origin_of, hosts)
-            return address_of(uri, self._settings.s3)
-        except AddressError as error:
-            raise ConfigError.single("ms.source.uri", error.what, error.fix) from None
+        refuse_other_origin(template, uri, origin_of, hosts)
+        return address_of(uri, self._settings.s3)
 
     def listed(self, address: S3Address) -> Iterator[Listed]:
         """Yield the objects whose keys begin with the prefix and match the pattern."""

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from connectors.address import AddressError
 from connectors.files.connector import RemoteFileSession
 from connectors.files.names import Listed, matching, without_doubles
 from connectors.files.once import UnitFile
@@ -17,7 +16,7 @@ from connectors.sftp.connection import SftpConnection, SftpSettings
 from connectors.sftp.listing import has_wildcards, listed_files
 from connectors.sftp.remote_file import SftpFile
 from connectors.sftp.upload import put
-from dil.errors import ConfigError, TransientSourceError
+from dil.errors import TransientSourceError
 from dil.model.json import JsonObject
 from dil.sections.source import SourceSection
 from dil.spi.connector import RequestValues, Response
@@ -47,10 +46,7 @@ class SftpSession(RemoteFileSession[SftpAddress]):
     def address(self, values: RequestValues) -> SftpAddress:
         """Return the server and the path of a request."""
         hosts = self._job.properties.section(SourceSection).hosts
-        try:
-            return address_of(self._job.source.uri, values.variables, self._settings.default, hosts)
-        except AddressError as error:
-            raise ConfigError.single("ms.source.uri", error.what, error.fix) from None
+        return address_of(self._job.source.uri, values.variables, self._settings.default, hosts)
 
     def listed(self, address: SftpAddress) -> list[Listed]:
         """Return the files that match the pattern, each once.
