@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,14 +21,12 @@ from connectors.jdbc.settings import JdbcSettings
 from connectors.jdbc.shape import ResultShape
 from connectors.jdbc.spark_reader import READER
 from connectors.jdbc.splitting import narrowed, no_even_ranges, ranges_of, refuse_unknown
-from connectors.jdbc.sql_text import SqlTextError
-from connectors.jdbc.statement import Statement, names_in
+from connectors.jdbc.statement import Statement, names_in, parsed_statement
 from connectors.jdbc.syntax import SqlSyntax, syntax_of
 from connectors.jdbc.ties import TieWatch
 from dil.errors import ConfigError, SourceError
 from dil.model.json import JsonObject, JsonValue, as_text
 from dil.secrets import learn
-from dil.sections.source import STATEMENT
 from dil.spi.connector import RequestValues, RowSession
 from dil.spi.request_view import RequestView
 from dil.spi.shared import Shared
@@ -172,7 +169,7 @@ class JdbcSession(RowSession):
         if (
             self._shared is not None
             and login.is_read_only
-            and _parsed(self._settings.statement, syntax).ends_with_transaction
+            and parsed_statement(self._settings.statement, syntax).ends_with_transaction
         ):
             kept = connection_of_thread(self._shared)
             if (connection := kept.take(login)) is not None:
@@ -220,13 +217,13 @@ def key_ranges(settings: JdbcSettings, count: int, *, by_quantile: bool) -> list
     login, column = _login(settings, {}), settings.split_column
     try:
         with closing(connect(login)) as connection:
-            sql = _parsed(settings.statement, connection.syntax).template
+            sql = parsed_statement(settings.statement, connection.syntax).template
             return ranges_of(connection, sql, column, count, by_quantile=by_quantile)
     except RefusedError as error:
         has_column = False
         # A new connection, because some databases refuse queries after an error.
         with suppress(SourceError), closing(connect(login)) as connection:
-            sql = _parsed(settings.statement, connection.syntax).template
+            sql = parsed_statement(settings.statement, connection.syntax).template
             refuse_unknown(connection, sql, column)
             has_column = True
         # A type may have no min, as uuid in PostgreSQL; other errors are of the statement.
@@ -265,18 +262,12 @@ def _login(settings: JdbcSettings, known: dict[str, JsonValue]) -> Login:
 
 def _statement_of(settings: JdbcSettings, syntax: SqlSyntax) -> Statement:
     """Return the job's statement, narrowed to the range of keys that the work unit reads."""
-    whole = _parsed(settings.statement, syntax)
+    whole = parsed_statement(settings.statement, syntax)
     if settings.part is None:
         return whole
-    return _parsed(narrowed(syntax, whole.template, settings.split_column, settings.part), syntax)
-
-
-@lru_cache(maxsize=64)  # All work units of a task run the same statement.
-def _parsed(sql: str, syntax: SqlSyntax) -> Statement:
-    try:
-        return Statement(sql, syntax)
-    except SqlTextError as error:
-        raise ConfigError.single(STATEMENT, str(error)) from None
+    return parsed_statement(
+        narrowed(syntax, whole.template, settings.split_column, settings.part), syntax
+    )
 
 
 def _literal(value: JsonValue) -> str:
