@@ -56,12 +56,10 @@ _FIXES = {
 class PostgresqlConnection(SourceConnection):
     """One connection, in one transaction from the first query to the end."""
 
-    _unanswered: Future[Any] | None = None
-    """A call of the driver that goes on although nobody waits for it."""
-
     def __init__(self, login: Login) -> None:
         self._login = login
         self._is_begun = False
+        self._unanswered: Future[Any] | None = None
         try:
             driver = postgresql.driver()
         except ModuleNotFoundError:
@@ -70,21 +68,25 @@ class PostgresqlConnection(SourceConnection):
         if login.address.timeout_s:
             given["tcp_user_timeout"] = str(int(login.address.timeout_s * 1000))
         try:
-            # After the login, the driver queries the server's types.
-            self._connection: Any = self._answer(
-                lambda: driver.connect(postgresql.conninfo(given)), login_s=_login_s(login.server)
+            self._connection: Any = self._connected(
+                lambda: driver.connect(postgresql.conninfo(given))
             )
         except driver.Error as error:
             # A refused connection has no code; only its text shows the fault.
             fault = postgresql.fault_of_connecting(str(error))
             reason = str(error).partition("failed: ")[2] or str(error)
             raise failures.failure_for(fault, login.address, reason, _FIXES) from None
+        self._cursor: Any = self._connection.cursor()
+        self._setter: Any = self._connection.cursor()  # a cursor takes its last query for set
+
+    def _connected(self, connect: Callable[[], Any]) -> Any:
+        """Return a new connection; after the login, the driver queries the server's types."""
+        try:
+            return self._answer(connect, login_s=_login_s(self._login.server))
         except BaseException:
             if self._unanswered is not None:
                 self._unanswered.add_done_callback(_close_late)
             raise
-        self._cursor: Any = self._connection.cursor()
-        self._setter: Any = self._connection.cursor()  # a cursor takes its last query for set
 
     @property
     def syntax(self) -> SqlSyntax:
