@@ -54,7 +54,7 @@ class MysqlColumn:
             bits = _INTEGERS[code] + is_unsigned
             return _cast_to("int32" if bits <= _INT else "int64" if bits <= _LONG_INT else "uint64")
         if code == _BIT:
-            return _bits(field.length)
+            return _bit if field.length == 1 else _bits(field.length)
         readers: dict[int, Read] = {
             _FLOAT: self._floats,
             _DOUBLE: _cast_to("double"),
@@ -138,12 +138,14 @@ def _cast_to(word: str) -> Read:
     return lambda values: _texts(values).cast(word)
 
 
+def _bit(values: Sequence[Any]) -> pa.Array:
+    return typed("bool")([None if value is None else any(value) for value in values])
+
+
 def _bits(length: int) -> Read:
-    """Return the reader of a BIT column: one bit is a boolean, more bits are a number."""
-    word = "bool" if length == 1 else "uint64" if length == _LONG_INT else "int64"
+    make = typed("uint64" if length == _LONG_INT else "int64")
 
     def read(values: Sequence[Any]) -> pa.Array:
-        numbers = [None if value is None else int.from_bytes(value, "big") for value in values]
-        return typed("uint64")(numbers).cast(word)
+        return make([None if value is None else int.from_bytes(value, "big") for value in values])
 
     return read
