@@ -7,10 +7,15 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from connectors.files.connector import RemoteFileSession
-from connectors.files.names import Listed, filled, matching, pattern_of_wildcards
-from connectors.files.once import UnitFile
+from connectors.files.names import (
+    Listed,
+    filled,
+    matching,
+    pattern_of_wildcards,
+    reads_one_file,
+)
 from connectors.files.payload import PayloadFile
+from connectors.files.remote import FileServer, OpenedFile
 from connectors.s3.address import S3Address, S3Service, address_of, origin_of
 from connectors.s3.client import JobSettings, make_client
 from connectors.s3.failures import translated_errors
@@ -18,23 +23,16 @@ from connectors.s3.objects import S3Object, listed_objects
 from connectors.s3.upload import S3Upload
 from dil.model.json import JsonObject
 from dil.sections.source import SourceSection
-from dil.spi.connector import RequestValues, Response
+from dil.spi.connector import RequestValues
 from dil.text.origins import refuse_other_origin
 
 log = logging.getLogger(__name__)
 
 
-class S3Session(RemoteFileSession[S3Address]):
+class S3Files(FileServer[S3Address]):
     """Lists the keys of a prefix, reads one object, or writes one object."""
 
-    def __init__(
-        self,
-        settings: JobSettings,
-        unit: UnitFile | None = None,
-        *,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        super().__init__(settings.job, unit, sleep)
+    def __init__(self, settings: JobSettings) -> None:
         self._settings = settings
         self._clients: dict[S3Service, Any] = {}
         self._used_at = 0.0
@@ -46,26 +44,29 @@ class S3Session(RemoteFileSession[S3Address]):
 
     def address(self, values: RequestValues) -> S3Address:
         """Return the service, the bucket and the prefix of a request."""
-        template = self._job.source.uri
-        uri = filled(template, values.variables)
-        hosts = self._job.properties.section(SourceSection).hosts
-        refuse_other_origin(template, uri, origin_of, hosts)
+        job = self._settings.job
+        uri = filled(job.source.uri, values.variables)
+        hosts = job.properties.section(SourceSection).hosts
+        refuse_other_origin(job.source.uri, uri, origin_of, hosts)
         return address_of(uri, self._settings.s3)
 
-    def listed(self, address: S3Address) -> Iterator[Listed]:
-        """Yield the objects whose keys begin with the prefix and match the pattern."""
+    def listed(self, address: S3Address, count_retry: Callable[[], None]) -> Iterator[Listed]:
+        """Return the objects whose keys begin with the prefix and match the pattern."""
+        del count_retry  # The client itself repeats requests.
+        properties = self._settings.job.properties
         client, most = self._client(address.service), self._settings.list_keys
-        found = listed_objects(client, address, most, leaves_markers=self._reads_one)
+        found = listed_objects(client, address, most, leaves_markers=reads_one_file(properties))
         if "*" in address.prefix:
             found = _warning_of_wildcards(found, address)
-        return matching(found, self._job.properties)
+        return matching(found, properties)
 
-    def opened(self, address: S3Address, path: str) -> Response:
-        """Return the content of an object."""
+    def opened(self, address: S3Address, path: str) -> OpenedFile:
+        """Return an object, open at its beginning."""
         verifies = self._settings.s3.verify_md5
         file = S3Object(self._client(address.service), address.bucket, path, verifies_md5=verifies)
         given_type = file.content_type.partition(";")[0].strip().lower()
-        return self.content(file, file.first, file.etag.strip('"'), {"ETag": file.etag}, given_type)
+        version, headers = file.etag.strip('"'), {"ETag": file.etag}
+        return OpenedFile(file, file.first, version, headers, given_type)
 
     def put(self, address: S3Address, payload: PayloadFile) -> tuple[JsonObject, str]:
         """Write an object below the prefix."""
