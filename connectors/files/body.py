@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Protocol
 
 from dil.errors import SourceContractError, TransientSourceError
@@ -154,16 +153,6 @@ class FileBody(ReadStream):
         part, self._part = self._part, None
         if part is not None:
             part.close()
-
-
-@contextmanager
-def closing_on_error(part: FileStream) -> Iterator[None]:
-    """Free a connection if the block fails."""
-    try:
-        yield
-    except BaseException:
-        part.close()
-        raise
 
 
 def changed(shown: str, what: str) -> SourceContractError:

@@ -16,11 +16,17 @@ from connectors.files.listing import listing_response
 from connectors.files.names import matching, media_type, require_all_stable, stable_files
 from connectors.files.once import UnitFile, file_unit
 from connectors.hdfs.decompression import decompressed, plain_name
-from connectors.hdfs.failures import translated_errors
 from connectors.hdfs.opening import open_store
 from connectors.hdfs.place import HdfsSourcePath, base_of, place_of
 from connectors.hdfs.section import HdfsSection
-from connectors.hdfs.store import FileStatus, FileStore, WatchedFile, each_once, files_below
+from connectors.hdfs.store import (
+    FileStatus,
+    FileStore,
+    WatchedFile,
+    each_once,
+    files_below,
+    translated_errors,
+)
 from dil.errors import SourceContractError
 from dil.model.job import Job
 from dil.model.json import JsonObject, JsonValue

@@ -53,8 +53,6 @@ _ORACLE = re.compile(
     r"thin:(?:(?P<user>[^/@]*)/(?P<password>[^@]*))?@(?://)?(?P<host>[^:/?]+)"
     r"(?::(?P<port>[0-9]+))?(?P<mark>[:/])(?P<name>[^?/:]+)"
 )
-
-
 _PLACE = re.compile(
     r"(?P<kind>jdbc:[a-z0-9]+):(?P<place>[^?;]*)(?P<options>[?;].*)?", re.IGNORECASE | re.DOTALL
 )

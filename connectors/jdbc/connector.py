@@ -19,9 +19,7 @@ from dil.model.job import Job
 from dil.model.json import JsonObject
 from dil.model.path import is_jsonpath
 from dil.model.properties import Properties
-from dil.model.settings import (
-    flat_parameters,
-)
+from dil.model.settings import flat_parameters
 from dil.sections.extraction import EXTRACTOR, ExtractionSection
 from dil.sections.paging import PAGES, SESSION, TOTAL, PagingSection
 from dil.sections.parameters import ParametersSection
@@ -54,8 +52,7 @@ class JdbcConnector(Connector):
                 found.append(Problem(properties.origin(URI), URI, error.what, error.fix))
         found += _statement_problems(properties)
         if properties.section(DatabaseSection).statement.strip():
-            found += [*_path_problems(properties), *_cursor_problems(properties)]
-            found += _page_problems(properties)
+            found += _paging_problems(properties)
         return [*found, *_other_problems(properties), *spark_reader.needless(properties)]
 
     @classmethod
@@ -81,8 +78,7 @@ class JdbcConnector(Connector):
 
     def open(self, context: SessionContext) -> RowSession:
         """Return a session that runs the statement, or that yields the rows that Spark reads."""
-        from connectors.jdbc.session import JdbcSession
-        from connectors.jdbc.spark_rows import SparkRows
+        from connectors.jdbc.session import JdbcSession, SparkRows
 
         settings = JdbcSettings.of(context.job, context.work_unit.unit)
         if spark_reader.is_chosen(context.job.properties):
@@ -143,11 +139,14 @@ def _statement_problems(properties: Properties) -> Iterator[Problem]:
         )
 
 
-def _path_problems(properties: Properties) -> Iterator[Problem]:
-    """Yield a problem for each property that names a column by a JSONPath."""
+def _paging_problems(properties: Properties) -> Iterator[Problem]:
+    """Yield the problems of paging by a key, and by a page's number or start."""
     paging = properties.section(PagingSection)
-    key = "" if paging.session is None else paging.session.name
-    for name, text in ((SESSION, key), (TOTAL, paging.total_count_field)):
+    session = paging.session
+    for name, text in (
+        (SESSION, session.name if session else ""),
+        (TOTAL, paging.total_count_field),
+    ):
         if is_jsonpath(text):
             yield Problem(
                 properties.origin(name),
@@ -155,37 +154,30 @@ def _path_problems(properties: Properties) -> Iterator[Problem]:
                 f'has "{text}", but the rows of a statement have columns, not JSON',
                 "Write the name of a column.",
             )
-
-
-def _cursor_problems(properties: Properties) -> Iterator[Problem]:
-    session = properties.section(PagingSection).session
-    if session is None or session.condition is not None:
-        return
-    names = _used(properties, {"session"})
-    if not names:
-        yield Problem(
-            properties.origin(SESSION),
-            SESSION,
-            "pages by a session key, and ms.jdbc.statement uses no parameter of type session:"
-            " each page would be the same",
-            'Declare one, {"name": "cursor", "type": "session"}, and compare the key with'
-            " {{cursor}}.",
-        )
-    elif session.init_value is None:
-        example = '"[0, 0]"' if len(key_columns(session.name)) > 1 else '"0"'
-        yield Problem(
-            properties.origin(SESSION),
-            SESSION,
-            f"has no initValue, and the first statement needs {{{{{min(names)}}}}}",
-            f'Add an initValue that sorts before all keys, for example "initValue": {example}.',
-        )
-
-
-def _page_problems(properties: Properties) -> Iterator[Problem]:
-    if not properties.section(PagingSection).pagination.is_on:
-        return
-    if _used(properties, {"pagesize"}) and not _used(
-        properties, {"pagestart", "pageno", "session"}
+    if session is not None and session.condition is None:
+        cursors = _used(properties, {"session"})
+        if not cursors:
+            yield Problem(
+                properties.origin(SESSION),
+                SESSION,
+                "pages by a session key, and ms.jdbc.statement uses no parameter of type session:"
+                " each page would be the same",
+                'Declare one, {"name": "cursor", "type": "session"}, and compare the key with'
+                " {{cursor}}.",
+            )
+        elif session.init_value is None:
+            example = '"[0, 0]"' if len(key_columns(session.name)) > 1 else '"0"'
+            yield Problem(
+                properties.origin(SESSION),
+                SESSION,
+                f"has no initValue, and the first statement needs {{{{{min(cursors)}}}}}",
+                f'Add an initValue that sorts before all keys, for example "initValue": {example}.',
+            )
+    choosing = {"pagestart", "pageno", "session"}
+    if (
+        paging.pagination.is_on
+        and _used(properties, {"pagesize"})
+        and not _used(properties, choosing)
     ):
         yield Problem(
             properties.origin(PAGES),

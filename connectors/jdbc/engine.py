@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectors.jdbc.address import JdbcAddress
 from connectors.jdbc.statement import Statement
 from connectors.jdbc.syntax import SqlSyntax
-from dil.errors import SourceContractError
+from dil.model.database_address import DatabaseAddress
 from dil.model.json import JsonValue
 from dil.model.secret import Secret
 
@@ -48,6 +48,13 @@ class Login:
         """Return the path of the database's file."""
         return self.folder / self.address.path
 
+    @property
+    def server(self) -> DatabaseAddress:
+        """Return the address of the server, with the user to log in."""
+        if self.address.server is None:
+            raise TypeError("the address names no server")
+        return replace(self.address.server, user=self.user, password=self.password)
+
 
 class SourceConnection(ABC):
     """One connection; queries of a transaction see one state of the data if the database allows it.
@@ -81,20 +88,3 @@ class SourceConnection(ABC):
     @abstractmethod
     def close(self) -> None:
         """Close the connection, whatever its state."""
-
-
-def distinct(names: list[str]) -> list[str]:
-    """Return the names of a result's columns, after checking that they differ.
-
-    Raises:
-        SourceContractError: two columns have the same name.
-    """
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise SourceContractError(
-                f'the result has two columns "{name}"',
-                "Give each a name of its own with AS in ms.jdbc.statement.",
-            )
-        seen.add(name)
-    return names

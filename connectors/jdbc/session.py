@@ -1,32 +1,32 @@
-"""Runs the statements of one attempt, and yields rows in types that keep the values exactly."""
+"""Yields the rows of one attempt in types that keep the values exactly.
+
+``JdbcSession`` runs the statements itself; ``SparkRows`` takes the rows that Spark has read.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectors.address import AddressError
 from connectors.jdbc.address import JdbcAddress, filled_address, read_address
+from connectors.jdbc.connections import KeptConnection, connect, connection_of_thread
 from connectors.jdbc.cursor import KeyWatch, key_part, may_be_no_text, with_keys
 from connectors.jdbc.engine import BATCH_BYTES, BATCH_ROWS, Login, SourceConnection
-from connectors.jdbc.engines import connect
 from connectors.jdbc.failures import RefusedError
-from connectors.jdbc.keeping import KeptConnection, connection_of_thread
 from connectors.jdbc.settings import JdbcSettings
 from connectors.jdbc.shape import ResultShape
-from connectors.jdbc.splitting import narrowed, no_even_ranges, ranges_of, refuse_unknown, unit_of
-from connectors.jdbc.sql_text import SqlTextError
-from connectors.jdbc.statement import Statement, names_in
+from connectors.jdbc.spark_reader import READER
+from connectors.jdbc.splitting import narrowed, no_even_ranges, ranges_of, refuse_unknown
+from connectors.jdbc.statement import Statement, names_in, parsed_statement
 from connectors.jdbc.syntax import SqlSyntax, syntax_of
 from connectors.jdbc.ties import TieWatch
 from dil.errors import ConfigError, SourceError
 from dil.model.json import JsonObject, JsonValue, as_text
 from dil.secrets import learn
-from dil.sections.source import STATEMENT
 from dil.spi.connector import RequestValues, RowSession
 from dil.spi.request_view import RequestView
 from dil.spi.shared import Shared
@@ -51,7 +51,6 @@ class JdbcSession(RowSession):
         self.location = ""
         self._connection: SourceConnection | None = None
         self._kept: KeptConnection | None = None
-        self._statement: Statement | None = None
         self._is_whole = False
         self._key_kind: type | None = None
         self._last_key: JsonObject | None = None
@@ -81,14 +80,7 @@ class JdbcSession(RowSession):
         """
         settings, known = self._settings, self._with_keys(values)
         address = _address(settings, known)
-        syntax = syntax_of(address.kind)
-        try:
-            statement = Statement(settings.statement, syntax)
-            if settings.part is not None:
-                narrow = narrowed(syntax, statement.template, settings.split_column, settings.part)
-                statement = Statement(narrow, syntax)
-        except SqlTextError as error:
-            raise ConfigError.single(STATEMENT, str(error)) from None
+        statement = _statement_of(settings, syntax_of(address.kind))
         return RequestView("query", str(address), text=statement.bound(known, _literal))
 
     def read(self, values: RequestValues) -> Iterator[pa.RecordBatch]:
@@ -114,7 +106,8 @@ class JdbcSession(RowSession):
                 "the statement requests no other page; all its rows came with the first one"
             )
             return
-        connection, statement = self._opened(known)
+        connection = self._connection = self._connection or self._connected(known)
+        statement = _statement_of(settings, connection.syntax)
         self._is_whole = False
         watch = KeyWatch(settings.key_columns, settings.page_size(known), self._last_key)
         shape = ResultShape(settings)
@@ -165,39 +158,52 @@ class JdbcSession(RowSession):
             )
         return with_keys(variables, settings.cursors, settings.key_columns, kind=self._key_kind)
 
-    def _opened(self, known: dict[str, JsonValue]) -> tuple[SourceConnection, Statement]:
-        if self._connection is None or self._statement is None:
-            settings = self._settings
-            login = _login(settings, known)
-            self.location = str(login.address)
-            self._connection = self._connected(login)
-            self._statement = _statement(settings.statement, self._connection.syntax)
-            if settings.part is not None:
-                sql = narrowed(
-                    self._connection.syntax,
-                    self._statement.template,
-                    settings.split_column,
-                    settings.part,
-                )
-                self._statement = _statement(sql, self._connection.syntax)
-        return self._connection, self._statement
-
-    def _connected(self, login: Login) -> SourceConnection:
+    def _connected(self, known: dict[str, JsonValue]) -> SourceConnection:
         """Return a connection; share it with later sessions if this session leaves no trace in it.
 
         Pools of connections do the same: they end the transaction and reuse the session.
         """
-        if self._shared is None or not login.is_read_only:
-            return connect(login)
-        statement = _statement(self._settings.statement, syntax_of(login.address.kind))
-        if not statement.ends_with_transaction:
-            return connect(login)
-        kept = connection_of_thread(self._shared)
-        connection = kept.take(login)
-        if connection is None:
-            return connect(login)
-        self._kept = kept
-        return connection
+        login = _login(self._settings, known)
+        self.location = str(login.address)
+        syntax = syntax_of(login.address.kind)
+        if (
+            self._shared is not None
+            and login.is_read_only
+            and parsed_statement(self._settings.statement, syntax).ends_with_transaction
+        ):
+            kept = connection_of_thread(self._shared)
+            if (connection := kept.take(login)) is not None:
+                self._kept = kept
+                return connection
+        return connect(login)
+
+
+class SparkRows(RowSession):
+    """Yields, as one page, the rows that Spark reads, with the job's columns and names."""
+
+    def __init__(self, settings: JdbcSettings, rows: Iterator[pa.RecordBatch] | None) -> None:
+        if rows is None:
+            raise ConfigError.single(
+                READER,
+                "is spark, and only a run reads with Spark",
+                f"Use `dil run`; or add -D {READER}=driver if there is a Python driver for the"
+                " database.",
+            )
+        self._shape = ResultShape(settings)
+        self._rows = rows
+
+    def read(self, values: RequestValues) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in batches; Spark's statement already contains the request's values.
+
+        Raises:
+            SourceContractError: the columns contradict the job.
+            TransientSourceError: fewer rows came than Spark read.
+        """
+        del values
+        for batch in self._rows:
+            shaped = self._shape.shaped(batch)
+            self.left_out = self._shape.left_out
+            yield shaped
 
 
 def key_ranges(settings: JdbcSettings, count: int, *, by_quantile: bool) -> list[JsonObject]:
@@ -211,20 +217,19 @@ def key_ranges(settings: JdbcSettings, count: int, *, by_quantile: bool) -> list
     login, column = _login(settings, {}), settings.split_column
     try:
         with closing(connect(login)) as connection:
-            sql = _statement(settings.statement, connection.syntax).template
-            found = ranges_of(connection, sql, column, count, by_quantile=by_quantile)
+            sql = parsed_statement(settings.statement, connection.syntax).template
+            return ranges_of(connection, sql, column, count, by_quantile=by_quantile)
     except RefusedError as error:
         has_column = False
         # A new connection, because some databases refuse queries after an error.
         with suppress(SourceError), closing(connect(login)) as connection:
-            sql = _statement(settings.statement, connection.syntax).template
+            sql = parsed_statement(settings.statement, connection.syntax).template
             refuse_unknown(connection, sql, column)
             has_column = True
         # A type may have no min, as uuid in PostgreSQL; other errors are of the statement.
         if has_column and not by_quantile and "min(" in error.message:
             raise no_even_ranges(column) from error
         raise
-    return [unit_of(part) for part in found]
 
 
 def _address(settings: JdbcSettings, known: dict[str, JsonValue]) -> JdbcAddress:
@@ -255,12 +260,14 @@ def _login(settings: JdbcSettings, known: dict[str, JsonValue]) -> Login:
     )
 
 
-@lru_cache(maxsize=64)  # All work units of a task run the same statement.
-def _statement(sql: str, syntax: SqlSyntax) -> Statement:
-    try:
-        return Statement(sql, syntax)
-    except SqlTextError as error:
-        raise ConfigError.single(STATEMENT, str(error)) from None
+def _statement_of(settings: JdbcSettings, syntax: SqlSyntax) -> Statement:
+    """Return the job's statement, narrowed to the range of keys that the work unit reads."""
+    whole = parsed_statement(settings.statement, syntax)
+    if settings.part is None:
+        return whole
+    return parsed_statement(
+        narrowed(syntax, whole.template, settings.split_column, settings.part), syntax
+    )
 
 
 def _literal(value: JsonValue) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from connectors.jdbc.engine import distinct
+from connectors.jdbc.columns import distinct
 from connectors.jdbc.failures import unfit
 from connectors.jdbc.settings import JdbcSettings
 from dil.errors import SourceContractError

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from connectors.jdbc.address import filled_address
 from connectors.jdbc.section import JdbcSection
 from connectors.jdbc.settings import JdbcSettings
 from connectors.jdbc.sql_text import SqlPart, SqlPiece, SqlTextError, pieces, statements
-from connectors.jdbc.statement import Statement, names_in
+from connectors.jdbc.statement import Statement, names_in, parsed_statement
 from connectors.jdbc.syntax import Kind, SqlSyntax, kind_of, syntax_of
 from dil.errors import ConfigError, Problem
 from dil.model.job import Job
@@ -232,14 +232,8 @@ def _syntax(kind: Kind | None) -> SqlSyntax:
 
 
 def _read(settings: JdbcSettings, driver: str, values: RequestValues) -> SparkRead:
-    try:
-        uri = _address(settings.uri, values, settings.hosts)
-    except AddressError as error:
-        raise ConfigError.single(URI, error.what, error.fix) from None
-    try:
-        statement = Statement(settings.statement, _syntax(kind_of(uri)))
-    except SqlTextError as error:
-        raise ConfigError.single(STATEMENT, str(error)) from None
+    uri = _address(settings, values)
+    statement = parsed_statement(settings.statement, _syntax(kind_of(uri)))
     for name in names_in(settings.statement):
         value = values.variables.get(name)
         for each in value if isinstance(value, list | tuple) else (value,):
@@ -261,16 +255,19 @@ def _read(settings: JdbcSettings, driver: str, values: RequestValues) -> SparkRe
     )
 
 
-def _address(template: str, values: RequestValues, hosts: Iterable[str]) -> str:
+def _address(settings: JdbcSettings, values: RequestValues) -> str:
     """Return the address with values for its variables; a value cannot become a driver option."""
-    for name in placeholders(template):
+    for name in placeholders(settings.uri):
         if not _PLAIN.fullmatch(as_text(values.variables.get(name))):
             raise ConfigError.single(
                 URI,
                 f"gets a value for {{{{{name}}}}} that has other characters than letters, digits,"
                 " _, - and the dot",
             )
-    text = filled_address(template, values.variables, hosts)
+    try:
+        text = filled_address(settings.uri, values.variables, settings.hosts)
+    except AddressError as error:
+        raise ConfigError.single(URI, error.what, error.fix) from None
     if not text.startswith("jdbc:"):
         raise ConfigError.single(
             URI, "is no address of a database", "Begin the address with jdbc:."

@@ -7,16 +7,18 @@ that planning found, are in exactly one range.
 The bounds come from the rows at planning time. Between ``quantile`` bounds there are equal numbers
 of rows; finding them takes one pass over the column. ``range`` bounds need only the least and the
 greatest key of the column, and an index gives these.
+
+A range is a unit of the job: ``{"low": ..., "high": ...}``, without the end that is open, or
+``{"null": true}``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectors.jdbc.cursor import as_texts, key_part
 from connectors.jdbc.engine import SourceConnection
@@ -25,24 +27,12 @@ from connectors.jdbc.syntax import SqlSyntax
 from dil.errors import ConfigError, SourceContractError
 from dil.model.json import JsonObject, JsonValue
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 Key = int | float | str
-
-
-@dataclass(frozen=True, slots=True)
-class KeyRange:
-    """The keys from ``low`` to before ``high``, None for no end; if ``is_null``, only the nulls."""
-
-    low: Key | None = None
-    high: Key | None = None
-    is_null: bool = False
 
 
 def ranges_of(
     connection: SourceConnection, sql: str, column: str, count: int, *, by_quantile: bool
-) -> tuple[KeyRange, ...]:
+) -> list[JsonObject]:
     """Return the ranges that divide the rows of a query.
 
     Args:
@@ -61,15 +51,15 @@ def ranges_of(
     if by_quantile:
         bounds = _quantiles(connection, source, name, count)
         _check_order(connection, source, column, bounds)
-        return between(bounds, nulls=True)
+        return between(bounds)
     sql = f"SELECT min({name}) AS least, max({name}) AS most FROM {source}"  # noqa: S608
     facts = _rows(connection, sql)[0]
     least, most = _key(facts["least"]), _key(facts["most"])
     if least is None:
-        return between((), nulls=True)
+        return between(())
     if not isinstance(least, int) or not isinstance(most, int):
         raise no_even_ranges(column)
-    return even_ranges(least, most, count, nulls=True)
+    return even_ranges(least, most, count)
 
 
 def no_even_ranges(column: str) -> SourceContractError:
@@ -87,7 +77,7 @@ def narrowed(syntax: SqlSyntax, sql: str, column: str, unit: JsonObject) -> str:
         syntax: The SQL syntax of the database.
         sql: The query of the job.
         column: The key column.
-        unit: The range, as ``unit_of`` returns it.
+        unit: The range.
     """
     name = _name(syntax, column)
     if unit.get("null"):
@@ -131,14 +121,6 @@ def _name(syntax: SqlSyntax, column: str) -> str:
     return f"q.{syntax.quoted(column)}"
 
 
-def unit_of(part: KeyRange) -> JsonObject:
-    """Return a range as a unit, which ``narrowed`` reads; an open end is left out."""
-    if part.is_null:
-        return {"null": True}
-    ends = {"low": part.low, "high": part.high}
-    return {name: end for name, end in ends.items() if end is not None}
-
-
 def _quantiles(connection: SourceConnection, source: str, name: str, count: int) -> list[Key]:
     """Return the first keys of all parts but the first part; parts have about as many rows.
 
@@ -151,9 +133,8 @@ def _quantiles(connection: SourceConnection, source: str, name: str, count: int)
         f" FROM {source} WHERE {name} IS NOT NULL) parts) firsts"
         " WHERE earlier IS NULL OR earlier <> n ORDER BY n"
     )
-    found = [_key(row["k"]) for row in _rows(connection, sql)]
-    distinct = dict.fromkeys(key for key in found if key is not None)
-    return [*distinct][1:]
+    keys = [_key(row["k"]) for row in _rows(connection, sql)]
+    return [*dict.fromkeys(key for key in keys if key is not None)][1:]
 
 
 def _check_order(connection: SourceConnection, source: str, column: str, bounds: list[Key]) -> None:
@@ -184,42 +165,32 @@ def _key(value: Any) -> Key | None:  # a value of any column
 
 
 def _rows(connection: SourceConnection, sql: str) -> list[dict[str, Any]]:
-    found = connection.run(Statement(sql, connection.syntax), {})
-    return [row for batch in found for row in _pylist(batch)]
-
-
-def _pylist(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Return rows as Python values; if one is a time after the year 9999, times become texts."""
-    try:
-        rows: list[dict[str, Any]] = batch.to_pylist()
-    except OverflowError:
-        rows = as_texts(batch).to_pylist()
+    rows: list[dict[str, Any]] = []
+    for batch in connection.run(Statement(sql, connection.syntax), {}):
+        try:
+            rows += batch.to_pylist()
+        except OverflowError:  # a time after the year 9999, the last of Python's calendar
+            rows += as_texts(batch).to_pylist()
     return rows
 
 
-def even_ranges(least: int, most: int, count: int, *, nulls: bool) -> tuple[KeyRange, ...]:
-    """Return ranges of equal width for the whole keys from ``least`` to ``most``.
+def even_ranges(least: int, most: int, count: int) -> list[JsonObject]:
+    """Return ranges of equal width for the whole keys from ``least`` to ``most``, and the nulls.
 
-    Args:
-        least: The least key of the column.
-        most: The greatest key.
-        count: The number of ranges; fewer come back if there are fewer keys.
-        nulls: Whether the column has nulls.
+    If there are fewer keys than ``count``, there are fewer ranges.
     """
     width = most - least + 1
     number = max(1, min(count, width))
-    bounds = [least + width * at // number for at in range(1, number)]
-    return between(bounds, nulls=nulls)
+    return between([least + width * at // number for at in range(1, number)])
 
 
-def between(bounds: Sequence[Key], *, nulls: bool) -> tuple[KeyRange, ...]:
-    """Return the ranges between bounds, such as quantiles; equal bounds count once.
+def between(bounds: Sequence[Key]) -> list[JsonObject]:
+    """Return the ranges between bounds, and the range of the nulls; equal bounds count once.
 
-    Args:
-        bounds: Keys in the order in which the database sorts them.
-        nulls: Whether the column has nulls.
+    ``bounds`` are keys in the order in which the database sorts them.
     """
-    distinct = dict.fromkeys(bounds)
-    ends = [None, *distinct, None]
-    ranges = [KeyRange(low, high) for low, high in pairwise(ends)]
-    return (*ranges, KeyRange(is_null=True)) if nulls else tuple(ranges)
+    ranges: list[JsonObject] = []
+    for low, high in pairwise([None, *dict.fromkeys(bounds), None]):
+        ends = {"low": low, "high": high}
+        ranges.append({name: end for name, end in ends.items() if end is not None})
+    return [*ranges, {"null": True}]

@@ -9,9 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, lru_cache
 
-from connectors.jdbc.sql_text import PLACEHOLDER, SqlPart, SqlPiece, pieces, words
+from connectors.jdbc.sql_text import (
+    PLACEHOLDER,
+    SqlPart,
+    SqlPiece,
+    SqlTextError,
+    pieces,
+    words,
+)
 from connectors.jdbc.syntax import SqlSyntax
 from dil.errors import ConfigError
 from dil.model.json import JsonValue, as_text
@@ -240,6 +247,19 @@ class Statement:
         if not _AS_NAME.search(code) or _DISTINCT_FROM.search(code):
             return False
         return _function_around(code) not in _FROM_FUNCTIONS
+
+
+@lru_cache(maxsize=64)  # All work units of a task run the same statement.
+def parsed_statement(sql: str, syntax: SqlSyntax) -> Statement:
+    """Return the statement of a job.
+
+    Raises:
+        ConfigError: the statement cannot be cut into pieces.
+    """
+    try:
+        return Statement(sql, syntax)
+    except SqlTextError as error:
+        raise _wrong(str(error)) from None
 
 
 def misspelt(cut: Sequence[SqlPiece]) -> tuple[str, str] | None:

@@ -40,6 +40,11 @@ class S3Address:
     prefix: str
 
     @property
+    def path(self) -> str:
+        """Return the prefix, which is also the key of an object that has exactly this name."""
+        return self.prefix
+
+    @property
     def shown(self) -> str:
         """Return the address for messages."""
         return f"s3://{self.bucket}/{self.prefix}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -11,11 +12,43 @@ from botocore.config import Config
 from botocore.loaders import create_loader
 
 from connectors.s3.address import S3Service, is_of_aws
-from connectors.s3.settings import JobSettings
+from connectors.s3.section import S3Section, S3Settings
 from dil import __version__
+from dil.model.job import Job
+from dil.model.secret import Secret
+from dil.model.settings import TlsSettings
+from dil.sections.source import SourceSection
 from dil.storage.s3.torn_answers import repeat_torn_answers
 
 _SECONDS = 60  # A request without a time-out could block a task for ever.
+
+
+@dataclass(frozen=True, slots=True)
+class JobSettings:
+    """The connector's view of a job; ``proxy`` is an address, empty for none."""
+
+    job: Job
+    s3: S3Settings
+    tls: TlsSettings
+    key: Secret | None
+    secret: Secret | None
+    proxy: str
+    list_keys: int
+
+    @classmethod
+    def of(cls, job: Job) -> JobSettings:
+        """Return the settings of a parsed job."""
+        properties = job.properties
+        s3, source = properties.section(S3Section), properties.section(SourceSection)
+        return cls(
+            job,
+            s3.parameters,
+            source.tls,
+            job.source.username,
+            job.source.password,
+            proxy=source.proxy,
+            list_keys=s3.list_keys,
+        )
 
 
 def make_client(settings: JobSettings, service: S3Service) -> Any:  # no types

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from connectors.address import AddressError
-from connectors.files.connector import FileConnector, remote_file_problems
+from connectors.files.connector import FileConnector, FileSession, remote_file_problems
 from connectors.files.once import UnitFile
 from connectors.s3.address import address_of
 from connectors.s3.section import PARAMETERS, S3Section
-from connectors.s3.settings import JobSettings
 from dil.errors import Problem
 from dil.model.job import Job
 from dil.model.properties import Properties
 from dil.sections.source import PASSWORD, TLS, URI, USER, SourceSection
 from dil.text.variables import placeholders
-
-if TYPE_CHECKING:
-    from connectors.s3.session import S3Session
 
 
 class S3Connector(FileConnector):
@@ -35,11 +30,13 @@ class S3Connector(FileConnector):
         ]
 
     @classmethod
-    def session(cls, job: Job, file: UnitFile | None) -> S3Session:
+    def session(cls, job: Job, file: UnitFile | None) -> FileSession:
         """Return a session; it sends nothing before the first request."""
-        from connectors.s3.session import S3Session
+        from connectors.files.remote import RemoteFileSession
+        from connectors.s3.client import JobSettings
+        from connectors.s3.session import S3Files
 
-        return S3Session(JobSettings.of(job), file)
+        return RemoteFileSession(job, S3Files(JobSettings.of(job)), file)
 
 
 def _uri_problems(properties: Properties) -> Iterator[Problem]:

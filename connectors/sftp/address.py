@@ -10,7 +10,10 @@ from urllib.parse import unquote
 
 from connectors.address import AddressError
 from connectors.files.names import filled
+from connectors.sftp.section import SftpSection
 from dil.model.json import JsonValue
+from dil.model.properties import Properties
+from dil.sections.source import SourceSection
 from dil.text.origins import NetworkOrigin, refuse_other_origin, refuse_way_out
 
 _URI = re.compile(r"sftp://(?P<authority>[^/]*)(?P<path>.*)", re.IGNORECASE | re.DOTALL)
@@ -90,6 +93,12 @@ def _origin(text: str, default: SftpHost) -> NetworkOrigin:
     server = server_of(match["authority"] if match else "", default)
     port = None if server.port == DEFAULT_PORT else server.port
     return NetworkOrigin("sftp", server.host.lower(), port, server.user)
+
+
+def default_server(properties: Properties) -> SftpHost:
+    """Return the server to use if ``ms.source.uri`` names none."""
+    sftp, user = properties.section(SftpSection), properties.section(SourceSection).username
+    return SftpHost(sftp.host, sftp.port, user.reveal() if user else "")
 
 
 def server_of(authority: str, default: SftpHost) -> SftpHost:

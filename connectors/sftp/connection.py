@@ -11,17 +11,20 @@ import logging
 import socket
 from base64 import b64encode
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import paramiko
 
-from connectors.sftp.address import SftpHost
+from connectors.sftp.address import SftpHost, default_server
 from connectors.sftp.failures import translated_errors
-from connectors.sftp.host_keys import KnownHost
-from connectors.sftp.settings import SftpSettings
+from connectors.sftp.host_keys import HostKeyRules, KnownHost
+from connectors.sftp.section import SftpSection
 from dil.errors import AuthenticationError, ConfigError, SourceError, TransientSourceError
+from dil.model.job import Job
 from dil.model.secret import Secret
+from dil.sections.source import SourceSection
 
 # The library's log would repeat, with a stack trace, what our errors report.
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)
@@ -39,6 +42,39 @@ _BEGIN = "-----BEGIN"
 _LONGEST_PATH = 250
 _PUTTY = "PuTTY-User-Key-File"
 _KINDS = (paramiko.Ed25519Key, paramiko.ECDSAKey, paramiko.RSAKey)
+
+
+@dataclass(frozen=True, slots=True)
+class SftpSettings:
+    """The connector's view of a job; ``proxy`` is a URL, empty without a proxy.
+
+    A ``timeout_s`` of None means to wait for ever.
+    """
+
+    job: Job
+    default: SftpHost
+    password: Secret | None
+    private_key: Secret | None
+    passphrase: Secret | None
+    host_keys: HostKeyRules
+    timeout_s: float | None
+    proxy: str
+
+    @classmethod
+    def of(cls, job: Job) -> SftpSettings:
+        """Return the settings of a parsed job."""
+        properties = job.properties
+        sftp, source = properties.section(SftpSection), properties.section(SourceSection)
+        return cls(
+            job,
+            default_server(properties),
+            password=job.source.password,
+            private_key=sftp.private_key,
+            passphrase=sftp.passphrase,
+            host_keys=HostKeyRules(sftp.checks_host_key, sftp.known_hosts, sftp.fingerprint),
+            timeout_s=sftp.timeout_ms / 1000 if sftp.timeout_ms else None,
+            proxy=source.proxy,
+        )
 
 
 class _UnbufferedResponse(http.client.HTTPResponse):

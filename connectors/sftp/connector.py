@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from connectors.address import AddressError
-from connectors.files.connector import FileConnector, remote_file_problems
+from connectors.files.connector import FileConnector, FileSession, remote_file_problems
 from connectors.files.once import UnitFile
-from connectors.sftp.address import server_of
+from connectors.sftp.address import default_server, server_of
 from connectors.sftp.section import SftpSection
-from connectors.sftp.settings import SftpSettings, default_server
 from dil.errors import Problem
 from dil.model.job import Job
 from dil.model.properties import Properties
 from dil.sections.source import PASSWORD, PROXY, URI, USER, SourceSection
 from dil.text.variables import placeholders
-
-if TYPE_CHECKING:
-    from connectors.sftp.session import SftpSession
 
 _KEY = "source.conn.private.key"
 _FINGERPRINT = "ms.sftp.host.key.fingerprint"
@@ -40,11 +35,13 @@ class SftpConnector(FileConnector):
         ]
 
     @classmethod
-    def session(cls, job: Job, file: UnitFile | None) -> SftpSession:
+    def session(cls, job: Job, file: UnitFile | None) -> FileSession:
         """Return a session; it sends nothing before the first request."""
-        from connectors.sftp.session import SftpSession
+        from connectors.files.remote import RemoteFileSession
+        from connectors.sftp.connection import SftpSettings
+        from connectors.sftp.session import SftpFiles
 
-        return SftpSession(SftpSettings.of(job), file)
+        return RemoteFileSession(job, SftpFiles(SftpSettings.of(job)), file)
 
 
 def _uri_problems(properties: Properties) -> Iterator[Problem]:

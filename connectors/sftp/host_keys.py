@@ -5,19 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import paramiko
 
-from connectors.sftp.address import SftpHost
-from connectors.sftp.settings import HostKeyRules
+from connectors.sftp.address import DEFAULT_PORT, SftpHost
 from dil.errors import AuthenticationError, ConfigError
 
 _KEY = "source.conn.known.hosts"
 _OWN_FILE = "~/.ssh/known_hosts"
-_DEFAULT_PORT = 22
 _SWITCH = "To trust any server that answers, set ms.sftp.host.key.check=false."
 _RSA = ("rsa-sha2-512", "rsa-sha2-256")
+
+
+@dataclass(frozen=True, slots=True)
+class HostKeyRules:
+    """The rules for checking that a server is the intended one.
+
+    ``known_hosts`` is a file in OpenSSH's form; empty means the file of the user who runs the task.
+    """
+
+    checks: bool
+    known_hosts: str
+    fingerprint: str
 
 
 class KnownHost:
@@ -31,7 +42,7 @@ class KnownHost:
         self._rules = rules
         self._server = server
         self._name = server.host
-        if server.port != _DEFAULT_PORT:
+        if server.port != DEFAULT_PORT:
             self._name = f"[{server.host}]:{server.port}"
         self._shown = rules.known_hosts or _OWN_FILE
         self._path = Path(self._shown).expanduser()
@@ -110,7 +121,7 @@ class KnownHost:
 
     def _unreadable(self, why: str) -> ConfigError:
         server, path = self._server, self._path
-        port = "" if server.port == _DEFAULT_PORT else f"-p {server.port} "
+        port = "" if server.port == DEFAULT_PORT else f"-p {server.port} "
         return ConfigError.single(
             _KEY,
             f"names {path}, which cannot be read ({why})",

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from connectors.files.remote import RemoteFileSession
 from connectors.hdfs.session import FilesSession
-from connectors.s3.session import S3Session
-from connectors.sftp.session import SftpSession
 from dil.testing.source_contract import SourceContract, SourceHarness
 from tests.servers.http_server import Fault, HttpServer, Reply
 from tests.servers.meddling_proxy import MeddlingProxy
@@ -44,7 +43,7 @@ def parts_of(rows: int) -> dict[str, bytes]:
 
 @pytest.fixture(autouse=True)
 def _no_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
-    for session in (FilesSession, S3Session, SftpSession):
+    for session in (FilesSession, RemoteFileSession):
         monkeypatch.setitem(session.__init__.__kwdefaults__, "sleep", lambda seconds: None)
 
 

@@ -13,8 +13,7 @@ from urllib.parse import quote
 
 import pytest
 
-from connectors.s3.session import S3Session
-from connectors.sftp.session import SftpSession
+from connectors.files.remote import RemoteFileSession
 from dil import config
 from dil.cli.main import main
 from dil.errors import DilError
@@ -50,8 +49,7 @@ def sshd() -> Iterator[SftpServer]:
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CANARY", CANARY)
     monkeypatch.setenv("ENCODED", quote(CANARY, safe=""))
-    monkeypatch.setitem(S3Session.__init__.__kwdefaults__, "sleep", lambda seconds: None)
-    monkeypatch.setitem(SftpSession.__init__.__kwdefaults__, "sleep", lambda seconds: None)
+    monkeypatch.setitem(RemoteFileSession.__init__.__kwdefaults__, "sleep", lambda seconds: None)
 
 
 Given = Mapping[str, str]

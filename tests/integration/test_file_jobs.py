@@ -14,7 +14,7 @@ import pytest
 from pyarrow import orc
 
 from connectors.hdfs.connector import HdfsConnector
-from connectors.hdfs.local_store import LocalStore
+from connectors.hdfs.opening import LocalStore
 from connectors.hdfs.session import FileSettings, FilesSession
 from tests.jobs import visible_files
 from tests.servers.rows import DAY_MS

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from connectors.s3.session import S3Session
-from connectors.s3.settings import JobSettings
-from connectors.sftp.session import SftpSession
-from connectors.sftp.settings import SftpSettings
+from connectors.files.remote import RemoteFileSession
+from connectors.s3.client import JobSettings
+from connectors.s3.session import S3Files
+from connectors.sftp.connection import SftpSettings
+from connectors.sftp.session import SftpFiles
 from dil.errors import ConfigError, DilError, SourceContractError, SourceError, TransientSourceError
 from dil.model.settings import SecondaryInput
 from dil.operator.source_preview import preview_source
@@ -67,7 +68,8 @@ def to_s3(tmp_path: Path, url: str, path: str, prefix: str = "in/", **variables:
         ms__source__s3__parameters=json.dumps({"endpoint": url, "region": REGION}),
         source__conn__username=KEY, source__conn__password=SECRET,
     )  # fmt: skip
-    with S3Session(JobSettings.of(job), sleep=lambda seconds: None) as session:
+    server = S3Files(JobSettings.of(job))
+    with RemoteFileSession(job, server, sleep=lambda seconds: None) as session:
         response = session.fetch(RequestValues(variables, {}))
         return json.loads(response.body.read())
 
@@ -75,7 +77,8 @@ def to_s3(tmp_path: Path, url: str, path: str, prefix: str = "in/", **variables:
 def to_sftp(tmp_path: Path, server: SftpServer, path: str, port: int | None = None, **more) -> dict:
     folder = more.pop("folder", str(server.files))
     job = sending(tmp_path, path, ms__source__uri=folder, **server.properties(port))
-    with SftpSession(SftpSettings.of(job), sleep=lambda seconds: None) as session:
+    remote = SftpFiles(SftpSettings.of(job))
+    with RemoteFileSession(job, remote, sleep=lambda seconds: None) as session:
         return json.loads(session.fetch(RequestValues(more, {})).body.read())
 
 

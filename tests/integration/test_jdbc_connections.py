@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.jdbc import keeping
+from connectors.jdbc import connections
 from connectors.jdbc.session import JdbcSession
 from connectors.jdbc.settings import JdbcSettings
 from dil.errors import SourceError
@@ -120,7 +120,7 @@ def test_a_connection_that_was_idle_is_not_relied_on(
     task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = task.connection()
-    monkeypatch.setattr(keeping, "_IDLE_S", 0.0)
+    monkeypatch.setattr(connections, "_IDLE_S", 0.0)
     assert task.connection() != first
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.s3.session import S3Session
+from connectors.files.remote import RemoteFileSession
 from dil.operator.source_preview import preview_source
 from tests.integration.local_jobs import NOW, FileJob, error_of
 from tests.jobs import ROOT
@@ -37,7 +37,7 @@ def _no_account_of_this_machine(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setitem(S3Session.__init__.__kwdefaults__, "sleep", lambda seconds: None)
+    monkeypatch.setitem(RemoteFileSession.__init__.__kwdefaults__, "sleep", lambda seconds: None)
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,9 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from connectors.sftp.session import SftpSession
-from connectors.sftp.settings import SftpSettings
+from connectors.files.remote import RemoteFileSession
+from connectors.sftp.connection import SftpSettings
+from connectors.sftp.session import SftpFiles
 from dil.errors import ConfigError, SourceContractError
 from dil.operator.source_preview import preview_source
 from dil.spi.connector import RequestValues
@@ -38,7 +39,7 @@ def sshd() -> Iterator[SftpServer]:
 
 @pytest.fixture(autouse=True)
 def _no_sleep(monkeypatch) -> None:
-    monkeypatch.setitem(SftpSession.__init__.__kwdefaults__, "sleep", lambda seconds: None)
+    monkeypatch.setitem(RemoteFileSession.__init__.__kwdefaults__, "sleep", lambda seconds: None)
 
 
 @pytest.fixture
@@ -302,8 +303,8 @@ def reading_by_password(folder: Path, server: PasswordServer, **more: str) -> Fi
 
 def test_a_server_that_gives_less_than_it_is_asked_for_gives_every_byte(tmp_path):
     with PasswordServer("lake", "p w", LARGE[:3_000_000] + b'"}]', most=10_000) as server:
-        job = reading_by_password(tmp_path, server)
-        with SftpSession(SftpSettings.of(job.job())) as session:
+        job = reading_by_password(tmp_path, server).job()
+        with RemoteFileSession(job, SftpFiles(SftpSettings.of(job))) as session:
             body = session.fetch(RequestValues({}, {})).body
             assert body.read() == LARGE[:3_000_000] + b'"}]'
             body.close()

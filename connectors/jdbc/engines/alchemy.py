@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from connectors.jdbc import failures
+from connectors.jdbc.columns import batches_of
 from connectors.jdbc.engine import FETCH_ROWS, Login, SourceConnection
-from connectors.jdbc.python_values import batches_of
 from connectors.jdbc.statement import Statement
 from connectors.jdbc.syntax import Kind, SqlSyntax, syntax_of
 from dil.errors import DilError

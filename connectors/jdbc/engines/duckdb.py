@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from connectors.jdbc import failures
-from connectors.jdbc.engine import FETCH_ROWS, Login, SourceConnection, distinct
-from connectors.jdbc.numbers import DecimalColumn
+from connectors.jdbc.columns import DecimalColumn, distinct
+from connectors.jdbc.engine import FETCH_ROWS, Login, SourceConnection
 from connectors.jdbc.statement import Statement
 from connectors.jdbc.syntax import Kind, SqlSyntax, syntax_of
 from dil.databases.duckdb import connect as open_database

@@ -9,12 +9,12 @@ import re
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from connectors.jdbc import failures
+from connectors.jdbc.columns import distinct
 from connectors.jdbc.cursor import KeyText
-from connectors.jdbc.engine import FETCH_ROWS, Login, SourceConnection, distinct
+from connectors.jdbc.engine import FETCH_ROWS, Login, SourceConnection
 from connectors.jdbc.engines.mysql_columns import VECTOR, MysqlColumn
 from connectors.jdbc.statement import Statement
 from connectors.jdbc.syntax import SqlSyntax, syntax_of
@@ -54,7 +54,20 @@ class MysqlConnection(SourceConnection):
         except ModuleNotFoundError:
             raise failures.missing_driver("pymysql", login.address.kind) from None
         with self._translated():
-            self._connection: Any = _connected(login)
+            try:
+                self._connection: Any = mysql.connect(
+                    login.server,
+                    connect_s=_CONNECT_S,
+                    read_timeout=login.address.timeout_s or _SILENCE_S,
+                    autocommit=False,
+                    local_infile=False,
+                )
+            except mysql.TlsFilesError as error:
+                raise failures.unopened(
+                    login.address, f"the certificates cannot be read: {error}",
+                    "Copy the PEM file of serverSslCert in ms.source.uri to every machine that"
+                    " runs tasks.",
+                ) from None  # fmt: skip
             self._connection.decoders = {}  # Values stay as the server writes them.
             with self._connection.cursor() as cursor:
                 # A TIMESTAMP is an instant; in UTC each of its texts has only one meaning.
@@ -79,8 +92,12 @@ class MysqlConnection(SourceConnection):
 
         sql = statement.bound(variables, bind, lambda code: code.replace("%", "%%"))
         with self._translated():
-            if statement.reads:
-                self._begin()
+            if statement.reads and not self._is_begun:
+                access = "READ ONLY" if self._login.is_read_only else "READ WRITE"
+                with self._connection.cursor() as beginning:
+                    beginning.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+                    beginning.execute(f"START TRANSACTION WITH CONSISTENT SNAPSHOT, {access}")
+                self._is_begun = True
             cursor = self._connection.cursor(self._driver.cursors.SSCursor)
             try:
                 cursor.execute(sql, values)
@@ -107,15 +124,6 @@ class MysqlConnection(SourceConnection):
         """Close the connection without waiting for the server."""
         with suppress(Exception):
             self._connection._force_close()  # noqa: SLF001 - close() says farewell and may hang
-
-    def _begin(self) -> None:
-        if self._is_begun:
-            return
-        access = "READ ONLY" if self._login.is_read_only else "READ WRITE"
-        with self._connection.cursor() as cursor:
-            cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            cursor.execute(f"START TRANSACTION WITH CONSISTENT SNAPSHOT, {access}")
-        self._is_begun = True
 
     def _batches(self, cursor: Any) -> Iterator[pa.RecordBatch]:  # a cursor of PyMySQL
         import pyarrow as pa
@@ -154,23 +162,3 @@ def _bindable(value: JsonValue) -> object:
         match = _CURSOR_TIME.fullmatch(value)
         return match.group(1) if match else value
     return as_text(value) if isinstance(value, list | tuple | Mapping) else value
-
-
-def _connected(login: Login) -> Any:  # a connection of PyMySQL
-    server = login.address.server
-    if server is None:
-        raise TypeError("the address names no server")
-    try:
-        return mysql.connect(
-            replace(server, user=login.user, password=login.password),
-            connect_s=_CONNECT_S,
-            read_timeout=login.address.timeout_s or _SILENCE_S,
-            autocommit=False,
-            local_infile=False,
-        )
-    except mysql.TlsFilesError as error:
-        raise failures.unopened(
-            login.address, f"the certificates cannot be read: {error}",
-            "Copy the PEM file of serverSslCert in ms.source.uri to every machine that runs"
-            " tasks.",
-        ) from None  # fmt: skip

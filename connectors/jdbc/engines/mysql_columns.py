@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from connectors.jdbc.columns import DecimalColumn, typed
 from connectors.jdbc.engine import Login
 from connectors.jdbc.failures import unfit
-from connectors.jdbc.numbers import DecimalColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,12 +19,13 @@ _NEWDATE, _BIT, _JSON, _NEWDECIMAL = 14, 16, 245, 246
 VECTOR = 242  # of MySQL 9; the bytes of its numbers
 _NULL, _NO_CHARSET = 6, 63
 _UNSIGNED = 32
-_BITS_OF_LONG = 64
+_INT, _LONG_INT = 32, 64  # bits of Arrow's types
 _INTEGERS = {_TINY: 8, _SHORT: 16, _INT24: 24, _LONG: 32, _LONGLONG: 64, _YEAR: 16}
 _NO_DATE = r"^0000-|-00"
 _IN_A_DAY = r"^([01][0-9]|2[0-3]):"
 
 Read = Callable[[Sequence[Any]], "pa.Array"]
+_texts = typed("string")
 
 
 class MysqlColumn:
@@ -44,13 +45,14 @@ class MysqlColumn:
     def _reader(self, field: Any, *, is_flag: bool) -> Read:  # a field of PyMySQL
         code, is_unsigned = field.type_code, bool(field.flags & _UNSIGNED)
         if code == _NULL:
-            return _nulls
+            return typed("null")
         if code in {_DECIMAL, _NEWDECIMAL}:
             return self._decimals(field, is_unsigned=is_unsigned)
         if code == _TINY and is_flag and field.length == 1:
             return self._flags
         if code in _INTEGERS:
-            return _cast_to(_integer(_INTEGERS[code], is_unsigned=is_unsigned))
+            bits = _INTEGERS[code] + is_unsigned
+            return _cast_to("int32" if bits <= _INT else "int64" if bits <= _LONG_INT else "uint64")
         if code == _BIT:
             return _bit if field.length == 1 else _bits(field.length)
         readers: dict[int, Read] = {
@@ -63,7 +65,7 @@ class MysqlColumn:
             _TIME: self._times,
         }
         is_bytes = field.charsetnr == _NO_CHARSET and code != _JSON
-        return readers.get(code, _bytes if is_bytes else _texts)
+        return readers.get(code, typed("binary") if is_bytes else _texts)
 
     def _decimals(self, field: Any, *, is_unsigned: bool) -> Read:  # a field of PyMySQL
         # The length includes the sign and the point.
@@ -92,10 +94,7 @@ class MysqlColumn:
         return _texts(values).cast("float")
 
     def _dates(self, word: str) -> Read:
-        def read(values: Sequence[Any]) -> pa.Array:
-            return self._known(_texts(values)).cast(word)
-
-        return read
+        return lambda values: self._known(_texts(values)).cast(word)
 
     def _instants(self, values: Sequence[Any]) -> pa.Array:
         import pyarrow as pa
@@ -135,48 +134,18 @@ class MysqlColumn:
         return moments.cast(pa.time64("us"))
 
 
-def _integer(bits: int, *, is_unsigned: bool) -> str:
-    if bits == _BITS_OF_LONG:
-        return "uint64" if is_unsigned else "int64"
-    return "int64" if bits + is_unsigned > 32 else "int32"  # noqa: PLR2004 - bits of an int
-
-
 def _cast_to(word: str) -> Read:
-    def read(values: Sequence[Any]) -> pa.Array:
-        return _texts(values).cast(word)
-
-    return read
-
-
-def _texts(values: Sequence[Any]) -> pa.Array:
-    import pyarrow as pa
-
-    return pa.array(values, pa.string())
-
-
-def _nulls(values: Sequence[Any]) -> pa.Array:
-    import pyarrow as pa
-
-    return pa.nulls(len(values))
-
-
-def _bytes(values: Sequence[Any]) -> pa.Array:
-    import pyarrow as pa
-
-    return pa.array(values, pa.binary())
+    return lambda values: _texts(values).cast(word)
 
 
 def _bit(values: Sequence[Any]) -> pa.Array:
-    import pyarrow as pa
-
-    return pa.array([None if value is None else any(value) for value in values], pa.bool_())
+    return typed("bool")([None if value is None else any(value) for value in values])
 
 
 def _bits(length: int) -> Read:
-    def read(values: Sequence[Any]) -> pa.Array:
-        import pyarrow as pa
+    make = typed("uint64" if length == _LONG_INT else "int64")
 
-        numbers = [None if value is None else int.from_bytes(value, "big") for value in values]
-        return pa.array(numbers, pa.uint64() if length == _BITS_OF_LONG else pa.int64())
+    def read(values: Sequence[Any]) -> pa.Array:
+        return make([None if value is None else int.from_bytes(value, "big") for value in values])
 
     return read

@@ -11,18 +11,19 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectors.jdbc import failures
-from connectors.jdbc.engine import BATCH_BYTES, Login, SourceConnection, distinct
+from connectors.jdbc.columns import distinct
+from connectors.jdbc.engine import BATCH_BYTES, Login, SourceConnection
 from connectors.jdbc.engines.postgresql_columns import ResultPlan
 from connectors.jdbc.statement import Statement
 from connectors.jdbc.syntax import Kind, SqlSyntax, syntax_of
 from dil.databases import postgresql
 from dil.databases.faults import Fault
 from dil.errors import ConfigError, DilError
+from dil.model.database_address import DatabaseAddress
 from dil.model.json import JsonValue, as_text
 from dil.sections.source import STATEMENT
 
@@ -63,8 +64,13 @@ class PostgresqlConnection(SourceConnection):
             driver = postgresql.driver()
         except ModuleNotFoundError:
             raise failures.missing_driver("adbc-driver-postgresql", "postgresql") from None
+        given = postgresql.arguments(login.server, connect_s=_CONNECT_S)
+        if login.address.timeout_s:
+            given["tcp_user_timeout"] = str(int(login.address.timeout_s * 1000))
         try:
-            self._connection: Any = self._connected(lambda: driver.connect(_conninfo(login)))
+            self._connection: Any = self._connected(
+                lambda: driver.connect(postgresql.conninfo(given))
+            )
         except driver.Error as error:
             # A refused connection has no code; only its text shows the fault.
             fault = postgresql.fault_of_connecting(str(error))
@@ -76,7 +82,7 @@ class PostgresqlConnection(SourceConnection):
     def _connected(self, connect: Callable[[], Any]) -> Any:
         """Return a new connection; after the login, the driver queries the server's types."""
         try:
-            return self._answer(connect, login_s=_login_s(self._login))
+            return self._answer(connect, login_s=_login_s(self._login.server))
         except BaseException:
             if self._unanswered is not None:
                 self._unanswered.add_done_callback(_close_late)
@@ -115,7 +121,7 @@ class PostgresqlConnection(SourceConnection):
                     "adbc.postgresql.batch_size_hint_bytes": str(BATCH_BYTES),
                 }
             )
-            self._execute(sql)
+            self._answer(lambda: self._cursor.execute(sql))
             if plan.names:
                 batches = iter(self._cursor.fetch_record_batch())
                 while (batch := self._answer(lambda: next(batches, None))) is not None:
@@ -148,9 +154,6 @@ class PostgresqlConnection(SourceConnection):
         """Run statements in one message; a fault is raised here, not when a result is read."""
         self._setter.adbc_statement.set_sql_query(sql)
         self._answer(self._setter.adbc_statement.execute_update)
-
-    def _execute(self, sql: str) -> None:
-        self._answer(lambda: self._cursor.execute(sql))
 
     def _answer(self, call: Callable[[], Result], login_s: float | None = 0) -> Result:
         """Return the result of a call that waits for the server.
@@ -221,23 +224,8 @@ def literal(value: JsonValue) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _conninfo(login: Login) -> str:
-    address, server = login.address, login.address.server
-    if server is None:
-        raise TypeError("the address names no server")
-    given = postgresql.arguments(
-        replace(server, user=login.user, password=login.password), connect_s=_CONNECT_S
-    )
-    if address.timeout_s:
-        given["tcp_user_timeout"] = str(int(address.timeout_s * 1000))
-    return postgresql.conninfo(given)
-
-
-def _login_s(login: Login) -> float | None:
+def _login_s(server: DatabaseAddress) -> float | None:
     """Return how long libpq may try all hosts, None if the URL sets no limit."""
-    server = login.address.server
-    if server is None:
-        return 0
     given = dict(server.options).get("connect_timeout", str(_CONNECT_S))
     if not given.isdecimal() or int(given) == 0:
         return None

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from connectors.jdbc.columns import DecimalColumn
 from connectors.jdbc.failures import unfit
-from connectors.jdbc.numbers import DecimalColumn
 from connectors.jdbc.syntax import Kind, syntax_of
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pyarrow import fs
 
 from connectors.hdfs.arrow_store import ArrowStore
-from connectors.hdfs.local_store import LocalStore
+from connectors.hdfs.opening import LocalStore
 from connectors.hdfs.session import FileSettings, FilesSession
 from connectors.hdfs.store import FileStatus, FileStore, files_below
 from dil import config

@@ -1,4 +1,4 @@
-"""Keeps a connection for the work units of one task; they use it one after the other."""
+"""Connects to a database, and keeps the connection for the next work unit of a task."""
 
 from __future__ import annotations
 
@@ -7,12 +7,42 @@ import time
 from contextlib import suppress
 
 from connectors.jdbc.engine import Login, SourceConnection
-from connectors.jdbc.engines import connect
+from connectors.jdbc.syntax import Kind
 from dil.errors import SourceError
 from dil.spi.shared import Shared
 
 # After this time a server, or a proxy on the way, may have closed an idle connection.
 _IDLE_S = 10.0
+
+
+def connect(login: Login) -> SourceConnection:
+    """Return a connection to a database; import only the driver that it needs.
+
+    Raises:
+        TransientSourceError: the server does not answer.
+        AuthenticationError: the server refused the user.
+        SourceError: anything else, such as a file that does not exist.
+    """
+    kind = login.address.kind
+    if kind.is_mysql:
+        from connectors.jdbc.engines.mysql import MysqlConnection
+
+        return MysqlConnection(login)
+    if kind is Kind.POSTGRESQL:
+        from connectors.jdbc.engines.postgresql import PostgresqlConnection
+
+        return PostgresqlConnection(login)
+    if kind is Kind.DUCKDB:
+        from connectors.jdbc.engines.duckdb import DuckdbConnection
+
+        return DuckdbConnection(login)
+    if kind is Kind.SQLITE:
+        from connectors.jdbc.engines.sqlite import SqliteConnection
+
+        return SqliteConnection(login)
+    from connectors.jdbc.engines.alchemy import AlchemyConnection
+
+    return AlchemyConnection(login)
 
 
 class KeptConnection:

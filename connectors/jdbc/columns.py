@@ -1,4 +1,4 @@
-"""Makes columns from Python values, for drivers without support for Arrow.
+"""Makes columns from the values that drivers give: Python values, or the texts of decimals.
 
 The values of a batch decide the type of a column. Batches may differ: writers widen the type.
 """
@@ -12,15 +12,34 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from connectors.jdbc.engine import distinct
 from connectors.jdbc.failures import unfit
-from connectors.jdbc.numbers import DecimalColumn
+from dil.errors import SourceContractError
+from dil.types.fitting import cast_texts
+from dil.types.lattice import MOST_DIGITS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _EXACT_FLOAT = 2**53
 _LONG = 2**63
+_USUAL_SCALE = 18
+
+
+def distinct(names: list[str]) -> list[str]:
+    """Return the names of a result's columns, after checking that they differ.
+
+    Raises:
+        SourceContractError: two columns have the same name.
+    """
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise SourceContractError(
+                f'the result has two columns "{name}"',
+                "Give each a name of its own with AS in ms.jdbc.statement.",
+            )
+        seen.add(name)
+    return names
 
 
 def batches_of(
@@ -116,7 +135,9 @@ def _moments(values: Sequence[Any]) -> pa.Array:
     return pa.array(values, pa.timestamp("us", tz="UTC" if zoned == {True} else None))
 
 
-def _typed(word: str) -> Callable[[Sequence[Any]], pa.Array]:
+def typed(word: str) -> Callable[[Sequence[Any]], pa.Array]:
+    """Return a function that makes a column of the type with a name such as ``int64``."""
+
     def make(values: Sequence[Any]) -> pa.Array:
         import pyarrow as pa
 
@@ -137,15 +158,64 @@ def _text(value: object) -> str:
 
 # A class comes before its base classes: a datetime is a date, a bool is an int.
 _MAKERS: tuple[tuple[type, Callable[[Sequence[Any]], pa.Array]], ...] = (
-    (str, _typed("string")),
-    (float, _typed("double")),
-    (bool, _typed("bool")),
+    (str, typed("string")),
+    (float, typed("double")),
+    (bool, typed("bool")),
     (dt.datetime, _moments),
-    (dt.date, _typed("date32")),
-    (dt.time, _typed("time64[us]")),
+    (dt.date, typed("date32")),
+    (dt.time, typed("time64[us]")),
     (Decimal, _decimals),
     (bytes, _binary),
     (bytearray, _binary),
     (memoryview, _binary),
     (uuid.UUID, _texts),
 )
+
+
+class DecimalColumn:
+    """Turns the texts of one column into decimals, batch after batch.
+
+    If the declared precision is at most 38 digits, the column has the declared type. Otherwise it
+    is decimal(38, ``scale``); ``scale`` is 18 if it is not known. If the values of a batch do not
+    fit this type, the batch gets decimal(38, s) with the scale s that they need. If they do not fit
+    this either (more digits, ``NaN``, ``Infinity``), the batch and all later batches become text.
+    Writers then widen the column, so nothing is lost.
+    """
+
+    def __init__(self, precision: int | None = None, scale: int | None = None) -> None:
+        import pyarrow as pa
+
+        usual = _USUAL_SCALE if scale is None else min(max(scale, 0), MOST_DIGITS)
+        self._types: list[pa.DataType] = [pa.decimal128(MOST_DIGITS, usual)]
+        if precision is None or scale is None or precision > MOST_DIGITS:
+            return
+        if 0 <= scale <= precision:
+            self._types = [pa.decimal128(max(precision, 1), scale)]
+        elif scale < 0:
+            digits = precision - scale
+            self._types = [pa.decimal128(digits, 0)] if digits <= MOST_DIGITS else []
+
+    def read(self, texts: pa.Array) -> pa.Array:
+        """Return the values of a batch in the first type that holds them exactly."""
+        import pyarrow as pa
+
+        for data_type in (*self._types, None):
+            target = data_type or _needed(texts)
+            if pa.types.is_string(target):
+                break
+            try:
+                return cast_texts(texts, target)
+            except pa.ArrowInvalid:
+                continue
+        self._types = [pa.string()]  # A column that was text once stays text.
+        return texts
+
+
+def _needed(texts: pa.Array) -> pa.DataType:
+    """Return decimal(38, s) with the scale that these texts need; text if that is too much."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    fractions = pc.extract_regex(texts, r"\.(?P<digits>[0-9]+)$").field("digits")
+    scale = pc.max(pc.utf8_length(fractions)).as_py() or 0
+    return pa.decimal128(MOST_DIGITS, scale) if scale <= MOST_DIGITS else pa.string()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.jdbc.numbers import DecimalColumn
+from connectors.jdbc.columns import DecimalColumn
 from dil.types.fitting import cast_texts
 
 _ANY = st.decimals(allow_nan=False, allow_infinity=False).filter(lambda d: abs(d.adjusted()) < 60)
