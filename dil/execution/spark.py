@@ -17,7 +17,6 @@ from dil.execution.executor import Execution, Watch
 from dil.execution.hive import require_metastore
 from dil.execution.job_monitor import SparkJobMonitor
 from dil.execution.jvm_errors import jvm_errors, stopping_error
-from dil.execution.memory import workers_at_once
 from dil.execution.session import SparkSettings, spark_context
 from dil.execution.shares import lanes_of, share_out
 from dil.model.task import Failure, RunContext, TaskReport
@@ -206,7 +205,9 @@ class _Stages:
             before = len(self.reports)
             self._monitor.join_group()
             shares = list(islice(share_out(left, slots, self._lanes, seconds_each), STAGE_TASKS))
-            body = _Body(self._run, self._arrived, self._lanes, workers_at_once(self._context))
+            body = _Body(
+                self._run, self._arrived, self._lanes, worker.workers_at_once(self._context)
+            )
             self._context.parallelize(shares, len(shares)).foreachPartition(body)
             done = self.reports[before:]
             if not done:  # the quota is spent
