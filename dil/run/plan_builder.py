@@ -33,8 +33,6 @@ from dil.state import open_store
 
 log = logging.getLogger(__name__)
 
-_PLAN = "--plan"
-_PATTERN = "ms.source.files.pattern"
 _LOGIN = re.compile(r"\A([^/]*//)[^/]*@")
 
 
@@ -141,7 +139,9 @@ def nothing_listed(job: Job) -> str:
     uri, pattern = job.source.uri, job.properties.section(FilesSection).pattern
     place = "ms.source.uri" if uri.startswith("ENC(") else _LOGIN.sub(r"\1", uri)
     units = "files" if job.planning.once else "units"
-    matching = f" that match {_PATTERN}={pattern}" if job.planning.once and pattern != ".*" else ""
+    matching = ""
+    if job.planning.once and pattern != ".*":
+        matching = f" that match ms.source.files.pattern={pattern}"
     return (
         f"{place} was listed and has 0 {units} to read{matching}. If that is a failure, "
         "ms.work.unit.min.units=1 makes each run that finds nothing new an error"
@@ -205,7 +205,7 @@ def read_plan(path: Path) -> SavedPlan:
         content = path.read_bytes()
     except OSError as error:
         raise ConfigError.single(
-            _PLAN,
+            "--plan",
             f'"{path}" cannot be read: {error.strerror}',
             "Make the file first: dil plan JOB.conf --out FILE",
         ) from None
