@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -105,11 +105,19 @@ class SparkExecutor:
             ExecutionError: Spark failed.
         """
         context = self._session(self._settings)
+        group = f"{self._settings.app_name} reshaping"
         results: list[R] = []
-        with _cancelled_on_error(context, f"{self._settings.app_name} reshaping"):
+        try:
+            context.setJobGroup(group, group, interruptOnCancel=True)
             # One partition, and so one task, for each item, up to a bounded number of tasks.
             partitions = context.parallelize(items, min(len(items), STAGE_TASKS))
             called: list[_Called[R]] = partitions.map(_Call(function)).collect()
+        except BaseException as error:
+            with suppress(Exception):  # the JVM is gone, and its jobs with it
+                context.cancelJobGroup(group)
+            if isinstance(error, RunInterruptedError) or not isinstance(error, Exception):
+                raise
+            raise stopping_error(error) from error
         for each in called:
             if each.error is not None:
                 raise each.error
@@ -141,20 +149,6 @@ class _Call(Generic[T, R]):
             return _Called((self.function(item),))
         except DilError as error:
             return _Called(error=error)
-
-
-@contextmanager
-def _cancelled_on_error(context: Any, group: str) -> Iterator[None]:  # a SparkContext
-    """Put the Spark jobs of the block into a group, which a signal or an error cancels."""
-    try:
-        context.setJobGroup(group, group, interruptOnCancel=True)
-        yield
-    except BaseException as error:
-        with suppress(Exception):  # the JVM is gone, and its jobs with it
-            context.cancelJobGroup(group)
-        if isinstance(error, RunInterruptedError) or not isinstance(error, Exception):
-            raise
-        raise stopping_error(error) from error
 
 
 class _Stages:
