@@ -127,10 +127,13 @@ class Frames:
 
     def _report(self, read: SparkRead, body: _Body) -> TaskReport:
         """Run the task body over the rows that Spark reads; return its report."""
+        from pyspark.sql.types import BinaryType, StructField, StructType
+
         with source_errors(read.location):
             frame = self._frame(read)
             named = replace(body, names=tuple(frame.columns))
-            mapped = mapped_in_arrow(_marked(frame), named, _result_type())
+            result = StructType([StructField(_REPORT, BinaryType())])
+            mapped = mapped_in_arrow(_marked(frame), named, result)
             self._go_on()
             found = mapped.collect()
         if not found:
@@ -229,12 +232,6 @@ def _marked(frame: Any) -> Any:  # a DataFrame
     nulls = [functions.lit(None).cast(field.dataType) for field in plain.schema.fields]
     end = frame.sparkSession.range(1).select(*nulls, functions.lit(True))
     return plain.withColumn("is_end", functions.lit(False)).union(end).coalesce(1)
-
-
-def _result_type() -> Any:  # pyspark is imported late
-    from pyspark.sql.types import BinaryType, StructField, StructType
-
-    return StructType([StructField(_REPORT, BinaryType())])
 
 
 def mapped_in_arrow(frame: Any, body: Callable[..., Any], result: Any) -> Any:

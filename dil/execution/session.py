@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dil.errors import ConfigError
-from dil.execution.class_archive import ClassArchive
-from dil.execution.java import find_java
+from dil.execution.java import ClassArchive, find_java
 from dil.execution.jvm import StartingJvm, spark_home
 from dil.execution.shipping import ship
 
