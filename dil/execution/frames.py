@@ -138,7 +138,7 @@ class Frames:
             found = mapped.collect()
         if not found:
             raise _NotRunError
-        return worker.received_report(bytes(found[0][_REPORT]))
+        return received_report(bytes(found[0][_REPORT]))
 
     def _frame(self, read: SparkRead) -> Any:  # a DataFrame
         """Return the rows as a DataFrame; so far, Spark asks the source only for their columns."""
@@ -209,6 +209,14 @@ def _received(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches
     except (pa.ArrowInvalid, OSError, EOFError):
         raise TransientSourceError(_BROKE_OFF) from None
+
+
+def received_report(content: bytes) -> TaskReport:
+    """Return the report that a task has pickled into a row."""
+    report = pickle.loads(content)  # noqa: S301 - of our own task
+    if not isinstance(report, TaskReport):
+        raise TypeError(f"a task reported {type(report).__name__}")
+    return report
 
 
 def own_session(context: Any) -> Any:  # pyspark is imported late

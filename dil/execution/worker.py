@@ -7,7 +7,6 @@ the worker or another process, and Spark would run the same work units again.
 from __future__ import annotations
 
 import os
-import pickle
 import resource
 import sys
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from dil.model.job import Job
-from dil.model.task import RunContext, TaskReport
+from dil.model.task import RunContext
 from dil.observe import logs
 from dil.observe.memory import data_bytes, machine_memory_bytes
 from dil.observe.redaction import secrets_of
@@ -41,14 +40,6 @@ def prepared(run: RunContext, workers: int) -> Iterator[RunContext]:
     join_import_path(run.job.running.plugin_path)
     with memory_limited(run.job, workers) as job:
         yield replace(run, job=job)
-
-
-def received_report(content: bytes) -> TaskReport:
-    """Return the report that one of our own tasks has pickled."""
-    report = pickle.loads(content)  # noqa: S301
-    if not isinstance(report, TaskReport):
-        raise TypeError(f"a task reported {type(report).__name__}")
-    return report
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from dil.errors import DilError, QueryError
 from dil.execution import worker
 from dil.execution.coordinated import CoordinatedRun
 from dil.execution.executor import Watch
-from dil.execution.frames import mapped_in_arrow, own_session
+from dil.execution.frames import mapped_in_arrow, own_session, received_report
 from dil.execution.job_monitor import SparkJobMonitor
 from dil.execution.jvm_errors import stopping_error
 from dil.execution.queries.deduped import without_repeats
@@ -125,7 +125,7 @@ def run_query(
             ) from error
     if monitor.stopped is not None:
         raise QueryError(f"the query was stopped: {monitor.stopped.error}", monitor.stopped.fix)
-    reports = {row["part"]: worker.received_report(bytes(row["report"])) for row in found}
+    reports = {row["part"]: received_report(bytes(row["report"])) for row in found}
     return replace(in_order(query.unit, reports), span=span)
 
 
