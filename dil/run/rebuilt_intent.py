@@ -59,9 +59,9 @@ def rebuilt_intent(job: Job, store: StateStore, run_id: str, now_ms: int) -> Int
     staging = publishing.run_staging_dir(spec, job.name, run_id)
     live = destination.live()
     if destination.has_landed(intent):
+        plan = publishing.read_plan(files, staging)
         results = publishing.read_results(files, staging, published=True)
         good = [each for each in results if each.report.failure is None]
-        plan = publishing.read_plan(files, staging)
         read = {each.work_unit.signature for each in good}
         commit = _visible_commit(job, store, intent.commit, live, staging, plan, read)
         schemas = (each.report.schema for each in good)
