@@ -100,6 +100,8 @@ class SparkExecutor:
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """Call a function for each item in a task of its own, in the session that is open.
 
+        A signal or a failure of Spark cancels the calls that are under way.
+
         Raises:
             DilError: the error of the first failed call.
             ExecutionError: Spark failed.

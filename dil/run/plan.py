@@ -229,11 +229,11 @@ def _failed_and_gone(
     """
     if not (job.planning.once and job.state.enabled and units is not None):
         return ()
-    failed_count: object = store.head()
+    counted: object = store.head()
     for member in ("event", "newSourceState", "value", "counts", "FAILED"):
-        failed_count = failed_count.get(member) if isinstance(failed_count, Mapping) else None
+        counted = counted.get(member) if isinstance(counted, Mapping) else None
     retries = sum(unit.reason is Reason.RETRY for unit in plan.work_units)
-    if not isinstance(failed_count, int) or failed_count <= retries:
+    if not isinstance(counted, int) or counted <= retries:
         return ()
     listed = frozenset(units)
     failed = (state.signature for state in store.unit_states() if state.status == "FAILED")

@@ -115,6 +115,7 @@ def summary(
         left=plan.left if plan else 0,
         requests=sum(task.counters.requests for task in own),
         rows_read=sum(task.counters.rows_read for task in own),
+        # Such a last converter only counts rows, and passes none on.
         is_validation=any(each.qualname == "InFlowValidation" for each in last),
         rows_dropped=sum(task.counters.rows_dropped for task in own),
         retries=sum(max(task.attempts - 1, 0) + task.counters.requests_resent for task in own),
