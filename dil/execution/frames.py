@@ -22,10 +22,9 @@ from dil.errors import TransientSourceError
 from dil.execution import worker
 from dil.execution.coordinated import CoordinatedRun
 from dil.execution.executor import Execution, Watch
-from dil.execution.jdbc_columns import refuse_lossy
+from dil.execution.jdbc import add_jars, driver_for, refuse_lossy
 from dil.execution.job_monitor import SparkJobMonitor
-from dil.execution.jvm_errors import no_driver, source_errors
-from dil.execution.memory import workers_at_once
+from dil.execution.jvm_errors import source_errors
 from dil.extraction.parameters import ParameterScope, first_request
 from dil.model.task import Counters, RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
@@ -55,9 +54,9 @@ class Frames:
     ) -> None:
         self._run = shared.run
         self._reader = reader
-        _add_jars(context, reader.jars)
+        add_jars(context, reader.jars)
         self._context = context
-        self._workers = workers_at_once(context)
+        self._workers = worker.workers_at_once(context)
         self._session = own_session(context)
         self._reports: list[TaskReport] = []
         self._monitor = SparkJobMonitor(context, shared, watch, lambda: tuple(self._reports))
@@ -85,7 +84,11 @@ class Frames:
         """Run one work unit after the other until none waits, or the run is stopped."""
         try:
             self._monitor.join_group()
-            while self._monitor.stopped is None and (unit := _next(waiting)) is not None:
+            while self._monitor.stopped is None:
+                try:
+                    unit = waiting.popleft()  # thread-safe
+                except IndexError:
+                    return
                 attempt = partial(self._attempt, unit)
                 self._reports.append(repeat_attempts(self._run, unit, attempt, self._clocks))
         except _NotRunError:
@@ -124,18 +127,18 @@ class Frames:
 
     def _report(self, read: SparkRead, body: _Body) -> TaskReport:
         """Run the task body over the rows that Spark reads; return its report."""
+        from pyspark.sql.types import BinaryType, StructField, StructType
+
         with source_errors(read.location):
             frame = self._frame(read)
             named = replace(body, names=tuple(frame.columns))
-            mapped = mapped_in_arrow(_marked(frame), named, _result_type())
+            result = StructType([StructField(_REPORT, BinaryType())])
+            mapped = mapped_in_arrow(_marked(frame), named, result)
             self._go_on()
             found = mapped.collect()
         if not found:
             raise _NotRunError
-        report = pickle.loads(bytes(found[0][_REPORT]))  # noqa: S301 - of our own task
-        if not isinstance(report, TaskReport):
-            raise TypeError(f"a task reported {type(report).__name__}")
-        return report
+        return received_report(bytes(found[0][_REPORT]))
 
     def _frame(self, read: SparkRead) -> Any:  # a DataFrame
         """Return the rows as a DataFrame; so far, Spark asks the source only for their columns."""
@@ -144,7 +147,7 @@ class Frames:
         if read.format != "jdbc":
             return load(**options).load()
         if "driver" not in options:
-            options["driver"] = _driver_for(self._context, options["url"], read.location)
+            options["driver"] = driver_for(self._context, options["url"], read.location)
         frame = load(**options).load()
         refuse_lossy(frame.schema.jsonValue()["fields"])
         return frame
@@ -155,50 +158,6 @@ class Frames:
 
     def _sleep(self, seconds: float) -> None:
         self._monitor.is_over.wait(seconds)
-
-
-def _add_jars(context: Any, jars: Sequence[str]) -> None:  # a SparkContext
-    """Give the classes of local jars to the driver and all executors."""
-    jvm = context._jvm  # a running JVM takes a jar by no public way
-    loader = _loader(jvm)
-    for jar in jars:
-        loader.addURL(jvm.java.io.File(jar).toURI().toURL())
-        context._jsc.addJar(jar)
-
-
-def _driver_for(context: Any, url: str, location: str) -> str:  # a SparkContext
-    """Return the class of the driver for a URL.
-
-    Spark itself asks Java's DriverManager, which sees no jar that was added after the JVM started.
-
-    Args:
-        context: The SparkContext, whose JVM is searched.
-        url: A ``jdbc:`` URL.
-        location: The URL without secrets, for messages.
-
-    Raises:
-        ConfigError: no jar has a driver that registers itself and takes the URL.
-    """
-    jvm = context._jvm
-    kind = jvm.java.lang.Class.forName("java.sql.Driver")
-    drivers = jvm.java.util.ServiceLoader.load(kind, _loader(jvm)).iterator()
-    while drivers.hasNext():
-        driver = drivers.next()
-        if driver.acceptsURL(url):
-            return str(driver.getClass().getName())
-    raise no_driver(f"has no driver for {location}")
-
-
-def _loader(jvm: Any) -> Any:  # a view of the JVM
-    return jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
-
-
-def _next(waiting: deque[WorkUnit]) -> WorkUnit | None:
-    """Take the next work unit; thread-safe; None if none is left."""
-    try:
-        return waiting.popleft()
-    except IndexError:
-        return None
 
 
 class _NotRunError(Exception):
@@ -252,6 +211,14 @@ def _received(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         raise TransientSourceError(_BROKE_OFF) from None
 
 
+def received_report(content: bytes) -> TaskReport:
+    """Return the report that a task has pickled into a row."""
+    report = pickle.loads(content)  # noqa: S301 - of our own task
+    if not isinstance(report, TaskReport):
+        raise TypeError(f"a task reported {type(report).__name__}")
+    return report
+
+
 def own_session(context: Any) -> Any:  # pyspark is imported late
     """Return a session of our own that has times in UTC."""
     from pyspark.sql import SparkSession
@@ -273,12 +240,6 @@ def _marked(frame: Any) -> Any:  # a DataFrame
     nulls = [functions.lit(None).cast(field.dataType) for field in plain.schema.fields]
     end = frame.sparkSession.range(1).select(*nulls, functions.lit(True))
     return plain.withColumn("is_end", functions.lit(False)).union(end).coalesce(1)
-
-
-def _result_type() -> Any:  # pyspark is imported late
-    from pyspark.sql.types import BinaryType, StructField, StructType
-
-    return StructType([StructField(_REPORT, BinaryType())])
 
 
 def mapped_in_arrow(frame: Any, body: Callable[..., Any], result: Any) -> Any:

@@ -155,7 +155,11 @@ def source_errors(location: str) -> Iterator[None]:
 
 def _java_error(error: Exception, location: str) -> DilError | None:
     """Return the translation of the Java exceptions behind an error; an SQLException goes first."""
-    causes = [(_ancestry(cause), cause) for cause in _causes(error)]
+    causes: list[tuple[tuple[str, ...], Any]] = []  # the outermost first
+    found = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    while found is not None and len(causes) < _MOST_CAUSES:
+        causes.append((_ancestry(found), found))
+        found = found.getCause()
     for names, cause in reversed(causes):
         if _SQL_EXCEPTION in names:
             kind = next((_KINDS[name] for name in names if name in _KINDS), "")
@@ -208,16 +212,6 @@ def no_driver(what: str) -> ConfigError:
         "Name the driver's jar, or give it to spark-submit --jars; ms.jdbc.driver.class names its "
         "class if the jar does not name it.",
     )
-
-
-def _causes(error: Exception) -> Iterator[Any]:
-    """Yield the Java exceptions of an error, the outermost first."""
-    cause = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    for _ in range(_MOST_CAUSES):
-        if cause is None:
-            return
-        yield cause
-        cause = cause.getCause()
 
 
 def _message(cause: Any) -> str:  # a Java exception

@@ -15,11 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from dil.errors import ConfigError
-from dil.execution.class_archive import ClassArchive
-from dil.execution.java import find_java
+from dil.execution.java import ClassArchive, find_java
 from dil.execution.jvm import StartingJvm, spark_home
-from dil.execution.shipping import plugin_modules, ship
-from dil.model.job import Job
+from dil.execution.shipping import ship
 
 log = logging.getLogger(__name__)
 
@@ -66,28 +64,6 @@ class SparkSettings:
     reads: bool = False
     given: Any = field(default=None, repr=False)
     is_embedded: bool = False
-
-    @classmethod
-    def of(
-        cls,
-        job: Job,
-        threads: int,
-        *,
-        environ: Mapping[str, str],
-        cache: Path | None,
-        given: object,
-        is_embedded: bool,
-    ) -> SparkSettings:
-        """Return the settings of the session of a job."""
-        return cls(
-            f"dil {job.name}",
-            threads,
-            environ,
-            cache,
-            plugins=plugin_modules(job),
-            given=given,
-            is_embedded=is_embedded,
-        )
 
 
 def is_submitted(environ: Mapping[str, str]) -> bool:
@@ -156,8 +132,9 @@ class _OwnContext:
                 self._start(settings)
             elif not self._context.master.startswith("local"):
                 ship(self._context, settings.plugins)
-            if settings.reads:
-                _use_utc(self._context)
+            if settings.reads:  # the driver's running JVM reads the rows of a local session
+                zones = self._context._jvm.java.util.TimeZone
+                zones.setDefault(zones.getTimeZone("UTC"))
             self._users += 1
         try:
             yield self._context
@@ -252,7 +229,7 @@ def _end(context: Any) -> None:  # a SparkContext
 @contextmanager
 def _environment_kept() -> Iterator[None]:
     """Restore the environment of this process, in which pyspark looks for Java and packages."""
-    environ = os.environ  # noqa: TID251 - see _exported
+    environ = os.environ  # noqa: TID251 - see _launch
     before = {name: environ.get(name) for name in _EXPORTED}
     try:
         yield
@@ -281,12 +258,6 @@ def _submitted(settings: SparkSettings) -> Any:  # pyspark is imported late
     return context
 
 
-def _use_utc(context: Any) -> None:  # a SparkContext
-    """Set UTC for the driver's running JVM, which reads the rows of a local session."""
-    zones = context._jvm.java.util.TimeZone
-    zones.setDefault(zones.getTimeZone("UTC"))
-
-
 @contextmanager
 def _zone_kept(context: Any) -> Iterator[None]:  # a SparkContext
     """Restore the time zone of the driver's JVM, which runs on under spark-submit."""
@@ -304,8 +275,12 @@ def _local(settings: SparkSettings) -> Any:  # pyspark is imported late
         "spark.app.name": settings.app_name,
         "spark.master": f"local[{settings.threads},{MAX_FAILURES}]",
     }
-    # The JVM of an earlier run of this process is used again.
-    jvm = None if "pyspark" in sys.modules and _is_running() else _launch(settings, options)
+    has_jvm = False
+    if "pyspark" in sys.modules:  # the JVM of an earlier run of this process is used again
+        from pyspark import SparkContext
+
+        has_jvm = SparkContext._gateway is not None
+    jvm = None if has_jvm else _launch(settings, options)  # it starts during the next import
     from pyspark import SparkConf, SparkContext
 
     running = SparkContext._active_spark_context  # getOrCreate would ignore the master
@@ -317,14 +292,11 @@ def _local(settings: SparkSettings) -> Any:  # pyspark is imported late
     return SparkContext(conf=conf, gateway=jvm.gateway() if jvm is not None else None)
 
 
-def _is_running() -> bool:
-    from pyspark import SparkContext
-
-    return SparkContext._gateway is not None
-
-
 def _launch(settings: SparkSettings, options: dict[str, str]) -> StartingJvm:
-    """Start the JVM with options for a fast start, which are added to ``options``."""
+    """Start the JVM with options for a fast start, which are added to ``options``.
+
+    Environment variables say where pyspark's processes find Java and our packages.
+    """
     java = find_java(settings.environ)
     archive = None
     if settings.cache is not None:
@@ -334,21 +306,16 @@ def _launch(settings: SparkSettings, options: dict[str, str]) -> StartingJvm:
     given = ["-XX:TieredStopAtLevel=1", f"-Dlog4j2.configurationFile={quiet}"]
     given += archive.jvm_options() if archive else ()
     options["spark.driver.extraJavaOptions"] = " ".join(f'"{option}"' for option in given)
-    jvm = StartingJvm(options, _exported(settings, java.home))
-    if archive is not None:
-        archive.written_by(jvm.pid)
-    return jvm
-
-
-def _exported(settings: SparkSettings, java_home: str) -> Mapping[str, str]:
-    """Return environment variables by which pyspark's processes find Java and our packages."""
     own = Path(__file__).resolve().parents[2]
     # An installed package is found without help; its folder must not come before the library's.
     checkout = [] if own.name == "site-packages" else [str(own)]
     # An empty part would be the working directory.
     paths = [*checkout, *settings.environ.get("PYTHONPATH", "").split(os.pathsep)]
     environ = os.environ  # noqa: TID251 - pyspark knows no other way
-    environ["JAVA_HOME"] = java_home
+    environ["JAVA_HOME"] = java.home
     environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     environ["PYSPARK_PYTHON"] = settings.environ.get("PYSPARK_PYTHON", sys.executable)
-    return dict(environ)
+    jvm = StartingJvm(options, dict(environ))
+    if archive is not None:
+        archive.written_by(jvm.pid)
+    return jvm

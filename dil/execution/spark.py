@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -17,7 +17,6 @@ from dil.execution.executor import Execution, Watch
 from dil.execution.hive import require_metastore
 from dil.execution.job_monitor import SparkJobMonitor
 from dil.execution.jvm_errors import jvm_errors, stopping_error
-from dil.execution.memory import workers_at_once
 from dil.execution.session import SparkSettings, spark_context
 from dil.execution.shares import lanes_of, share_out
 from dil.model.task import Failure, RunContext, TaskReport
@@ -101,16 +100,26 @@ class SparkExecutor:
     def map(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """Call a function for each item in a task of its own, in the session that is open.
 
+        A signal or a failure of Spark cancels the calls that are under way.
+
         Raises:
             DilError: the error of the first failed call.
             ExecutionError: Spark failed.
         """
         context = self._session(self._settings)
+        group = f"{self._settings.app_name} reshaping"
         results: list[R] = []
-        with _cancelled_on_error(context, f"{self._settings.app_name} reshaping"):
+        try:
+            context.setJobGroup(group, group, interruptOnCancel=True)
             # One partition, and so one task, for each item, up to a bounded number of tasks.
             partitions = context.parallelize(items, min(len(items), STAGE_TASKS))
             called: list[_Called[R]] = partitions.map(_Call(function)).collect()
+        except BaseException as error:
+            with suppress(Exception):  # the JVM is gone, and its jobs with it
+                context.cancelJobGroup(group)
+            if isinstance(error, RunInterruptedError) or not isinstance(error, Exception):
+                raise
+            raise stopping_error(error) from error
         for each in called:
             if each.error is not None:
                 raise each.error
@@ -142,20 +151,6 @@ class _Call(Generic[T, R]):
             return _Called((self.function(item),))
         except DilError as error:
             return _Called(error=error)
-
-
-@contextmanager
-def _cancelled_on_error(context: Any, group: str) -> Iterator[None]:  # a SparkContext
-    """Put the Spark jobs of the block into a group, which a signal or an error cancels."""
-    try:
-        context.setJobGroup(group, group, interruptOnCancel=True)
-        yield
-    except BaseException as error:
-        with suppress(Exception):  # the JVM is gone, and its jobs with it
-            context.cancelJobGroup(group)
-        if isinstance(error, RunInterruptedError) or not isinstance(error, Exception):
-            raise
-        raise stopping_error(error) from error
 
 
 class _Stages:
@@ -206,7 +201,9 @@ class _Stages:
             before = len(self.reports)
             self._monitor.join_group()
             shares = list(islice(share_out(left, slots, self._lanes, seconds_each), STAGE_TASKS))
-            body = _Body(self._run, self._arrived, self._lanes, workers_at_once(self._context))
+            body = _Body(
+                self._run, self._arrived, self._lanes, worker.workers_at_once(self._context)
+            )
             self._context.parallelize(shares, len(shares)).foreachPartition(body)
             done = self.reports[before:]
             if not done:  # the quota is spent

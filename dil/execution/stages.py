@@ -84,12 +84,14 @@ class Executors:
         """Return the settings of the run's session."""
         # Imported here: a run with nothing due starts no session.
         from dil.execution.session import SparkSettings
+        from dil.execution.shipping import plugin_modules
 
-        return SparkSettings.of(
-            self._job,
+        return SparkSettings(
+            f"dil {self._job.name}",
             threads,
-            environ=self._environ,
-            cache=self._cache,
+            self._environ,
+            self._cache,
+            plugins=plugin_modules(self._job),
             given=self._given,
             is_embedded=self._is_embedded,
         )

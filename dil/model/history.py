@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dil.model.interval import Interval
+from dil.model.work_unit import WorkUnit
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,3 +106,9 @@ class History(Protocol):
 
     def open_records(self, unit_key: str) -> Mapping[str, UnitRecord]:
         """Return, by signature, the records whose last attempt failed or that never succeeded."""
+
+
+def record_of(unit: WorkUnit, history: History) -> UnitRecord | None:
+    """Return the record of a work unit, None if no run has recorded it."""
+    low = unit.partition.low
+    return history.records(unit.unit_key, low, low + 1).get(unit.signature)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from dil.coordination import local_coordinator
 from dil.errors import ConfigError, DilError
-from dil.execution.memory import memory_limited
+from dil.execution.worker import memory_limited
 from dil.model.job import Job
 from dil.model.secondary import SecondaryRows
 from dil.model.work_unit import WorkUnit

@@ -74,7 +74,17 @@ def active_run(job: Job, options: RunOptions, run_id: str) -> Iterator[ActiveRun
         job = with_schedules(job, store)
         with (
             LeaseKeeper(store, lease, job.running.lease_s) as keeper,
-            closing(_executors(job, options)) as executors,
+            closing(
+                Executors(
+                    job,
+                    options.environ,
+                    options.cache,
+                    options.executor,
+                    spark=options.spark,
+                    is_embedded=options.is_embedded,
+                    is_kept=job.stream is not None,
+                )
+            ) as executors,
         ):
             files = filesystem_for(job.publishing.final_dir)
             yield ActiveRun(
@@ -89,15 +99,3 @@ def active_run(job: Job, options: RunOptions, run_id: str) -> Iterator[ActiveRun
                 publishing.destination_for(job.publishing, files),
                 publishing.run_staging_dir(job.publishing, job.name, run_id),
             )
-
-
-def _executors(job: Job, options: RunOptions) -> Executors:
-    return Executors(
-        job,
-        options.environ,
-        options.cache,
-        options.executor,
-        spark=options.spark,
-        is_embedded=options.is_embedded,
-        is_kept=job.stream is not None,
-    )

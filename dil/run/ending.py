@@ -39,7 +39,12 @@ def interrupted(run: ActiveRun, planned: PlannedRun, signal: BaseException) -> R
     progress = _publish_progress(run)
     if progress != "committed":
         record_end(run, "interrupted")
-    failures = tuple(each for each in run.arrived if _has_failed(each))
+    # Work units that failed only because of the signal are no failures of their own.
+    failures = tuple(
+        each
+        for each in run.arrived
+        if each.failure is not None and each.failure.code != RunInterruptedError.code
+    )
     staged: tuple[TaskReport, ...] = ()
     if progress:
         note = _PROGRESS[progress]
@@ -60,11 +65,6 @@ def interrupted(run: ActiveRun, planned: PlannedRun, signal: BaseException) -> R
     return replace(report, notes=(note,), forced_exit_code=exit_code)
 
 
-def _has_failed(report: TaskReport) -> bool:
-    """Return whether a work unit failed for another reason than the signal."""
-    return report.failure is not None and report.failure.code != RunInterruptedError.code
-
-
 def failed(run: ActiveRun, planned: PlannedRun, executed: Execution, error: DilError) -> RunReport:
     """Return the report of a run that failed in publishing, in the state store or in Spark."""
     log.debug("the run failed", exc_info=error)
@@ -75,7 +75,15 @@ def failed(run: ActiveRun, planned: PlannedRun, executed: Execution, error: DilE
     failures = run_report.failures(
         () if lost else executed.reports, Failure.of(error if lost is None else lost)
     )
-    return summary(run, RunStatus.FAILED, planned.plan, _known(run, executed), failures)
+    tasks = list(executed.reports)
+    if run.job.query is None:  # some reports may be only in staging, because Spark broke off
+        received = {report.signature for report in tasks}
+        try:
+            staged = publishing.read_results(run.files, run.staging)
+            tasks += [each.report for each in staged if each.report.signature not in received]
+        except DilError as refusal:
+            log.warning("the number of complete work units is not known: %s", refusal.message)
+    return summary(run, RunStatus.FAILED, planned.plan, tasks, failures)
 
 
 def keep_unplanned(run: ActiveRun, error: DilError | KeyboardInterrupt, seconds: float) -> None:
@@ -108,20 +116,6 @@ def keep_unplanned(run: ActiveRun, error: DilError | KeyboardInterrupt, seconds:
         log.warning("the failed run could not be recorded: %s", refusal.message)
         return
     keep_report(run, replace(summary(run, RunStatus.FAILED, failures=failures), seconds=seconds))
-
-
-def _known(run: ActiveRun, executed: Execution) -> tuple[TaskReport, ...]:
-    """Return the reports of tasks: received reports, and reports that are only in staging."""
-    if run.job.query is not None:
-        return executed.reports
-    received = {report.signature for report in executed.reports}
-    try:
-        staged = publishing.read_results(run.files, run.staging)
-        own = [each.report for each in staged if each.report.signature not in received]
-    except DilError as error:
-        log.warning("the number of complete work units is not known: %s", error.message)
-        own = []
-    return (*executed.reports, *own)
 
 
 def _publish_progress(run: ActiveRun) -> Literal["", "begun", "committed"]:

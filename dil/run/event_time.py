@@ -13,7 +13,7 @@ from dil.model.event_report import EventCounts, EventSummary
 from dil.model.event_tally import EVENT_TIME, EventContext
 from dil.model.event_time import EventTimeSpec
 from dil.model.grace import ProbeRest
-from dil.model.history import History
+from dil.model.history import History, record_of
 from dil.model.job import Job, PublishMode
 from dil.model.json import JsonObject
 from dil.model.task import TaskReport
@@ -52,12 +52,12 @@ def event_context(run: ActiveRun, plan: Plan, history: History) -> EventContext 
     from dil.run.grace_measure import meter_context
 
     live = run.destination.live()
-    known = frozenset(
-        (*_known(run, plan, history, live), *_forgotten(run, plan), *_left_behind(run, plan))
-    )
+    known = {*_published(run, plan, history, live), *_left_behind(run, plan)}
+    for until in _forgotten_until(run.store):  # forgotten work units may have been published before
+        known.update(unit.signature for unit in plan.work_units if unit.low < until)
     files = live if run.job.publishing.keeps_files else ()
     effective = kept(spec, run.store).watermark.effective
-    return EventContext(effective, known, meter_context(run, plan, files))
+    return EventContext(effective, frozenset(known), meter_context(run, plan, files))
 
 
 def staged_with_same_watermark(
@@ -166,7 +166,7 @@ def current(job: Job, store: StateStore) -> EventSummary | None:
     return found.summary(found.watermark.effective, found.counts, now)
 
 
-def _known(
+def _published(
     run: ActiveRun, plan: Plan, history: History, live: Sequence[PublishedFile]
 ) -> Iterable[str]:
     """Yield the signatures of published work units that the plan does not show as published."""
@@ -176,7 +176,7 @@ def _known(
         yield from (unit.signature for unit in unknown)
         return
     if run.job.planning.ignore_history:
-        yield from (unit.signature for unit in unknown if _succeeded(unit, history))
+        yield from (unit.signature for unit in unknown if _high(unit, history) is not None)
     if unknown:
         there = {name for file in live for name in file.signatures}
         yield from (unit.signature for unit in unknown if unit.signature in there)
@@ -186,12 +186,6 @@ def _members_of_forgotten(store: StateStore, forgotten: Sequence[UnitEntry]) -> 
     """Return the member that later runs need, so that they do not judge forgotten rows again."""
     highs = [each.high for each in forgotten if each.high is not None]
     return {_FORGOTTEN: max([*highs, *_forgotten_until(store)])} if highs else {}
-
-
-def _forgotten(run: ActiveRun, plan: Plan) -> Iterable[str]:
-    """Yield the work units that may have been published before they were forgotten."""
-    for until in _forgotten_until(run.store):
-        yield from (unit.signature for unit in plan.work_units if unit.low < until)
 
 
 def _forgotten_until(store: StateStore) -> tuple[int, ...]:
@@ -220,11 +214,7 @@ def _left_behind(run: ActiveRun, plan: Plan) -> Iterable[str]:
             yield unit.signature
 
 
-def _succeeded(unit: WorkUnit, history: History) -> bool:
-    return _high(unit, history) is not None
-
-
 def _high(unit: WorkUnit, history: History) -> int | None:
-    low = unit.partition.low
-    record = history.records(unit.unit_key, low, low + 1).get(unit.signature)
+    """Return the high watermark of a work unit, None if it never succeeded."""
+    record = record_of(unit, history)
     return record.high if record is not None and record.succeeded_once else None

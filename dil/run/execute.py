@@ -22,7 +22,31 @@ def execute(run: ActiveRun, planned: PlannedRun) -> Execution:
 
     No session starts if there are no work units to run.
     """
-    execution = _run_tasks(run, planned) if planned.fresh else Execution(())
+    job, options, units = run.job, run.options, planned.fresh
+    execution = Execution(())
+    if units:
+        context = RunContext(
+            job=job_of_tasks(job),
+            run_id=run.run_id,
+            run_now=planned.plan.now,
+            full_extract=planned.plan.full_extract,
+            staging_dir=run.staging,
+            secondary=planned.secondary.variables,
+            log_level=options.log_level,
+            log_json=options.log_json,
+            shows_requests=options.shows_requests,
+            resume_from=_resumable(run, planned),
+            known_schema=planned.known_schema,
+            events=planned.events,
+            books=planned.books,
+        )
+        executor = run.executors.for_units(len(units))
+        options.progress.start(len(units))
+        try:
+            watch = _watch(run, len(units))
+            execution = executor.execute(context, in_starting_order(job, units), watch)
+        finally:
+            options.progress.finish()
     reports = publishing.without_clashes(
         (*planned.adopted, *execution.reports), folds_names=_folds_names(run)
     )
@@ -70,31 +94,6 @@ def refuse_taken_names(run: ActiveRun, planned: PlannedRun, executed: Execution)
 def _folds_names(run: ActiveRun) -> bool:
     """Return whether the store takes names of dumped files in unlike letter case for one."""
     return bool(run.job.writing.file_name) and publishing.folds_names(run.job.publishing, run.files)
-
-
-def _run_tasks(run: ActiveRun, planned: PlannedRun) -> Execution:
-    job, options, units = run.job, run.options, planned.fresh
-    context = RunContext(
-        job=job_of_tasks(job),
-        run_id=run.run_id,
-        run_now=planned.plan.now,
-        full_extract=planned.plan.full_extract,
-        staging_dir=run.staging,
-        secondary=planned.secondary.variables,
-        log_level=options.log_level,
-        log_json=options.log_json,
-        shows_requests=options.shows_requests,
-        resume_from=_resumable(run, planned),
-        known_schema=planned.known_schema,
-        events=planned.events,
-        books=planned.books,
-    )
-    executor = run.executors.for_units(len(units))
-    options.progress.start(len(units))
-    try:
-        return executor.execute(context, in_starting_order(job, units), _watch(run, len(units)))
-    finally:
-        options.progress.finish()
 
 
 def _resumable(run: ActiveRun, planned: PlannedRun) -> dict[str, str]:

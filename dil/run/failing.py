@@ -42,12 +42,22 @@ def code_of(error: BaseException) -> str:
 
 def failed_report(error: BaseException, *, job: str, run_id: str, seconds: float) -> RunReport:
     """Return a report for a run that failed before it made one; no run id if no run began."""
+    code = code_of(error)
+    match error:
+        case ConfigError():
+            failures = [ReportedFailure(None, code, str(problem)) for problem in error.problems]
+        case DilError():
+            failures = [ReportedFailure(None, code, error.message, error.fix)]
+        case KeyboardInterrupt():
+            failures = [ReportedFailure(None, code, interruption(error), AGAIN)]
+        case _:
+            failures = [ReportedFailure(None, code, one_line(error))]
     return RunReport(
         job=job,
         run_id=run_id,
         status=RunStatus.FAILED,
         units=UnitCounts(),
-        failures=_failures(error),
+        failures=tuple(failures),
         seconds=seconds,
         forced_exit_code=exit_code(error),
     )
@@ -61,14 +71,3 @@ def interruption(error: KeyboardInterrupt) -> str:
 def one_line(error: BaseException) -> str:
     """Return the class and the text of an exception on one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())
-
-
-def _failures(error: BaseException) -> tuple[ReportedFailure, ...]:
-    code = code_of(error)
-    if isinstance(error, ConfigError):
-        return tuple(ReportedFailure(None, code, str(problem)) for problem in error.problems)
-    if isinstance(error, DilError):
-        return (ReportedFailure(None, code, error.message, error.fix),)
-    if isinstance(error, KeyboardInterrupt):
-        return (ReportedFailure(None, code, interruption(error), AGAIN),)
-    return (ReportedFailure(None, code, one_line(error)),)

@@ -150,22 +150,14 @@ def lateness_checkpoints(
     is_auto = planning.grace.is_measured
     is_probing = reach >= planning.grace.high_ms or (is_auto and meter.rest is not None)
     is_probe = is_probing and left is None
-    rest = _rest(meter.rest, left) if is_auto and is_probing else None
+    rest = left if is_auto and is_probing else None
+    if rest is not None and not rest.through and meter.rest and meter.rest.low == rest.low:
+        rest = meter.rest  # the run read no unit of the partition at which the probe resumed
     # Files that are read once each, and a full reading: no row is out of reach.
     is_whole = is_probe or bool(planning.once) or planning.ignore_history
     commit = _commit(meter, units, largest, reach, is_whole=is_whole)
     after = meter.after(commit, is_probe=is_probe, rest=rest)
     return {LATENESS: after.with_largest(largest).members()}
-
-
-def _rest(before: ProbeRest | None, left: ProbeRest | None) -> ProbeRest | None:
-    """Return the place from which to resume a probe.
-
-    If the run read no unit of the partition at which it resumed, the earlier place still counts.
-    """
-    if before is not None and left is not None and not left.through and before.low == left.low:
-        return before
-    return left
 
 
 def _commit(

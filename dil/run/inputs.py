@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from dil.errors import SourceContractError
-from dil.execution.memory import memory_limited
+from dil.execution.worker import memory_limited
 from dil.extraction.secondary import read_activation, read_secondary_inputs
 from dil.extraction.sizes import memory_words
 from dil.model.job import Job

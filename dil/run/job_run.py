@@ -56,6 +56,7 @@ def run_job(job: Job, options: RunOptions) -> RunReport:
 
 
 def _run_under_lease(run: ActiveRun, started: float) -> RunReport:
+    """Take the steps of a run in their order, up to its report."""
     try:
         recovered = recover(run)
         refuse_new_shape(run)

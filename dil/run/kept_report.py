@@ -7,7 +7,7 @@ Three documents: ``outcome`` is small, for lists of runs; ``report`` is the JSON
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from itertools import islice
@@ -109,7 +109,18 @@ class KeptReport:
             _number(members.get("seconds")),
             _count(members.get("requests")),
             _count(members.get("retries")),
-            tuple(_failure(each) for each in _objects(members.get("failures"))),
+            tuple(
+                ReportedFailure(
+                    None if each.get("signature") is None else str(each["signature"]),
+                    str(each["code"]),
+                    str(each["error"]),
+                    str(each.get("fix") or ""),
+                    _count(each.get("attempts")),
+                    _number(each.get("seconds")),
+                )
+                for each in _items(members.get("failures"))
+                if isinstance(each, Mapping)
+            ),
             tuple(str(note) for note in _items(members.get("notes"))),
             members,
         )
@@ -129,7 +140,19 @@ class KeptUnitRuns:
         rows = (
             dict(zip(columns, _items(row), strict=True)) for row in _items(document.get("rows"))
         )
-        return cls(tuple(_unit_run(row) for row in rows), _count(document.get("left_out")))
+        units = (
+            UnitRun(
+                str(row["signature"]),
+                str(row["outcome"]),
+                _count(row.get("attempts")),
+                _number(row.get("seconds")),
+                _count(row.get("rows")),
+                _count(row.get("requests")),
+                str(row.get("code") or ""),
+            )
+            for row in rows
+        )
+        return cls(tuple(units), _count(document.get("left_out")))
 
     def members(self) -> list[dict[str, object]]:
         """Return the work units as JSON."""
@@ -184,8 +207,11 @@ def standing_failures(store: StateStore) -> tuple[StandingFailure, ...]:
     settled: set[str] = set()
     for run_id, document in store.run_details(WORK_UNITS, limit=_RUNS_LOOKED_AT):
         for each in reports[run_id].failures if run_id in reports else ():
-            if each.signature is not None and each.signature not in settled:
-                found.setdefault(each.signature, _standing(run_id, each.signature, each))
+            name = each.signature
+            if name is not None and name not in settled and name not in found:
+                found[name] = StandingFailure(
+                    name, run_id, each.code, each.error, each.fix, each.attempts, each.seconds
+                )
         kept = KeptUnitRuns.from_document(document)
         settled |= {each.signature for each in kept.units}
         if kept.left_out:
@@ -215,28 +241,26 @@ def _forgotten(store: StateStore, found: Mapping[str, StandingFailure]) -> set[s
     }
 
 
-def _standing(run_id: str, signature: str, one: ReportedFailure) -> StandingFailure:
-    return StandingFailure(
-        signature, run_id, one.code, one.error, one.fix, one.attempts, one.seconds
-    )
-
-
 def run_documents(
     report: RunReport, redact: Callable[[str], str], holder: str = ""
 ) -> dict[str, JsonObject]:
     """Return the documents of a run by kind; ``holder`` is the run id of the lease."""
 
     def clean(text: str) -> str:
-        return shortened(_storable(redact(text)), _CHARACTERS)
+        # Databases refuse lone surrogates.
+        return shortened(redact(text).encode("utf-8", "replace").decode(), _CHARACTERS)
 
     failures = report.failures[:_FAILURES]
-    causes = dict.fromkeys((one.code, one.error, one.fix) for one in failures)
-    kept = list(islice(causes, _CAUSES))
+    causes = [(one.code, one.error, one.fix) for one in failures]
+    kept = list(islice(dict.fromkeys(causes), _CAUSES))
     numbers = {cause: number for number, cause in enumerate(kept)}
     members = report_json(redacted(replace(report, failures=(), notes=()), redact))
     members["notes"] = [clean(note) for note in report.notes[:_NOTES]]
     members["causes"] = [[code, clean(error), clean(fix)] for code, error, fix in kept]
-    members["failed"] = [_failed_row(one, numbers) for one in failures]
+    members["failed"] = [
+        [one.signature, one.code, numbers.get(cause), one.attempts, one.seconds]
+        for one, cause in zip(failures, causes, strict=True)
+    ]
     members["failures_left_out"] = len(report.failures) - len(failures)
     del members["files"], members["failures"]
     units = report.units
@@ -250,20 +274,11 @@ def run_documents(
     }
     table = {
         "columns": _COLUMNS,
-        "rows": [_unit_row(each) for each in report.unit_runs],
+        "rows": [[getattr(each, name) for name in _COLUMNS] for each in report.unit_runs],
         "left_out": max(done - len(report.unit_runs), 0),
     }
     documents = {OUTCOME: outcome, REPORT: members, WORK_UNITS: table}
     return cast("dict[str, JsonObject]", documents)
-
-
-def _failed_row(one: ReportedFailure, numbers: Mapping[tuple[str, str, str], int]) -> list[object]:
-    cause = numbers.get((one.code, one.error, one.fix))
-    return [one.signature, one.code, cause, one.attempts, one.seconds]
-
-
-def _unit_row(one: UnitRun) -> list[object]:
-    return [getattr(one, name) for name in _COLUMNS]
 
 
 def _with_failures(document: JsonObject) -> JsonObject:
@@ -271,52 +286,18 @@ def _with_failures(document: JsonObject) -> JsonObject:
     if "failed" not in document:
         return document  # no failures, or a report of a release that kept failures in full
     causes = [cast("Sequence[str]", each) for each in _items(document["causes"])]
-    failures = [
-        _with_cause(cast("Sequence[JsonValue]", row), causes) for row in _items(document["failed"])
-    ]
+    failures = []
+    for row in _items(document["failed"]):
+        signature, code, number, attempts, seconds = cast("Sequence[JsonValue]", row)
+        error, fix = causes[number][1:] if isinstance(number, int) else (_OTHER_CAUSE, "")
+        spent = {"attempts": attempts, "seconds": seconds} if attempts else {}
+        failures.append({"signature": signature, "code": code, "error": error, "fix": fix, **spent})
     others = {name: value for name, value in document.items() if name not in {"failed", "causes"}}
     return {**others, "failures": failures}
 
 
-def _with_cause(row: Sequence[JsonValue], causes: Sequence[Sequence[str]]) -> JsonObject:
-    signature, code, number, attempts, seconds = row
-    error, fix = causes[number][1:] if isinstance(number, int) else (_OTHER_CAUSE, "")
-    spent = {"attempts": attempts, "seconds": seconds} if attempts else {}
-    return {"signature": signature, "code": code, "error": error, "fix": fix, **spent}
-
-
-def _failure(members: JsonObject) -> ReportedFailure:
-    signature = members.get("signature")
-    return ReportedFailure(
-        None if signature is None else str(signature),
-        str(members["code"]),
-        str(members["error"]),
-        str(members.get("fix") or ""),
-        _count(members.get("attempts")),
-        _number(members.get("seconds")),
-    )
-
-
-def _unit_run(row: JsonObject) -> UnitRun:
-    return UnitRun(
-        str(row["signature"]),
-        str(row["outcome"]),
-        _count(row.get("attempts")),
-        _number(row.get("seconds")),
-        _count(row.get("rows")),
-        _count(row.get("requests")),
-        str(row.get("code") or ""),
-    )
-
-
 def _items(value: JsonValue) -> Sequence[JsonValue]:
     return value if isinstance(value, list) else []
-
-
-def _objects(value: JsonValue) -> Iterator[JsonObject]:
-    for each in _items(value):
-        if isinstance(each, Mapping):
-            yield each
 
 
 def _count(value: JsonValue) -> int:
@@ -325,8 +306,3 @@ def _count(value: JsonValue) -> int:
 
 def _number(value: JsonValue) -> float:
     return float(value) if isinstance(value, int | float | Decimal) else 0.0
-
-
-def _storable(text: str) -> str:
-    """Return a text without lone surrogates, which databases refuse."""
-    return text.encode("utf-8", "replace").decode()

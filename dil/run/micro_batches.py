@@ -29,7 +29,7 @@ from dil.run.inputs import read_units
 from dil.run.job_run import concluded, execute_and_publish
 from dil.run.lease import new_run_id
 from dil.run.options import RunOptions
-from dil.run.plan import PlannedRun, plan, planned_query, refuse_new_shape
+from dil.run.plan import plan, planned_query, refuse_new_shape
 from dil.run.queries.slices import PlannedQuery, as_plan, heads, plan_slices, taken_text
 from dil.run.recover import Recovered, recover
 from dil.run.report import nothing_due, summary
@@ -101,7 +101,10 @@ class MicroBatches:
         started = time.monotonic()
         run = self._begun(due, batch, is_alone=is_alone)
         try:
-            planned = self._planned(run)
+            if run.job.query is None or self._query is None:
+                planned = plan(run)
+            else:
+                planned = planned_query(run, run.job.query, self._query)
             claim(run, planned)
         except (DilError, KeyboardInterrupt) as error:
             keep_unplanned(run, error, time.monotonic() - started)
@@ -109,19 +112,16 @@ class MicroBatches:
         if not planned.plan.work_units:
             return nothing_due(run, planned)
         done = execute_and_publish(run, planned)
-        self._learn(planned.plan)
-        recovered, self._recovered = (
-            self._recovered,
-            Recovered(),
-        )  # for the next micro-batch
+        if run.job.events is not None:
+            # The newest success moved the watermark that judges the next micro-batch.
+            high = newest_success(run.job, run.store.history(), planned.plan.work_units)
+            if high is not None:
+                self._newest = high if self._newest is None else max(self._newest, high)
+        # Only the next report names what was recovered.
+        recovered, self._recovered = self._recovered, Recovered()
         notes = (*recovered.notes, *done.notes)
         done = replace(done, batch=batch, recovered=recovered.runs, notes=notes)
         return concluded(run, done, started)
-
-    def _planned(self, run: ActiveRun) -> PlannedRun:
-        if run.job.query is None or self._query is None:
-            return plan(run)
-        return planned_query(run, run.job.query, self._query)
 
     def summary(self, status: RunStatus) -> RunReport:
         """Return the report of a stream before its first micro-batch."""
@@ -133,15 +133,6 @@ class MicroBatches:
         The next micro-batch starts a new session.
         """
         self._run.executors.close()
-
-    def _learn(self, done: Plan) -> None:
-        """Note the newest success, which moved the watermark that judges the next micro-batch."""
-        run = self._run
-        if run.job.events is None:
-            return
-        high = newest_success(run.job, run.store.history(), done.work_units)
-        if high is not None:
-            self._newest = high if self._newest is None else max(self._newest, high)
 
     def _begun(self, due: Plan, batch: MicroBatch, *, is_alone: bool) -> ActiveRun:
         whole = self._run

@@ -231,8 +231,11 @@ def _failed_and_gone(
     """
     if not (job.planning.once and job.state.enabled and units is not None):
         return ()
+    counted: object = store.head()
+    for member in ("event", "newSourceState", "value", "counts", "FAILED"):
+        counted = counted.get(member) if isinstance(counted, Mapping) else None
     retries = sum(unit.reason is Reason.RETRY for unit in plan.work_units)
-    if _failed_count(store) <= retries:
+    if not isinstance(counted, int) or counted <= retries:
         return ()
     listed = frozenset(units)
     failed = (state.signature for state in store.unit_states() if state.status == "FAILED")
@@ -241,11 +244,3 @@ def _failed_and_gone(
         for signature in failed
         if (parts := parts_of_signature(signature)) is not None and parts.unit_json not in listed
     )
-
-
-def _failed_count(store: StateStore) -> int:
-    """Return how many work units the newest block counts as failed."""
-    found: object = store.head()
-    for member in ("event", "newSourceState", "value", "counts", "FAILED"):
-        found = found.get(member) if isinstance(found, Mapping) else None
-    return found if isinstance(found, int) else 0

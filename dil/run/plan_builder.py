@@ -14,10 +14,10 @@ from msgspec import structs
 from dil import planning
 from dil.errors import ConfigError
 from dil.model.grace import GraceMode
-from dil.model.history import Attendance, History
+from dil.model.history import Attendance, History, record_of
 from dil.model.job import Job
 from dil.model.json import compact
-from dil.model.work_unit import Plan, WorkUnit
+from dil.model.work_unit import Plan
 from dil.planning import SavedPlan
 from dil.planning.grace import plan_by_measure
 from dil.planning.plan_file import decode_plan
@@ -33,8 +33,6 @@ from dil.state import open_store
 
 log = logging.getLogger(__name__)
 
-_PLAN = "--plan"
-_PATTERN = "ms.source.files.pattern"
 _LOGIN = re.compile(r"\A([^/]*//)[^/]*@")
 
 
@@ -141,7 +139,9 @@ def nothing_listed(job: Job) -> str:
     uri, pattern = job.source.uri, job.properties.section(FilesSection).pattern
     place = "ms.source.uri" if uri.startswith("ENC(") else _LOGIN.sub(r"\1", uri)
     units = "files" if job.planning.once else "units"
-    matching = f" that match {_PATTERN}={pattern}" if job.planning.once and pattern != ".*" else ""
+    matching = ""
+    if job.planning.once and pattern != ".*":
+        matching = f" that match ms.source.files.pattern={pattern}"
     return (
         f"{place} was listed and has 0 {units} to read{matching}. If that is a failure, "
         "ms.work.unit.min.units=1 makes each run that finds nothing new an error"
@@ -171,7 +171,11 @@ def approved(job: Job, store: StateStore, now_ms: int, saved: SavedPlan | Plan) 
 
 def _not_done(job: Job, history: History, now_ms: int, whole: Plan) -> Plan:
     """Return the unfinished work units of a plan, with start times from ``now_ms`` on."""
-    left = (unit for unit in whole.work_units if not _is_done(unit, history))
+    left = []
+    for unit in whole.work_units:
+        record = record_of(unit, history)
+        if record is None or record.failed or (record.high or 0) < unit.high:
+            left.append(unit)
     pacing = job.planning.pacing_s * 1000
     work_units = tuple(
         structs.replace(unit, not_before=now_ms + position * pacing if pacing else 0)
@@ -179,12 +183,6 @@ def _not_done(job: Job, history: History, now_ms: int, whole: Plan) -> Plan:
     )
     done = len(whole.work_units) - len(work_units)
     return replace(whole, work_units=work_units, skipped=whole.skipped + done)
-
-
-def _is_done(unit: WorkUnit, history: History) -> bool:
-    start = unit.partition.low
-    record = history.records(unit.unit_key, start, start + 1).get(unit.signature)
-    return record is not None and not record.failed and (record.high or 0) >= unit.high
 
 
 def activation_of(job: Job) -> tuple[str, ...] | None:
@@ -207,7 +205,7 @@ def read_plan(path: Path) -> SavedPlan:
         content = path.read_bytes()
     except OSError as error:
         raise ConfigError.single(
-            _PLAN,
+            "--plan",
             f'"{path}" cannot be read: {error.strerror}',
             "Make the file first: dil plan JOB.conf --out FILE",
         ) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import starmap
 
 import msgspec
@@ -11,11 +11,11 @@ import msgspec
 from dil import planning
 from dil.errors import ConfigError, PlanningError, StateError
 from dil.model.dataset import PublishedFile, UnitEntry
-from dil.model.history import History, UnitRecord
+from dil.model.history import History, record_of
 from dil.model.interval import Interval
 from dil.model.job import Job, PlanningSpec, PublishMode
 from dil.model.json import JsonObject
-from dil.model.work_unit import Plan, WorkUnit
+from dil.model.work_unit import Plan
 from dil.observe.progress import counted
 from dil.planning import SavedPlan
 from dil.planning.partitions import partition
@@ -164,7 +164,7 @@ def refuse_shorter_windows(job: Job, plan: Plan, history: History) -> None:
     if job.publishing.mode is not PublishMode.WINDOW_REPLACE:
         return
     for unit in plan.work_units:
-        record = _records_of(unit, history).get(unit.signature)
+        record = record_of(unit, history)
         if record is not None and record.high is not None and record.high > unit.high:
             raise PlanningError(
                 f"work unit {unit.signature} was read up to {record.high}; this run would replace "
@@ -194,7 +194,7 @@ def refuse_pruned_units(
     unread = {
         signature
         for signature in due.keys() & {each for file in held for each in file.signatures}
-        if signature not in _records_of(due[signature], history)
+        if record_of(due[signature], history) is None
     }
     from dil.state.amendments.last_act import pruned_units  # few runs come here, and no plan
 
@@ -209,11 +209,6 @@ def refuse_pruned_units(
             "once with -D ms.publish.mode=replace. To append all the same: "
             "--accept-new-signatures.",
         )
-
-
-def _records_of(unit: WorkUnit, history: History) -> Mapping[str, UnitRecord]:
-    start = unit.partition.low
-    return history.records(unit.unit_key, start, start + 1)
 
 
 def warn_of_lost_state(

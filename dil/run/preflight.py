@@ -59,10 +59,7 @@ def make_ready(job: Job) -> None:
     """
     _refuse(_unfit_folders(job))
     _refuse_unfit_database(job)
-    if job.publishing.has_side_table:
-        _refuse_side_table_of_others(job)
-    if job.publishing.keeps_changelog:
-        _refuse_changelog_of_others(job)
+    _refuse_folders_of_others(job)
     final = job.publishing.final_dir
     filesystem = filesystem_for(final)
     if not isinstance(filesystem, LocalFilesystem):
@@ -74,11 +71,11 @@ def make_ready(job: Job) -> None:
         _refuse([_problem(job, FINAL, final, f"which cannot be made: {error.message}")])
 
 
-def _refuse_side_table_of_others(job: Job) -> None:
-    """Refuse a folder for late rows that is the folder of another dataset."""
-    folder = publishing.late_dir(job.publishing)
-    filesystem = filesystem_for(job.publishing.final_dir)
-    if publishing.is_other_dataset(folder, filesystem):
+def _refuse_folders_of_others(job: Job) -> None:
+    """Refuse a folder for late or changed rows that is the folder of another dataset."""
+    spec, filesystem = job.publishing, filesystem_for(job.publishing.final_dir)
+    folder = publishing.late_dir(spec)
+    if spec.has_side_table and publishing.is_other_dataset(folder, filesystem):
         is_late = job.events is not None and job.events.late_action == "side_table"
         name = "ms.late.action" if is_late else "ms.late.after.close"
         raise ConfigError.single(
@@ -87,12 +84,8 @@ def _refuse_side_table_of_others(job: Job) -> None:
             "dataset",
             f"Rename that dataset or this one, or set {name}={'flag' if is_late else 'reject'}.",
         )
-
-
-def _refuse_changelog_of_others(job: Job) -> None:
-    """Refuse a folder for changed rows that is the folder of another dataset."""
-    folder = publishing.changelog_dir(job.publishing)
-    if publishing.is_other_dataset(folder, filesystem_for(job.publishing.final_dir)):
+    folder = publishing.changelog_dir(spec)
+    if spec.keeps_changelog and publishing.is_other_dataset(folder, filesystem):
         raise ConfigError.single(
             "ms.publish.changelog",
             f"is true, but the folder for changed rows, {folder}, is the folder of another dataset",
@@ -137,9 +130,18 @@ def check_outputs(job: Job, environ: Mapping[str, str], cache: Path | None) -> t
         ConfigError: the existing dataset does not fit the job.
         WriteError: a folder cannot be written, a database or a catalog does not answer.
     """
-    _refuse([*_unfit_folders(job), *_unfit_state(job)])
+    problems = list(_unfit_folders(job))
+    if job.state.enabled and job.state.kind == "sqlite":
+        why = _unfit(Path(job.state.directory))
+        if why:
+            problems.append(_problem(job, STATE, job.state.directory, why))
+    _refuse(problems)
     _refuse_unfit_database(job)
-    require_catalog(job, _live(job) if job.publishing.catalog else ())
+    spec = job.publishing
+    live: Iterable[PublishedFile] = ()
+    if spec.catalog is not None:
+        live = publishing.destination_for(spec, filesystem_for(spec.final_dir)).live()
+    require_catalog(job, live)
     return (*_destination(job), *_catalog(job, environ, cache))
 
 
@@ -158,11 +160,6 @@ def _refuse_other_formats(job: Job, live: Iterable[PublishedFile]) -> None:
             " everything again, and drop the table in the catalog first.",
             job.properties.origin(key),
         )
-
-
-def _live(job: Job) -> Iterable[PublishedFile]:
-    spec = job.publishing
-    return publishing.destination_for(spec, filesystem_for(spec.final_dir)).live()
 
 
 def _unfit_folders(job: Job) -> Iterator[Problem]:
@@ -207,13 +204,6 @@ def _refuse_unfit_database(job: Job) -> None:
         str(_problem(job, WAREHOUSE, str(address), why)),
         f"Correct the path, or make the folder: mkdir -p {shlex.quote(str(file.parent))}",
     )
-
-
-def _unfit_state(job: Job) -> Iterator[Problem]:
-    if job.state.enabled and job.state.kind == "sqlite":
-        why = _unfit(Path(job.state.directory))
-        if why:
-            yield _problem(job, STATE, job.state.directory, why)
 
 
 def _refuse(problems: Iterable[Problem]) -> None:

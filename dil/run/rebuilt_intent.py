@@ -7,8 +7,8 @@ work units the publish had.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from dil import publishing
 from dil.errors import CommitUnknownError
@@ -62,8 +62,8 @@ def rebuilt_intent(job: Job, store: StateStore, run_id: str, now_ms: int) -> Int
         plan = publishing.read_plan(files, staging)
         results = publishing.read_results(files, staging, published=True)
         good = [each for each in results if each.report.failure is None]
-        traces = _Traces(job, store, intent.commit, plan)
-        commit = traces.commit(live, staging, {each.work_unit.signature for each in good})
+        read = {each.work_unit.signature for each in good}
+        commit = _visible_commit(job, store, intent.commit, live, staging, plan, read)
         schemas = (each.report.schema for each in good)
         schema = merged_text(publishing.recorded_schema(store), schemas)
         return replace(intent, commit=replace(commit, schema=schema))
@@ -80,96 +80,95 @@ def rebuilt_intent(job: Job, store: StateStore, run_id: str, now_ms: int) -> Int
     return replace(intent, commit=_with_moves(intent.commit, placed, staging))
 
 
-@dataclass(frozen=True, slots=True)
-class _Traces:
-    """The known facts about a commit that readers see, and about the plan of its run."""
+def _visible_commit(
+    job: Job,
+    store: StateStore,
+    bare: Commit,
+    live: tuple[PublishedFile, ...],
+    staging: str,
+    plan: publishing.StagedPlan,
+    read: Collection[str],
+) -> Commit:
+    """Return the commit whose rows readers see.
 
-    job: Job
-    store: StateStore
-    bare: Commit
-    plan: publishing.StagedPlan
+    The remainder of a shared file has the name of the run that wrote it, although that run did not
+    read its rows: only the results say which work units were read.
 
-    def commit(
-        self, live: tuple[PublishedFile, ...], staging: str, read: Collection[str]
-    ) -> Commit:
-        """Return the commit.
+    Args:
+        job: The job.
+        store: The job's state.
+        bare: The commit without files and work units.
+        live: The dataset's files.
+        staging: The run's staging folder.
+        plan: The plan of the run.
+        read: The signatures of the work units that have a result in staging.
 
-        The remainder of a shared file has the name of the run that wrote it, although that run did
-        not read its rows: only the results say which work units were read.
-
-        Args:
-            live: The dataset's files.
-            staging: The run's staging folder.
-            read: The signatures of the work units that have a result there.
-
-        Raises:
-            CommitUnknownError: the state of work units is unknown, and rows would double.
-        """
-        run_id = self.bare.run_id
-        own = tuple(
-            self._signed(file)
-            for file in live
-            if file.run_id == run_id or (not file.run_id and f"-{run_id}-" in file.uri)
+    Raises:
+        CommitUnknownError: the state of work units is unknown, and rows would double.
+    """
+    run_id = bare.run_id
+    by_hash = {unit.hash: unit for unit in plan.work_units}
+    own = []
+    for file in live:
+        if file.run_id == run_id or (not file.run_id and f"-{run_id}-" in file.uri):
+            unit = by_hash.get(unit_hash_in(file.uri))
+            if file.signatures or unit is None:
+                own.append(file)
+            else:  # a manifest may lack the work unit
+                own.append(
+                    PublishedFile(
+                        file.uri, unit.signature, file.rows, file.bytes, file.sha256, run_id,
+                        unit.timelabel,
+                    )
+                )  # fmt: skip
+    published = {signature for file in own for signature in file.signatures} - {""}
+    known = {unit.signature: unit for unit in plan.work_units}
+    done = known.keys() & read
+    is_run = any(run.run_id == run_id for run in store.runs())
+    is_act = not is_run and not is_compaction(run_id)
+    is_unclear = (
+        bool(published - done)
+        or not all(file.signatures for file in own)
+        or job.query is not None  # only the record has the places in the inputs
+    )
+    if is_act or (is_run and is_unclear):
+        raise CommitUnknownError(
+            f"readers see the rows of {run_id}, but their work units are unknown: its record "
+            "cannot be read, and staging does not name them",
+            "Nothing was changed. Finish it with the dil version that began it, or restore the"
+            " state store from a copy.",
         )
-        published = {signature for file in own for signature in file.signatures} - {""}
-        known = {unit.signature: unit for unit in self.plan.work_units}
-        done = known.keys() & read
-        is_run = any(run.run_id == run_id for run in self.store.runs())
-        is_act = not is_run and not is_compaction(run_id)
-        is_unclear = (
-            bool(published - done)
-            or not all(file.signatures for file in own)
-            or self.job.query is not None  # only the record has the places in the inputs
+    why = "the record of its publish could not be read"
+    unfinished = publishing.unfinished_units(plan, done, why)
+    failed = (_outcome(each.work_unit) for each in unfinished.failed)
+    outcomes = (
+        *(_outcome(known[each]) for each in sorted(done)),
+        *(replace(each, high=None, error=why) for each in failed),
+    )
+    skipped = (replace(_outcome(each), high=None, attempts=0) for each in unfinished.missed)
+    here = {file.uri for file in live}
+    gone = tuple(
+        PublishedFile(
+            uri, "", part.rows, part.size, part.physical_hash.removeprefix(SHA2_256), "",
+            part.timelabel,
         )
-        if is_act or (is_run and is_unclear):
-            raise CommitUnknownError(
-                f"readers see the rows of {run_id}, but their work units are unknown: its record "
-                "cannot be read, and staging does not name them",
-                "Nothing was changed. Finish it with the dil version that began it, or restore the"
-                " state store from a copy.",
-            )
-        why = "the record of its publish could not be read"
-        unfinished = publishing.unfinished_units(self.plan, done, why)
-        failed = (_outcome(each.work_unit) for each in unfinished.failed)
-        outcomes = (
-            *(_outcome(known[each]) for each in sorted(done)),
-            *(replace(each, high=None, error=why) for each in failed),
-        )
-        skipped = (replace(_outcome(each), high=None, attempts=0) for each in unfinished.missed)
-        here = {file.uri for file in live}
-        gone = tuple(
-            PublishedFile(
-                uri, "", part.rows, part.size, part.physical_hash.removeprefix(SHA2_256), "",
-                part.timelabel,
-            )
-            for uri, part in live_parts(self.store).items()
-            if uri not in here
-        )  # fmt: skip
-        commit = _with_moves(self.bare, own, staging)
-        forgotten = forgotten_by_run(self.job, self.store, outcomes)
-        work = replace(
-            commit.run,
-            outcomes=outcomes,
-            skipped=tuple(skipped),
-            left_low=unfinished.low,
-            forgotten=tuple(each.signature for each in forgotten),
-        )
-        checkpoints = event_time.checkpoints_with_forgotten(self.store, forgotten)
-        return replace(commit, removes=gone, run=work, checkpoints=checkpoints)
-
-    def _signed(self, file: PublishedFile) -> PublishedFile:
-        """Return a file with its work unit, which a manifest may lack."""
-        units = {unit.hash: unit for unit in self.plan.work_units}
-        unit = units.get(unit_hash_in(file.uri))
-        if file.signatures or unit is None:
-            return file
-        run_id = self.bare.run_id
-        return PublishedFile(
-            file.uri, unit.signature, file.rows, file.bytes, file.sha256, run_id, unit.timelabel
-        )
+        for uri, part in live_parts(store).items()
+        if uri not in here
+    )  # fmt: skip
+    commit = _with_moves(bare, own, staging)
+    forgotten = forgotten_by_run(job, store, outcomes)
+    work = replace(
+        commit.run,
+        outcomes=outcomes,
+        skipped=tuple(skipped),
+        left_low=unfinished.low,
+        forgotten=tuple(each.signature for each in forgotten),
+    )
+    checkpoints = event_time.checkpoints_with_forgotten(store, forgotten)
+    return replace(commit, removes=gone, run=work, checkpoints=checkpoints)
 
 
-def _with_moves(commit: Commit, files: tuple[PublishedFile, ...], staging: str) -> Commit:
+def _with_moves(commit: Commit, files: Iterable[PublishedFile], staging: str) -> Commit:
     """Return a commit with the moves of its files, whose staged paths are unknown."""
     moves = tuple(Move(f"{staging}/moved/{number}", file) for number, file in enumerate(files))
     return replace(commit, moves=moves)

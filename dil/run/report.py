@@ -68,6 +68,10 @@ def report(
         *run_report.answer_notes(good, publishing.refused_dir(spec)),
         *planned.secondary.notes,
     )
+    if visible is not None and spec.shares_files:  # shared files are smaller than the staged files
+        size = sum(move.target.bytes for move in visible.commit.moves)
+    else:
+        size = sum(task.bytes for task in good)
     counted = summary(run, status, plan, tasks)
     if planned.query is not None:  # its tasks count the rows that the query returned
         has_run = any(not task.adopted for task in tasks)
@@ -75,7 +79,7 @@ def report(
     return replace(
         counted,
         rows=published.rows,
-        bytes=_visible_bytes(run, published),
+        bytes=size,
         files=published.files,
         failures=run_report.failures(tasks, executed.stopped),
         notes=tuple(with_places(note, run.job.properties.origin) for note in notes),
@@ -89,13 +93,6 @@ def report(
     )
 
 
-def _visible_bytes(run: ActiveRun, published: Published) -> int:
-    """Return the bytes of new files; shared files have fewer bytes than the staged files."""
-    if published.visible is not None and run.job.publishing.shares_files:
-        return sum(move.target.bytes for move in published.visible.commit.moves)
-    return sum(task.bytes for task in published.good)
-
-
 def summary(
     run: ActiveRun,
     status: RunStatus,
@@ -104,20 +101,22 @@ def summary(
     failures: tuple[ReportedFailure, ...] = (),
 ) -> RunReport:
     """Return the common part of all reports: job, counts of work units, costs of tasks."""
-    job, own = run.job, [task for task in tasks if not task.adopted]
+    job, spec, own = run.job, run.job.publishing, [task for task in tasks if not task.adopted]
+    warehouse, last = spec.warehouse, job.conversion.converters[-1:]
     return RunReport(
         job=job.name,
         run_id=run.run_id,
         status=status,
         units=run_report.unit_counts(len(plan.work_units) if plan else 0, tasks),
         failures=failures,
-        dataset_dir=publishing.dataset_dir(job.publishing),
-        relation=_relation(run),
-        database=_database(job),
+        dataset_dir=publishing.dataset_dir(spec),
+        relation=spec.relation if spec.destination is None else run.destination.uri(""),
+        database="" if warehouse is None else str(read_warehouse_url(warehouse.url.reveal())),
         left=plan.left if plan else 0,
         requests=sum(task.counters.requests for task in own),
         rows_read=sum(task.counters.rows_read for task in own),
-        is_validation=_only_validates(job),
+        # Such a last converter only counts rows, and passes none on.
+        is_validation=any(each.qualname == "InFlowValidation" for each in last),
         rows_dropped=sum(task.counters.rows_dropped for task in own),
         retries=sum(max(task.attempts - 1, 0) + task.counters.requests_resent for task in own),
         peak_rss_bytes=max((task.counters.peak_rss_bytes for task in own), default=0),
@@ -137,20 +136,3 @@ def _drift(
         log.warning("the dataset's schema cannot be compared: %s", error.message)
         return ()
     return drift(run.job, planned.known_schema, after, published)
-
-
-def _relation(run: ActiveRun) -> str:
-    """Return the table or destination that has the rows; empty if files have them."""
-    spec = run.job.publishing
-    return spec.relation if spec.destination is None else run.destination.uri("")
-
-
-def _database(job: Job) -> str:
-    """Return the address of the database that has the rows; empty if files have them."""
-    warehouse = job.publishing.warehouse
-    return "" if warehouse is None else str(read_warehouse_url(warehouse.url.reveal()))
-
-
-def _only_validates(job: Job) -> bool:
-    """Return whether the last converter only counts rows, and passes none on."""
-    return any(ref.qualname == "InFlowValidation" for ref in job.conversion.converters[-1:])

@@ -35,7 +35,14 @@ def with_schedules(job: Job, store: StateStore) -> Job:
     known = tuple(_read(each) for each in members["earlier"])
     last = _read(members["schedule"])
     if _own(spec) != last:
-        before = _as_spec(last, spec, known)
+        before = replace(
+            spec,
+            schedule=last.schedule,
+            every_ms=last.every_ms,
+            unit=last.unit,
+            zone=last.zone,
+            earlier=known,
+        )
         until = _registered_until(job, store, before)
         if until is not None and until > (known[-1].until if known else until - 1):
             known = (*known, replace(last, until=until))
@@ -65,19 +72,6 @@ def record_schedule(job: Job, store: StateStore, lease: Lease) -> None:
 
 def _own(spec: TimelabelSpec) -> EarlierSchedule:
     return EarlierSchedule(spec.schedule, spec.every_ms, spec.unit, spec.zone)
-
-
-def _as_spec(
-    last: EarlierSchedule, spec: TimelabelSpec, earlier: tuple[EarlierSchedule, ...]
-) -> TimelabelSpec:
-    return replace(
-        spec,
-        schedule=last.schedule,
-        every_ms=last.every_ms,
-        unit=last.unit,
-        zone=last.zone,
-        earlier=earlier,
-    )
 
 
 def _registered_until(job: Job, store: StateStore, spec: TimelabelSpec) -> int | None:

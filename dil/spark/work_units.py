@@ -11,7 +11,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from dil import coordination
 from dil.coordination.services import RequestLimits
-from dil.execution.memory import memory_limited
+from dil.execution.worker import memory_limited
 from dil.model.task import RunContext
 from dil.model.work_unit import WorkUnit
 from dil.observe.redaction import redactor, secrets_of

@@ -187,7 +187,8 @@ def _event_rows(attempt: AttemptContext, outputs: Outputs) -> EventRows | None:
     run, spec = attempt.run, attempt.job.events
     if spec is None or run.events is None:
         return None
-    from dil.task.event_time import EventRows, new_rows_of  # few jobs have event time
+    from dil.task.event_time import EventRows, is_read_again  # few jobs have event time
+    from dil.task.new_rows import NewRows
 
     rows = EventRows(
         spec,
@@ -198,7 +199,16 @@ def _event_rows(attempt: AttemptContext, outputs: Outputs) -> EventRows | None:
         run.known_schema,
         outputs.late if spec.late_action == "side_table" else None,
     )
-    rows.measure_by(new_rows_of(attempt.job, run.events, attempt.unit, run.known_schema))
+    if run.events.meter is not None:
+        rows.measure_by(
+            NewRows(
+                attempt.job,
+                run.events.meter,
+                attempt.unit.signature,
+                is_read_again=is_read_again(spec, run.events, attempt.unit),
+                known_schema=run.known_schema,
+            )
+        )
     return rows
 
 

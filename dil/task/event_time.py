@@ -21,7 +21,6 @@ from dil.eventtime.tally import StreamTally, coded, encode_tallies, merge, talli
 from dil.model.arrow import TYPE_KEY
 from dil.model.event_tally import EventContext, EventTally
 from dil.model.event_time import DAY_MS, EventTimeSpec
-from dil.model.job import Job
 from dil.model.path import Step, is_jsonpath
 from dil.model.suggestions import suggestion
 from dil.model.work_unit import Reason, WorkUnit
@@ -88,7 +87,7 @@ class EventRows:
         self._rows = self._nulls = self._refused = self._unjudged = 0
         self._late = self._most_late = self._dropped = self._put_beside = 0
 
-    def measure_by(self, new: NewRows | None) -> None:
+    def measure_by(self, new: NewRows) -> None:
         """Let ``new`` measure the lateness of new rows; call this before the first batch."""
         self._new = new
 
@@ -308,21 +307,6 @@ class TimesOfRows:
     def __call__(self, batch: pa.RecordBatch) -> pa.Int64Array:
         """Return event times in epoch ms UTC, null for rows that have none."""
         return event_times(batch, self.path)
-
-
-def new_rows_of(
-    job: Job, context: EventContext, unit: WorkUnit, known_schema: str
-) -> NewRows | None:
-    """Return the object that measures new rows of a work unit; None if the run measures none."""
-    if job.events is None or context.meter is None:
-        return None
-    return NewRows(
-        job,
-        context.meter,
-        unit.signature,
-        is_read_again=is_read_again(job.events, context, unit),
-        known_schema=known_schema,
-    )
 
 
 def is_read_again(spec: EventTimeSpec, context: EventContext, unit: WorkUnit) -> bool:

@@ -76,14 +76,13 @@ def run_group(
         raise group.broken
     reports = [*done.values(), *group.reports]
     lost = {} if task.results is None else task.results.lost
-    return [_unless_lost(report, lost.get(report.signature)) for report in reports]
-
-
-def _unless_lost(report: TaskReport, failure: Failure | None) -> TaskReport:
-    """Return the report, as a failure if its result could not be written."""
-    if failure is None:
-        return report
-    return replace(report, files=(), quarantined=(), refused=(), schema="", failure=failure)
+    for number, report in enumerate(reports):
+        failure = lost.get(report.signature)
+        if failure is not None:  # its result could not be written
+            reports[number] = replace(
+                report, files=(), quarantined=(), refused=(), schema="", failure=failure
+            )
+    return reports
 
 
 def _may_share_a_folder(job: Job) -> bool:

@@ -11,7 +11,6 @@ from msgspec import UNSET, UnsetType
 
 from dil.errors import WriteError
 from dil.model.books import ClosedRows
-from dil.model.job import Job
 from dil.model.task import StagedFile
 from dil.publishing.books import window_of
 from dil.publishing.decision import check_paths
@@ -52,7 +51,12 @@ class Outputs:
         self.late: LateRows | None = None
         self._closed: ClosedLabelRows | None = None
         self._sink: StagedWriter | DumpWriter | OutputWriter
-        label_at, now_ms = _label_at(job), attempt.clocks.now_ms()
+        now_ms, labels = attempt.clocks.now_ms(), job.planning.timelabel
+        label_at: Callable[[int], str] | None = None
+        if labels is not None:
+            from dil.planning.timelabels import label_at as labelling  # few jobs have labels
+
+            label_at = labelling(labels)
         if job.writing.file_name:
             self._sink = DumpWriter(folder)
         else:
@@ -167,12 +171,3 @@ def _closed_label_rows(
         label_at=label_at,
         is_closed=lambda label: books.is_closed(window_of(label, windows)),
     )
-
-
-def _label_at(job: Job) -> Callable[[int], str] | None:
-    """Return the function that labels an instant in epoch ms UTC; None if there are no labels."""
-    if job.planning.timelabel is None:
-        return None
-    from dil.planning.timelabels import label_at  # few jobs have labels
-
-    return label_at(job.planning.timelabel)

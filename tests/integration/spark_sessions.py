@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dil.execution.class_archive import ClassArchive
-from dil.execution.java import find_java
+from dil.execution.java import ClassArchive, find_java
 from dil.execution.jvm import spark_home
 
 if TYPE_CHECKING:

@@ -118,24 +118,22 @@ class Repeats:
     def places(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Array]:
         """Yield the places of the rows that are left out."""
         for batch in batches:
-            if batch.num_rows:
-                yield self._of(batch)
-
-    def _of(self, batch: pa.RecordBatch) -> pa.Array:
-        keys = batch.columns[:-2]
-        times = batch.column(batch.num_columns - 2).to_pylist()
-        places = batch.column(batch.num_columns - 1).to_pylist()
-        begins = _changes(keys, self._last)
-        found = []
-        for begin, at, place in zip(begins, times, places, strict=True):
-            if begin:
-                self._known = []
-            if place != PUBLISHED and self._is_near(at):
-                found.append(place)
-            else:
-                insort(self._known, at)
-        self._last = [column.slice(batch.num_rows - 1) for column in keys]
-        return pa.array(found, pa.int64())
+            if not batch.num_rows:
+                continue
+            keys = batch.columns[:-2]
+            times = batch.column(batch.num_columns - 2).to_pylist()
+            places = batch.column(batch.num_columns - 1).to_pylist()
+            begins = _changes(keys, self._last)
+            found = []
+            for begin, at, place in zip(begins, times, places, strict=True):
+                if begin:
+                    self._known = []
+                if place != PUBLISHED and self._is_near(at):
+                    found.append(place)
+                else:
+                    insort(self._known, at)
+            self._last = [column.slice(batch.num_rows - 1) for column in keys]
+            yield pa.array(found, pa.int64())
 
     def _is_near(self, at: int) -> bool:
         """Return whether a published row is near enough in time."""

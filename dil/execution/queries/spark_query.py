@@ -27,10 +27,9 @@ from dil.errors import DilError, QueryError
 from dil.execution import worker
 from dil.execution.coordinated import CoordinatedRun
 from dil.execution.executor import Watch
-from dil.execution.frames import mapped_in_arrow, own_session
+from dil.execution.frames import mapped_in_arrow, own_session, received_report
 from dil.execution.job_monitor import SparkJobMonitor
 from dil.execution.jvm_errors import stopping_error
-from dil.execution.memory import workers_at_once
 from dil.execution.queries.deduped import without_repeats
 from dil.execution.queries.query import Query, QueryResult, View, in_order, part_of
 from dil.execution.queries.repeats import require_columns
@@ -38,7 +37,7 @@ from dil.execution.queries.windowed import emitted, with_event_time
 from dil.execution.spark_types import arrow_schema, spark_schema
 from dil.model.dedupe import TimeSpan
 from dil.model.job import QueryMode, QuerySpec, WritingSpec
-from dil.model.task import RunContext, TaskReport
+from dil.model.task import RunContext
 from dil.model.work_unit import WorkUnit
 from dil.observe.redaction import shortened
 from dil.task.work_unit import run_attempt_over
@@ -102,7 +101,7 @@ def run_query(
         monitor.join_group()
         try:
             frame, span = _result(own_session(context), query, run.job.writing, kept)
-            body = _Body(run, query.unit, workers_at_once(context), tuple(frame.columns))
+            body = _Body(run, query.unit, worker.workers_at_once(context), tuple(frame.columns))
             # Plain names of columns need no quotes.
             plain = frame.toDF(*(f"c{number}" for number in range(len(frame.columns))))
             found = mapped_in_arrow(plain, body, _RESULT).collect()
@@ -126,7 +125,7 @@ def run_query(
             ) from error
     if monitor.stopped is not None:
         raise QueryError(f"the query was stopped: {monitor.stopped.error}", monitor.stopped.fix)
-    reports = {row["part"]: _report(row["report"]) for row in found}
+    reports = {row["part"]: received_report(bytes(row["report"])) for row in found}
     return replace(in_order(query.unit, reports), span=span)
 
 
@@ -231,7 +230,16 @@ def _called(spec: QuerySpec, frames: dict[str, Any]) -> Any:  # a DataFrame
 def _refuse_more_than_rows(frame: Any) -> None:  # a DataFrame
     """Refuse a query whose result over new rows is not the new part of its result over all rows."""
     plan = frame._jdf.queryExecution().analyzed()  # pyspark itself shows no plan
-    found = next(filter(None, map(_more_than_rows, _nodes(plan))), "")
+    found = ""
+    for node in _nodes(plan):
+        name = str(node.getClass().getSimpleName()).rstrip("$")
+        if name in _NOT_BY_ROW:
+            found = _NOT_BY_ROW[name]
+        elif not node.children().size() and name not in _WITHOUT_ROWS:
+            # Such rows would be added again by every run.
+            found = f"has rows that are not of its inputs ({name})"
+        if found:
+            break
     if not found and plan.subqueriesAll().size():
         found = "looks rows up in a subquery"
     if found:
@@ -240,17 +248,6 @@ def _refuse_more_than_rows(frame: Any) -> None:  # a DataFrame
             "Set ms.query.mode=full, which runs it over the whole inputs and replaces the dataset;"
             " append is for queries that choose and change rows one by one.",
         )
-
-
-def _more_than_rows(node: Any) -> str:  # a node of a plan in the JVM
-    """Return in words what a node does with several rows; empty if it works row by row."""
-    name = str(node.getClass().getSimpleName()).rstrip("$")
-    if name in _NOT_BY_ROW:
-        return _NOT_BY_ROW[name]
-    if node.children().size() or name in _WITHOUT_ROWS:
-        return ""
-    # Such rows would be added again by every run.
-    return f"has rows that are not of its inputs ({name})"
 
 
 def _nodes(plan: Any) -> Iterator[Any]:  # nodes of a plan in the JVM
@@ -300,13 +297,6 @@ def _failure(error: Exception) -> str:
         return ""
     named = error.getCondition() if hasattr(error, "getCondition") else None
     return _said(error) if named else ""
-
-
-def _report(content: bytes) -> TaskReport:
-    report = pickle.loads(bytes(content))  # noqa: S301 - of our own task
-    if not isinstance(report, TaskReport):
-        raise TypeError(f"a task reported {type(report).__name__}")
-    return report
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,24 +29,14 @@ def with_query(run: ActiveRun, planned: PlannedQuery, commit: Commit) -> Commit:
     if not planned.runs:
         commit = replace(commit, moves=(), removes=(), schema="", quarantine_removes=())
     hashed = _hash_of(run, commit) if spec.hashes_rows and commit.moves else None
-    step = replace(
-        step,
-        logical_hash=hashed,
-        judged=_judged(run) if planned.runs else None,
-        last_event_ms=planned.last_event_ms,
-    )
+    events, judged = run.job.events, None
+    if planned.runs and events is not None:
+        effective = event_time.kept(events, run.store).watermark.effective
+        judged = Judged(effective, events.column, events.late_action)
+    step = replace(step, logical_hash=hashed, judged=judged, last_event_ms=planned.last_event_ms)
     found = replace(commit, query=step)
     require_sound(run.job, spec, found, run.options.clock)
     return found
-
-
-def _judged(run: ActiveRun) -> Judged | None:
-    """Return the event column and watermark that judged rows; None if there is no event column."""
-    spec = run.job.events
-    if spec is None:
-        return None
-    effective = event_time.kept(spec, run.store).watermark.effective
-    return Judged(effective, spec.column, spec.late_action)
 
 
 def _hash_of(run: ActiveRun, commit: Commit) -> str:

@@ -8,12 +8,12 @@ from functools import partial
 
 from dil.errors import QueryError
 from dil.execution.executor import Execution, Watch, job_of_tasks
-from dil.execution.queries.query import Query, QueryResult, View, in_order, view_of
+from dil.execution.queries.query import Query, View, in_order, view_of
 from dil.execution.queries.repeats import NearSpan
 from dil.model.dedupe import DedupeSpec, TimeSpan
 from dil.model.derived import RUN_ANEW
 from dil.model.job import Job, QueryMode, QuerySpec
-from dil.model.task import RunContext, TaskReport
+from dil.model.task import RunContext
 from dil.run.active_run import ActiveRun
 from dil.run.plan import PlannedRun
 from dil.run.queries.slices import PlannedQuery
@@ -45,10 +45,33 @@ def execute_query(
         if spec.dedupe is not None and spec.mode is QueryMode.APPEND:
             near = partial(published_near, run.job, spec.dedupe, run.options.clock)
             asked = replace(asked, published=near)
-        result = run.executors.for_query().query(_context(run, planned), asked, watch)
+        options = run.options
+        context = RunContext(
+            job=job_of_tasks(run.job),
+            run_id=run.run_id,
+            run_now=planned.plan.now,
+            full_extract=planned.plan.full_extract,
+            staging_dir=run.staging,
+            log_level=options.log_level,
+            log_json=options.log_json,
+            known_schema=planned.known_schema,
+            events=planned.events,
+        )
+        result = run.executors.for_query().query(context, asked, watch)
     else:
         result = in_order(unit, {})
-    return _in_parts(planned, result), Execution(tuple(map(_without_requests, result.reports)))
+    span, units = result.span, result.units
+    in_parts = replace(
+        planned,
+        plan=replace(planned.plan, work_units=units),
+        fresh=units,
+        query=query if span is None else replace(query, last_event_ms=span.last_ms),
+    )
+    reports = (  # a query sends no requests to a source
+        replace(each, counters=replace(each.counters, requests=0, pages=0))
+        for each in result.reports
+    )
+    return in_parts, Execution(tuple(reports))
 
 
 def published_near(
@@ -89,30 +112,3 @@ def published_near(
             " ms.dedupe.keys.",
         )
     return replace(found, columns=spec.columns, may_match=NearSpan(spec.column, near))
-
-
-def _in_parts(planned: PlannedRun, result: QueryResult) -> PlannedRun:
-    plan, query = replace(planned.plan, work_units=result.units), planned.query
-    if query is not None and result.span is not None:
-        query = replace(query, last_event_ms=result.span.last_ms)
-    return replace(planned, plan=plan, fresh=result.units, query=query)
-
-
-def _without_requests(report: TaskReport) -> TaskReport:
-    """Return a report with no requests, because a query sends none to a source."""
-    return replace(report, counters=replace(report.counters, requests=0, pages=0))
-
-
-def _context(run: ActiveRun, planned: PlannedRun) -> RunContext:
-    job, options = run.job, run.options
-    return RunContext(
-        job=job_of_tasks(job),
-        run_id=run.run_id,
-        run_now=planned.plan.now,
-        full_extract=planned.plan.full_extract,
-        staging_dir=run.staging,
-        log_level=options.log_level,
-        log_json=options.log_json,
-        known_schema=planned.known_schema,
-        events=planned.events,
-    )

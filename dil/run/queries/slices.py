@@ -180,7 +180,14 @@ def _planned(
 ) -> PlannedQuery:
     """Return the next transaction; the inputs in ``whole`` are taken up to their heads."""
     is_full = spec.mode is QueryMode.FULL
-    again = is_full and _is_changed(own, name, spec) and any(map(_has_rows, chains.values()))
+    again = False
+    if is_full:
+        before = transform_in_force(own, name)
+        is_changed = before is not None and before != json.loads(spec.transform)
+        again = is_changed and any(
+            chain.schema_sequence is not None and chain.has_data_in(-1, chain.sequence)
+            for chain in chains.values()
+        )
     plan = plan_query(
         own,
         name,
@@ -232,7 +239,8 @@ def _planned(
             return PlannedQuery(waits=tuple(map(_unpublished, empty)))
     watermark = plan.event.new_watermark
     if spec.holds_watermark:
-        watermark = _last_watermark(own, name, plan)
+        last = None if plan.data_sequence is None else data_event_at(own, name, plan.data_sequence)
+        watermark = None if last is None else last.new_watermark
     return PlannedQuery(
         QueryStep(spec.transform, slices, watermark),
         runs,
@@ -275,16 +283,6 @@ def _waits(places: Iterable[PlannedInput], changes: Iterable[bool]) -> Iterator[
             yield f"{name} has closed no timelabel since"
 
 
-def _is_changed(own: Transaction, name: str, spec: QuerySpec) -> bool:
-    """Return whether another query, or another mode, made the last rows."""
-    before = transform_in_force(own, name)
-    return before is not None and before != json.loads(spec.transform)
-
-
-def _has_rows(chain: StoredInput) -> bool:
-    return chain.schema_sequence is not None and chain.has_data_in(-1, chain.sequence)
-
-
 def _closed(own: Transaction, name: str, plan: QueryPlan, windows: WindowSpec) -> Closing | None:
     """Return the windows that the watermark closes now; None if it closes none."""
     until = plan.event.new_watermark
@@ -292,12 +290,6 @@ def _closed(own: Transaction, name: str, plan: QueryPlan, windows: WindowSpec) -
         return None
     found = Closing(windows_emitted_until(own, name), instant_of(until))
     return found if windows.closes_any(found) else None
-
-
-def _last_watermark(own: Transaction, name: str, plan: QueryPlan) -> str | None:
-    """Return the watermark of the dataset before the plan, None if it has none."""
-    last = None if plan.data_sequence is None else data_event_at(own, name, plan.data_sequence)
-    return None if last is None else last.new_watermark
 
 
 def _place(item: DatasetInput, taken: InputSlice, chain: StoredInput) -> PlannedInput:
@@ -340,12 +332,20 @@ def require_sound(job: Job, spec: QuerySpec, commit: Commit, clock: Clock) -> No
 
 
 def as_plan(job: Job, spec: QuerySpec, planned: PlannedQuery, now_ms: int) -> Plan:
-    """Return the due slices as a plan of at most one work unit; ``now_ms`` is epoch ms UTC."""
+    """Return the due slices as a plan of at most one work unit; ``now_ms`` is epoch ms UTC.
+
+    The signature of the work unit names the blocks that are taken from each input.
+    """
     units: tuple[WorkUnit, ...] = ()
     if planned.step is not None:
         whole = Interval(0, max(now_ms, 1))
-        name = _signature(planned)
-        label = _label_of_run(job, now_ms)
+        places: JsonObject = {
+            each.input.dataset: [each.first, each.last] for each in planned.inputs
+        }
+        name = f"query.{compact(places)}"
+        labels, label = job.planning.timelabel, None
+        if labels is not None and labels.column:  # the label of rows that have no time
+            label = timelabels(labels, now_ms)(whole)
         units = (
             WorkUnit(
                 name, whole.low, whole.high, whole, "query", "{}", Reason.INCREMENTAL,
@@ -353,13 +353,6 @@ def as_plan(job: Job, spec: QuerySpec, planned: PlannedQuery, now_ms: int) -> Pl
             ),
         )  # fmt: skip
     return Plan(now_ms, job.planning.zone, spec.mode is QueryMode.FULL, None, units)
-
-
-def _label_of_run(job: Job, now_ms: int) -> str | None:
-    """Return the timelabel of rows that have no time; None if the job's rows have no timelabels."""
-    if job.planning.timelabel is None or not job.planning.timelabel.column:
-        return None
-    return timelabels(job.planning.timelabel, now_ms)(Interval(0, max(now_ms, 1)))
 
 
 def taken_text(planned: PlannedQuery) -> str:
@@ -387,9 +380,3 @@ def view_of_plan(job: Job, spec: QuerySpec, planned: PlannedQuery, now_ms: int) 
         planned.waits,
         spec.wait_ms,
     )
-
-
-def _signature(planned: PlannedQuery) -> str:
-    """Return a query's work unit signature, which names the blocks taken from each input."""
-    places: JsonObject = {each.input.dataset: [each.first, each.last] for each in planned.inputs}
-    return f"query.{compact(places)}"

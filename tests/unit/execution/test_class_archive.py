@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dil.execution.class_archive import ClassArchive
-from dil.execution.java import Java
+from dil.execution.java import ClassArchive, Java
 
 JAVA = Java("/jvm/17", "17.0.9")
 

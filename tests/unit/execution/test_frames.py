@@ -9,7 +9,7 @@ import pytest
 
 from dil.errors import DilError, SourceContractError, TransientSourceError
 from dil.execution.frames import unmarked
-from dil.execution.jdbc_columns import refuse_lossy
+from dil.execution.jdbc import refuse_lossy
 from dil.execution.jvm_errors import refusal
 
 

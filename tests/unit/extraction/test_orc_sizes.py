@@ -24,7 +24,7 @@ CODECS = ["uncompressed", "zlib", "snappy", "zstd"]
 # The reader of the library ends its process where it gets no memory: the test needs one of its own.
 READ = """
 import sys
-from dil.execution.memory import limited
+from dil.execution.worker import limited
 from dil.extraction.columnar.orc_extractor import OrcExtractor
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.spi.connector import Response

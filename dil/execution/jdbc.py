@@ -1,24 +1,60 @@
-"""Refuses columns whose values Spark's JDBC source would change silently; pure.
-
-Spark reads decimals into a scale that it chooses, times of day in milliseconds, and timestamps in
-microseconds. The metadata of Spark's schema has the driver's description of a column.
-Source: Spark's JdbcUtils.getSchema and makeGetter, 4.0 to 4.3.
-"""
+"""Prepares Spark's JDBC source: finds drivers, and refuses columns that Spark would change."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dil.errors import SourceContractError
+from dil.execution.jvm_errors import no_driver
 
 _DECIMAL = re.compile(r"decimal\(\d+, ?(-?\d+)\)")
 _MICROSECONDS = 6
 
 
+def add_jars(context: Any, jars: Sequence[str]) -> None:  # a SparkContext
+    """Give the classes of local jars to the driver and all executors."""
+    jvm = context._jvm  # a running JVM takes a jar by no public way
+    loader = _loader(jvm)
+    for jar in jars:
+        loader.addURL(jvm.java.io.File(jar).toURI().toURL())
+        context._jsc.addJar(jar)
+
+
+def driver_for(context: Any, url: str, location: str) -> str:  # a SparkContext
+    """Return the class of the driver for a URL.
+
+    Spark itself asks Java's DriverManager, which sees no jar that was added after the JVM started.
+
+    Args:
+        context: The SparkContext, whose JVM is searched.
+        url: A ``jdbc:`` URL.
+        location: The URL without secrets, for messages.
+
+    Raises:
+        ConfigError: no jar has a driver that registers itself and takes the URL.
+    """
+    jvm = context._jvm
+    kind = jvm.java.lang.Class.forName("java.sql.Driver")
+    drivers = jvm.java.util.ServiceLoader.load(kind, _loader(jvm)).iterator()
+    while drivers.hasNext():
+        driver = drivers.next()
+        if driver.acceptsURL(url):
+            return str(driver.getClass().getName())
+    raise no_driver(f"has no driver for {location}")
+
+
+def _loader(jvm: Any) -> Any:  # a view of the JVM
+    return jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
+
+
 def refuse_lossy(fields: Iterable[Mapping[str, Any]]) -> None:
-    """Refuse columns whose values Spark would round or cut.
+    """Refuse columns whose values Spark would round or cut, without saying so.
+
+    Spark reads decimals into a scale that it chooses, times of day in milliseconds, and timestamps
+    in microseconds. The metadata of Spark's schema has the driver's description of a column.
+    Source: Spark's JdbcUtils.getSchema and makeGetter, 4.0 to 4.3.
 
     Args:
         fields: The fields of a StructType as JSON: ``name``, ``type``, ``metadata``.

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import pytest
 
-from dil.execution.memory import GIB, limited, memory_limit, usual_limit, workers_at_once
+from dil.execution.worker import GIB, limited, memory_limit, usual_limit, workers_at_once
 
 MIB = 1024**2
 T = TypeVar("T")
@@ -110,7 +110,7 @@ def test_a_lower_limit_of_others_stays() -> None:
 
 @pytest.fixture
 def machine_of_64_gib(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dil.execution.memory.machine_memory_bytes", lambda: 64 * GIB)
+    monkeypatch.setattr("dil.execution.worker.machine_memory_bytes", lambda: 64 * GIB)
 
 
 @pytest.mark.usefixtures("machine_of_64_gib")
