@@ -145,15 +145,6 @@ def splitting_windows(spec: PlanningSpec) -> Windows | None:
     return windows_of(spec.timelabel)
 
 
-def labels_of(spec: PlanningSpec, now_ms: int) -> Callable[[Interval], str] | None:
-    """Return the function that gives a partition its timelabel; None for a job without labels."""
-    if spec.timelabel is None:
-        return None
-    from dil.planning.timelabels import timelabels  # few jobs have labels
-
-    return timelabels(spec.timelabel, now_ms)
-
-
 def partition_from(spec: PlanningSpec, start: int, limit: int, *, now_ms: int) -> int | None:
     """Return the end of the partition that starts at ``start``, at most ``limit`` (epoch ms UTC).
 

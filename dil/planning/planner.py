@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,12 +12,13 @@ from msgspec import UNSET
 from dil.errors import PlanningError
 from dil.model.grace import ProbeRest
 from dil.model.history import Attendance, History
+from dil.model.interval import Interval
 from dil.model.job import PlanningSpec, TableType
 from dil.model.on_demand import OnDemand
 from dil.model.work_unit import Plan, Reason, WorkUnit
 from dil.planning.cutoff import CutoffRule
 from dil.planning.matrix import Candidate, Matrix
-from dil.planning.partitions import Partitions, labels_of, partition
+from dil.planning.partitions import Partitions, partition
 from dil.planning.unit_history import (
     BareHistory,
     Unit,
@@ -219,3 +220,12 @@ class _Chosen:
     def __call__(self, position: int) -> WorkUnit:
         not_before = self.now_ms + position * self.pacing_ms if self.pacing_ms else 0
         return self.matrix.work_unit(self.taken[position], not_before)
+
+
+def labels_of(spec: PlanningSpec, now_ms: int) -> Callable[[Interval], str] | None:
+    """Return the function that gives a partition its timelabel; None for a job without labels."""
+    if spec.timelabel is None:
+        return None
+    from dil.planning.timelabels import timelabels  # few jobs have labels
+
+    return timelabels(spec.timelabel, now_ms)

@@ -10,8 +10,8 @@ from dil.model.history import History, UnitRecord
 from dil.model.interval import Interval
 from dil.model.job import PlanningSpec
 from dil.model.work_unit import Plan, Reason, WorkUnit
-from dil.planning.partitions import Partitions, labels_of, partition
-from dil.planning.planner import ACTIVATION_NAME
+from dil.planning.partitions import Partitions, partition
+from dil.planning.planner import ACTIVATION_NAME, labels_of
 from dil.planning.unit_history import Unit
 from dil.text.zones import find_zone, moment
 
