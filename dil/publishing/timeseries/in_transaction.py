@@ -85,6 +85,7 @@ class TransactionLoader:
                 log.info("%s: %s; trying again", series.names.base.name, found.text)
                 self.connection.rollback()
                 time.sleep(_PAUSE_S * 2**number)
+                self.connection.begin()
             else:
                 return
 

@@ -155,7 +155,7 @@ class PartitionedTables(PostgresqlTables):
         """
         if not statements:
             return
-        connection.change("BEGIN")
+        connection.begin()
         self.limit_waiting(connection)
         name = self.names.base
         if connection.rows(IS_SHOWN, name.schema, name.name, self.names.view.name):
@@ -164,7 +164,7 @@ class PartitionedTables(PostgresqlTables):
         base = self.dialect.table(connection, name)
         if base is not None:
             self.show(connection, base, ())
-        connection.change("COMMIT")
+        connection.commit()
 
     def rehearse(self, connection: Connection, statements: Sequence[str]) -> None:
         """Try the changes on an empty copy of the base, which may have many rows and readers."""
