@@ -164,8 +164,9 @@ class PostgresqlConnection(SourceConnection):
         seconds = self._login.address.timeout_s
         if not seconds or login_s is None:
             return call()
-        answer = _started(call)
-        self._unanswered = answer
+        answer: Future[Result] = Future()
+        self._unanswered = answer  # before the call begins, because a signal may come at once
+        _start(call, answer)
         if not wait([answer], timeout=login_s + seconds).done:
             raise failures.silent(self._login.address, seconds)
         self._unanswered = None
@@ -183,12 +184,11 @@ class PostgresqlConnection(SourceConnection):
             raise failures.failure_for(fault, self._login.address, reason, _FIXES) from None
 
 
-def _started(call: Callable[[], Result]) -> Future[Result]:
-    """Start a driver's call, which cannot be ended, in a thread; return its coming result.
+def _start(call: Callable[[], Result], answer: Future[Result]) -> None:
+    """Start a driver's call, which cannot be ended, in a thread that sets its result.
 
     Until the call has ended, the caller must neither use nor close the connection.
     """
-    answer: Future[Result] = Future()
 
     def ask() -> None:
         try:
@@ -198,7 +198,6 @@ def _started(call: Callable[[], Result]) -> Future[Result]:
 
     # A daemon: a process that ends does not wait for the server.
     threading.Thread(target=ask, daemon=True, name="dil-postgresql").start()
-    return answer
 
 
 def _close_late(connecting: Future[Any]) -> None:
