@@ -284,7 +284,7 @@ def _default_catalog(values: Properties, folder: Path, findings: Findings) -> Se
     try:
         path = any_path(state.directory or str(folder / DEFAULT_STATE_FOLDER), folder)
     except PathError:
-        return None  # `state_section` says what is wrong with it.
+        return None  # `state_section` reports the problem of this address.
     if (state.dataset_kind or state.kind) in SERVER_KINDS or not is_local(path):
         findings.problem(
             CATALOG,

@@ -117,7 +117,7 @@ class MicroBatches:
             high = newest_success(run.job, run.store.history(), planned.plan.work_units)
             if high is not None:
                 self._newest = high if self._newest is None else max(self._newest, high)
-        # Only the next report names what was recovered.
+        # The recovered runs are named in the next report, and in no later one.
         recovered, self._recovered = self._recovered, Recovered()
         notes = (*recovered.notes, *done.notes)
         done = replace(done, batch=batch, recovered=recovered.runs, notes=notes)

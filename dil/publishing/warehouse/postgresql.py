@@ -305,7 +305,7 @@ class _Connection(Connection):
         self._end()
 
     def _end(self) -> None:
-        """Commit what is open."""
+        """Return to autocommit; the driver then commits an open transaction."""
         self._connection.adbc_connection.set_autocommit(True)
         self._is_begun = False
 

@@ -1,4 +1,4 @@
-"""What is recorded about a job's work units: for planning, and as stretches of time for people."""
+"""Reads the records of work units: for planning, and as stretches of time for people."""
 
 from __future__ import annotations
 
