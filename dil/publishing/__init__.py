@@ -39,6 +39,7 @@ from dil.publishing.lost_state import (
     newer_dataset,
     not_loaded,
     refuse_lost_state,
+    refuse_older_dataset,
     refuse_older_state,
     refuse_other_place,
 )
@@ -135,6 +136,7 @@ __all__ = [
     "read_results",
     "recorded_schema",
     "refuse_lost_state",
+    "refuse_older_dataset",
     "refuse_older_state",
     "refuse_other_destination",
     "refuse_other_owners",

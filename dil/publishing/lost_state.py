@@ -3,15 +3,17 @@
 With each intent, and in the same transaction, the state store records the number and the
 destination of the publish. If a dataset has a later commit of the same job, a newer state published
 it: this state is an older copy, and would read the rows of those commits again. A state without any
-publish was lost, or is a copy from before the first publish.
+publish was lost, or is a copy from before the first publish. If the dataset lacks the last commit
+of the state, the dataset was deleted, or is an older copy: no run would read the lost rows again.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from itertools import chain
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, cast
 
 from dil.errors import ConfigError, StateError
 from dil.model.dataset import source_name
@@ -31,12 +33,27 @@ log = logging.getLogger(__name__)
 # The option that lets one run read a whole source again; dil.model.derived has the option for
 # inputs.
 ANEW = "-D ms.publish.mode=replace"
+# Blocks of runs without rows may follow the last block with files.
+_NEWEST_BLOCKS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class LastPublish:
+    """A job's last publish to its dataset.
+
+    ``place`` is the dataset, ``number`` is the commit's number in state, and ``landed`` is the
+    number of the job's last commit in the dataset: -1 if it has none, None if that is unknown.
+    """
+
+    place: str
+    number: int
+    landed: int | None
 
 
 def newer_dataset(job: str, store: StateStore, spec: PublishingSpec, filesystem: Filesystem) -> str:
     """Return the problem if the dataset has commits that the state lacks, else ""."""
     destination = destination_for(spec, filesystem)
-    older = _older_copy(job, store, spec, destination)
+    older = _older_copy(job, _last_publish(job, store, spec, destination))
     return older or lost_state(job, store, spec, destination)
 
 
@@ -66,29 +83,27 @@ def lost_state(
     )
 
 
-def _older_copy(
-    job: str,
-    store: StateStore,
-    spec: PublishingSpec,
-    destination: Destination,
-) -> str:
-    """Return the problem if the state is an older copy that lacks later publishes, else "".
+def _last_publish(
+    job: str, store: StateStore, spec: PublishingSpec, destination: Destination
+) -> LastPublish | None:
+    """Return a job's last publish; None if its state knows none, or one to another place.
 
-    A dataset in another place is no problem here; ``refuse_other_place`` checks that.
+    ``refuse_other_place`` checks the place.
     """
     known = store.checkpoint(LAST_PUBLISH)
-    number = known.get("sequence")
-    if not isinstance(number, int):
-        return ""
-    here = described(spec, destination)
-    if _place(str(known.get("destination"))) != _place(here):
-        return ""
-    landed = destination.landed(source_name(job))
-    if landed is None or landed <= number:
+    number, place = known.get("sequence"), _place(described(spec, destination))
+    if not isinstance(number, int) or _place(str(known.get("destination"))) != place:
+        return None
+    return LastPublish(place, number, destination.landed(source_name(job)))
+
+
+def _older_copy(job: str, last: LastPublish | None) -> str:
+    """Return the problem if the state is an older copy that lacks later publishes, else ""."""
+    if last is None or last.landed is None or last.landed <= last.number:
         return ""
     return (
-        f"the dataset at {_place(here)} has commit {landed} of {job}, and its state knows of"
-        f" no commit after {number}: the state is an older copy"
+        f"the dataset at {last.place} has commit {last.landed} of {job}, and its state knows of"
+        f" no commit after {last.number}: the state is an older copy"
     )
 
 
@@ -135,19 +150,21 @@ def refuse_older_state(
     destination: Destination | None = None,
     *,
     anew: str = ANEW,
-) -> None:
+) -> LastPublish | None:
     """Raise if an older copy of the state would append rows again; warn if rows are replaced.
+
+    The result is the job's last publish, None if it was to another place or there was none.
 
     Raises:
         StateError: published rows would be read and appended a second time.
     """
-    destination = destination or destination_for(spec, filesystem)
-    problem = _older_copy(job, store, spec, destination)
+    last = _last_publish(job, store, spec, destination or destination_for(spec, filesystem))
+    problem = _older_copy(job, last)
     if not problem:
-        return
+        return last
     if spec.mode is not PublishMode.APPEND:
         log.warning("%s. Rows that are read again replace the published ones", problem)
-        return
+        return last
     raise StateError(
         f"{problem}. Rows that were published since would be read and appended a second time",
         _ways_out(anew),
@@ -195,6 +212,63 @@ def _ways_out(anew: str) -> str:
     )
 
 
+def refuse_older_dataset(
+    job: Job, store: StateStore, destination: Destination, last: LastPublish | None
+) -> tuple[str, ...]:
+    """Raise if a warehouse's table lacks the last load; return a note if a dataset is gone.
+
+    Some programs take published files away, together with the dataset's records, so a dataset of
+    files that is gone is no error.
+
+    Raises:
+        StateError: a table lacks rows that count as published.
+    """
+    if last is None or _reads_all(job) or job.planning.backfill:
+        return ()
+    if job.publishing.warehouse is None:
+        if last.landed != -1 or _last_file(store) is None:
+            return ()
+        return (
+            f"PUBLISHED ROWS ARE GONE: {last.place} was deleted or moved away, and no run reads "
+            "its rows again. To read everything again: dil state forget JOB.conf --all "
+            "--keep-files --yes, then run the job",
+        )
+    if not loads_one_table(job.publishing) or (uri := _last_file(store)) is None:
+        return ()
+    if cast("WarehouseDestination", destination).has_file(uri):
+        return ()
+    raise StateError(
+        f"{last.place} lacks the rows that the last run of {job.name} loaded: the database is an "
+        "older copy, or was made anew. The rows count as published, so no run reads them again",
+        "Nothing was changed. dil state verify JOB.conf counts the missing rows. To read them "
+        "again: dil state forget JOB.conf --from DATE (or --all) --keep-files, then run the job, "
+        "then dil state relist JOB.conf. To do without them: dil state relist JOB.conf.",
+    )
+
+
+def _last_file(store: StateStore) -> str | None:
+    """Return a file of the last block that added files; None if no run has to miss it.
+
+    An operator who let the job read rows again, or removed files from the chain, knows about the
+    rows before.
+    """
+    removed: set[str] = set()
+    for block in islice(store.blocks(), _NEWEST_BLOCKS):
+        event: Any = block["event"]
+        if event["kind"] == "ResetState":
+            return None
+        data = event.get("newData") or {}
+        removed.update(str(part["path"]) for part in data.get("removes") or ())
+        if added := [str(part["path"]) for part in data.get("parts") or ()]:
+            return next((uri for uri in added if uri not in removed), None)
+    return None
+
+
+def _reads_all(job: Job) -> bool:
+    """Return whether each run of a job reads everything."""
+    return job.publishing.mode is PublishMode.REPLACE or job.planning.ignore_history
+
+
 def refuse_other_place(job: Job, store: StateStore, filesystem: Filesystem) -> None:
     """Raise if the job would publish elsewhere although its watermarks count rows as published.
 
@@ -203,8 +277,7 @@ def refuse_other_place(job: Job, store: StateStore, filesystem: Filesystem) -> N
     """
     last = store.checkpoint(LAST_PUBLISH)
     known = last.get("destination")
-    reads_all = job.publishing.mode is PublishMode.REPLACE or job.planning.ignore_history
-    if not isinstance(known, str) or not known or reads_all:
+    if not isinstance(known, str) or not known or _reads_all(job):
         return
     destination = destination_for(job.publishing, filesystem)
     before, now = _place(known), _place(described(job.publishing, destination))

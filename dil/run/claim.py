@@ -17,18 +17,18 @@ from dil.state import open_store
 from dil.storage import Filesystem, filesystem_for
 
 
-def claim(run: ActiveRun, planned: PlannedRun) -> None:
-    """Record the job as an owner of its dataset, and the run if a work unit is due.
+def claim(run: ActiveRun, planned: PlannedRun) -> tuple[str, ...]:
+    """Record the job as an owner of its dataset, and the run if a work unit is due; return notes.
 
     Raises:
         ConfigError: the dataset belongs to another job, cannot take rows of this form, or does not
             have the rows that the job published earlier.
-        StateError: the state is older than the dataset, or was lost.
+        StateError: state and dataset are not of the same age, or the state was lost.
         WriteError: the dataset's folder, or the staging folder, cannot be written.
     """
     job = run.job
     spec = job.publishing
-    _check_state(job, run.store, run.files, run.destination)
+    notes = _check_state(job, run.store, run.files, run.destination)
     is_due = bool(planned.plan.work_units)  # libraries of tables take their time to load
     live = _checked_destination(run, planned) if is_due else ()
     owner = _owner(job)
@@ -45,7 +45,7 @@ def claim(run: ActiveRun, planned: PlannedRun) -> None:
             ),
         )
     if not is_due:
-        return
+        return notes
     run.destination.claim(owner)
     # Checked last: if the state is not the owner's, that is the error to report.
     if not run.options.accept_new_signatures:
@@ -65,6 +65,7 @@ def claim(run: ActiveRun, planned: PlannedRun) -> None:
         ),
     )
     publishing.write_plan(run.files, run.staging, planned.staged_plan)
+    return notes
 
 
 def check_claim(job: Job, options: RunOptions) -> None:
@@ -73,7 +74,7 @@ def check_claim(job: Job, options: RunOptions) -> None:
     Raises:
         ConfigError: the dataset belongs to another job, or does not have the rows that the job
             published earlier; or the watermark has a new shape, for which state has no record.
-        StateError: the state is older than the dataset, or was lost.
+        StateError: state and dataset are not of the same age, or the state was lost.
     """
     spec, files = job.publishing, filesystem_for(job.publishing.final_dir)
     # A check of other destinations could make a file, or would need a catalog.
@@ -94,12 +95,17 @@ def check_claim(job: Job, options: RunOptions) -> None:
             _refuse_lost_state(job, store, destination)
 
 
-def _check_state(job: Job, store: StateStore, files: Filesystem, destination: Destination) -> None:
-    if job.state.enabled:
-        publishing.refuse_other_place(job, store, files)
-        publishing.refuse_older_state(
-            job.name, store, job.publishing, files, destination, anew=_anew(job)
-        )
+def _check_state(
+    job: Job, store: StateStore, files: Filesystem, destination: Destination
+) -> tuple[str, ...]:
+    """Refuse a state and a dataset that are not of the same age; return notes."""
+    if not job.state.enabled:
+        return ()
+    publishing.refuse_other_place(job, store, files)
+    last = publishing.refuse_older_state(
+        job.name, store, job.publishing, files, destination, anew=_anew(job)
+    )
+    return publishing.refuse_older_dataset(job, store, destination, last)
 
 
 def _refuse_lost_state(job: Job, store: StateStore, destination: Destination) -> None:

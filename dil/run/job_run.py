@@ -61,7 +61,7 @@ def _run_under_lease(run: ActiveRun, started: float) -> RunReport:
         recovered = recover(run)
         refuse_new_shape(run)
         planned = plan(run)
-        claim(run, planned)
+        found = claim(run, planned)
     except KeyboardInterrupt as signal:
         keep_unplanned(run, signal, time.monotonic() - started)
         raise
@@ -70,7 +70,7 @@ def _run_under_lease(run: ActiveRun, started: float) -> RunReport:
     else:
         sweep(run)
         done = nothing_due(run, planned)
-    return replace(done, recovered=recovered.runs, notes=(*recovered.notes, *done.notes))
+    return replace(done, recovered=recovered.runs, notes=(*recovered.notes, *found, *done.notes))
 
 
 def concluded(run: ActiveRun, done: RunReport, started: float) -> RunReport:

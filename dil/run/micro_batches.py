@@ -105,12 +105,13 @@ class MicroBatches:
                 planned = plan(run)
             else:
                 planned = planned_query(run, run.job.query, self._query)
-            claim(run, planned)
+            found = claim(run, planned)
         except (DilError, KeyboardInterrupt) as error:
             keep_unplanned(run, error, time.monotonic() - started)
             raise
         if not planned.plan.work_units:
-            return nothing_due(run, planned)
+            idle = nothing_due(run, planned)
+            return replace(idle, notes=(*found, *idle.notes))
         done = execute_and_publish(run, planned)
         if run.job.events is not None:
             # The newest success moved the watermark that judges the next micro-batch.
@@ -119,7 +120,7 @@ class MicroBatches:
                 self._newest = high if self._newest is None else max(self._newest, high)
         # The recovered runs are named in the next report, and in no later one.
         recovered, self._recovered = self._recovered, Recovered()
-        notes = (*recovered.notes, *done.notes)
+        notes = (*recovered.notes, *found, *done.notes)
         done = replace(done, batch=batch, recovered=recovered.runs, notes=notes)
         return concluded(run, done, started)
 

@@ -13,6 +13,7 @@ import pytest
 
 from dil import config
 from dil.cli.main import main
+from dil.errors import StateError
 from dil.model.report import MergedRows, RunReport, RunStatus
 from dil.observe.report import report_text
 from dil.run.job_run import run_job
@@ -73,7 +74,7 @@ def test_each_row_of_each_day_is_loaded_once(warehouse: Warehouse, tmp_path: Pat
 
 
 @pytest.mark.parametrize("operation", ["insert", "upsert", "replace"])
-def test_loads_that_a_restored_database_lacks_are_found(
+def test_a_run_is_refused_if_the_database_lacks_its_last_load(
     operation: str, tmp_path: Path, request, capsys
 ) -> None:
     days = {START_MS + day * DAY_MS: [row(day, day)] for day in range(4)}
@@ -89,6 +90,9 @@ def test_loads_that_a_restored_database_lacks_are_found(
         assert main(["state", "verify", str(job), "--json"]) == 1
         (problem,) = json.loads(capsys.readouterr().out)["problems"]
         assert problem.startswith("V20: ")
+        for due in () if operation == "replace" else (4, 5):  # a replace reads everything again
+            with pytest.raises(StateError):
+                run(job, due)
         again = ["--from", "2020-01-03", "--keep-files", "--yes"]
         assert main(["state", "forget", str(job), *again]) == 0
         run(job, 4)

@@ -86,6 +86,13 @@ class Access:
             lambda connection: records.are_there(connection) and records.has(connection, run_id)
         )
 
+    def has_file(self, name: str) -> bool:
+        """Return whether the database lists a file of this name as loaded."""
+        records = self._records
+        return self._attempts.run(
+            lambda connection: records.are_there(connection) and records.lists(connection, name)
+        )
+
     def has_late(self, run_id: str) -> bool:
         """Return whether the late rows of a run are in their table."""
         return self._attempts.run(partial(self._late.has, run_id=run_id))

@@ -55,12 +55,19 @@ class Records:
 
     def has(self, connection: Connection, run_id: str) -> bool:
         """Return whether the database has a run's commit."""
+        return self._has(connection, self._commits, "run_id", run_id)
+
+    def lists(self, connection: Connection, name: str) -> bool:
+        """Return whether a file of this name is among the loaded files."""
+        return self._has(connection, self._parts, "name", name)
+
+    def _has(self, connection: Connection, table: TableName, column: str, value: str) -> bool:
         quote = self.dialect.quote
         statement = (
-            f"SELECT 1 FROM {self.dialect.full(self._commits)} "
-            f"WHERE {quote('dataset')} = {MARK} AND {quote('run_id')} = {MARK}"
+            f"SELECT 1 FROM {self.dialect.full(table)} "
+            f"WHERE {quote('dataset')} = {MARK} AND {quote(column)} = {MARK}"
         )
-        return bool(connection.rows(statement, self.dataset, run_id))
+        return bool(connection.rows(statement, self.dataset, value))
 
     def next_sequence(self, connection: Connection) -> int:
         """Return the number after the last commit's number."""

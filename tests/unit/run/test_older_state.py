@@ -183,3 +183,29 @@ def test_a_replace_may_go_elsewhere_because_it_reads_everything(story: Story) ->
     report = story.run(day(2), story.job(ms__publish__mode="replace"))
     assert report.rows == ids_of("a", "b", days=range(2)).total()
     assert story.run(day(2)).status is RunStatus.NOTHING_DUE
+
+
+@pytest.mark.parametrize("kind", ["files", "delta"])
+def test_runs_say_that_a_dataset_is_gone_until_rows_are_published_there(
+    tmp_path: Path, source: HttpServer, kind: str
+) -> None:
+    story = Story(tmp_path / "job", source, **DESTINATIONS[kind])
+    story.run(day(1))
+    shutil.rmtree(story.folder / "lake")
+    idle, due, later = story.run(day(1)), story.run(day(2)), story.run(day(3))
+    assert idle.status is RunStatus.NOTHING_DUE
+    gone = [any("ROWS ARE GONE" in note for note in each.notes) for each in (idle, due, later)]
+    assert gone == [True, True, False]
+
+
+def test_no_run_says_that_a_dataset_is_gone_whose_rows_are_to_be_read_again(
+    story: Story, capsys: pytest.CaptureFixture[str]
+) -> None:
+    story.run(day(1))
+    shutil.rmtree(story.folder / "lake")
+    conf = str(story.folder / "orders.conf")
+    assert main(["state", "forget", conf, "--all", "--keep-files", "--yes"]) == 0
+    capsys.readouterr()
+    again = story.run(day(1))
+    assert again.status is RunStatus.SUCCESS
+    assert not any("ROWS ARE GONE" in note for note in again.notes)
