@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dil.errors import ConfigError, StateError
 from dil.model.dataset import source_name
+from dil.model.derived import RUN_ANEW
 from dil.model.destination import TableKind
-from dil.model.job import Job, PublishingSpec, PublishMode
+from dil.model.job import Job, PublishingSpec, PublishMode, QueryMode
 from dil.model.json import JsonObject
 from dil.publishing.destination import described, destination_for
 from dil.spi.destination import Destination
@@ -230,8 +231,7 @@ def refuse_older_dataset(
             return ()
         return (
             f"PUBLISHED ROWS ARE GONE: {last.place} was deleted or moved away, and no run reads "
-            "its rows again. To read everything again: dil state forget JOB.conf --all "
-            "--keep-files --yes, then run the job",
+            f"its rows again. To get them back, {_reading_again(job, '--all')}",
         )
     if not loads_one_table(job.publishing) or (uri := _last_file(store)) is None:
         return ()
@@ -240,10 +240,19 @@ def refuse_older_dataset(
     raise StateError(
         f"{last.place} lacks the rows that the last run of {job.name} loaded: the database is an "
         "older copy, or was made anew. The rows count as published, so no run reads them again",
-        "Nothing was changed. dil state verify JOB.conf counts the missing rows. To read them "
-        "again: dil state forget JOB.conf --from DATE (or --all) --keep-files, then run the job, "
-        "then dil state relist JOB.conf. To do without them: dil state relist JOB.conf.",
+        "Nothing was changed. dil state verify JOB.conf counts the missing rows. To get them back, "
+        f"{_reading_again(job, '--from DATE (or --all)')}. To do without them, run only dil state "
+        "relist JOB.conf --yes.",
     )
+
+
+def _reading_again(job: Job, units: str) -> str:
+    """Return how an operator lets a job make its rows anew; ``units`` are options of forget."""
+    if job.query is not None and job.query.mode is QueryMode.WINDOWED:
+        return "give the job another job.name and table: it emits each window once"
+    forget = f"dil state forget JOB.conf {units} --keep-files --yes, then the job"
+    command = forget if job.query is None else RUN_ANEW
+    return f"run {command}, then dil state relist JOB.conf --yes"
 
 
 def _last_file(store: StateStore) -> str | None:
