@@ -13,9 +13,9 @@ from dil.config.findings import Findings
 from dil.config.writing import WritingSection
 from dil.model.contract import ContractMode, QuarantineSpec
 from dil.model.job import ClassRef, ConversionSpec, OutputFormat, PlanningSpec, StateSpec
+from dil.model.messages import nearest, suggestion
 from dil.model.properties import Properties
 from dil.model.schema import ArrayType, Column, DataType, MapType, Primitive, RecordType, Schema
-from dil.model.suggestions import nearest, suggestion
 from dil.sections.conversion import (
     ATTRIBUTES,
     BATCH,

@@ -37,9 +37,9 @@ from dil.config.writing import PATH, PATH_TYPE, WritingSection, group_problem
 from dil.model import beside
 from dil.model.destination import Layout, Operation, TableFormat
 from dil.model.job import PathType, PublishingSpec, PublishMode, TableType
+from dil.model.messages import quote
 from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Bool, ModeBits, PathText, Section, Text, no_effect, prop
-from dil.model.suggestions import quote
 from dil.sections.extraction import ExtractionSection
 from dil.sections.file_systems import FileSystemsSection
 from dil.sections.query import QuerySection

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+from dil.model.messages import nearest_word
 from dil.model.secret import Secret
-from dil.model.suggestions import nearest_word
 from dil.secrets.forms import (
     ENCRYPTED,
     ENVIRONMENT,

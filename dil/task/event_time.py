@@ -21,8 +21,8 @@ from dil.eventtime.tally import StreamTally, coded, encode_tallies, merge, talli
 from dil.model.arrow import TYPE_KEY
 from dil.model.event_tally import EventContext, EventTally
 from dil.model.event_time import DAY_MS, EventTimeSpec
+from dil.model.messages import suggestion
 from dil.model.path import Step, is_jsonpath
-from dil.model.suggestions import suggestion
 from dil.model.work_unit import Reason, WorkUnit
 from dil.observe.progress import counted, human_seconds
 from dil.spi.rejects import RejectedRow, Rejects
