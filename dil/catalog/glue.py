@@ -16,7 +16,7 @@ from dil.catalog.metastore import (
     refuse_other_table,
 )
 from dil.errors import ConfigError, WriteError
-from dil.model.catalog import CatalogSpec
+from dil.model.destination import CatalogSpec
 from dil.model.job import OutputFormat
 
 # The most items that one call may name, according to the API reference.

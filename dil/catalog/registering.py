@@ -19,10 +19,10 @@ from urllib.parse import unquote
 import msgspec
 
 from dil.catalog.metastore import CatalogTable, Metastore, Partition, TableChange
-from dil.model.catalog import LABEL_FIELDS
 from dil.model.dataset import PublishedFile
 from dil.model.destination import Layout
 from dil.model.job import Job, PublishingSpec
+from dil.model.timelabels import LABEL_FIELDS
 from dil.observe.progress import counted
 from dil.publishing.documents import read_known
 from dil.publishing.layout import META, dataset_dir

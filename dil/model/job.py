@@ -6,12 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from dil.model.catalog import CatalogSpec
 from dil.model.contract import ContractMode, QuarantineSpec
 from dil.model.csv_settings import CsvSpec
 from dil.model.database_address import DatabaseAddress
 from dil.model.dedupe import DedupeSpec
-from dil.model.destination import Layout, MergeSpec, TableFormat, TableSpec, WarehouseSpec
+from dil.model.destination import (
+    CatalogSpec,
+    Layout,
+    MergeSpec,
+    TableFormat,
+    TableSpec,
+    WarehouseSpec,
+)
 from dil.model.egress import AuditSpec, EgressSpec
 from dil.model.event_time import EventTimeSpec
 from dil.model.grace import GraceSpec, ProbeRest
