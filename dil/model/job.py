@@ -9,7 +9,7 @@ from enum import StrEnum
 from dil.model.contract import ContractMode, QuarantineSpec
 from dil.model.csv_settings import CsvSpec
 from dil.model.database_address import DatabaseAddress
-from dil.model.dedupe import DedupeSpec
+from dil.model.derived import DedupeSpec, WindowSpec
 from dil.model.destination import (
     CatalogSpec,
     Layout,
@@ -36,7 +36,6 @@ from dil.model.settings import (
 )
 from dil.model.stream import StreamSpec
 from dil.model.timelabels import TimelabelSpec
-from dil.model.windows import WindowSpec
 
 DEFAULT_ZONE = "America/Los_Angeles"
 DAY_MS = 86_400_000
