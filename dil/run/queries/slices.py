@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
-from dil.model.dataset import Commit
+from dil.model.dataset import Commit, gone_file
 from dil.model.derived import Closing, InputSlice, QueryStep, WindowSpec
-from dil.model.file_rows import gone_file
 from dil.model.interval import Interval
 from dil.model.job import DatasetInput, Job, QueryMode, QuerySpec
 from dil.model.json import JsonObject, compact

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dil.errors import StateError
+from dil.model.dataset import FileRows
 from dil.model.derived import dedupe_column
-from dil.model.file_rows import FileRows
 from dil.state.blocks.events import DataEvent
 from dil.state.chain.chain_rows import config_event_at, read_stored
 from dil.state.derived.dataset_chain import NONE_YET, DatasetChain
