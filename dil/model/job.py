@@ -6,24 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from dil.model.contract import ContractMode, QuarantineSpec
 from dil.model.csv_settings import CsvSpec
 from dil.model.database_address import DatabaseAddress
 from dil.model.derived import DedupeSpec, WindowSpec
 from dil.model.destination import (
+    AuditSpec,
     CatalogSpec,
+    EgressSpec,
     Layout,
     MergeSpec,
     TableFormat,
     TableSpec,
     WarehouseSpec,
 )
-from dil.model.egress import AuditSpec, EgressSpec
 from dil.model.event_time import EventTimeSpec
 from dil.model.grace import GraceSpec, ProbeRest
 from dil.model.json import JsonObject, compact
 from dil.model.properties import Properties
-from dil.model.schema import Schema
+from dil.model.schema import ContractMode, QuarantineSpec, Schema
 from dil.model.secondary import SecondarySpec
 from dil.model.secret import Secret, SecretUrl
 from dil.model.settings import (

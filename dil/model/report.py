@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dil.errors import RunInterruptedError
-from dil.model.contract import DiscardCount, RejectCount
 from dil.model.event_tally import EventTally
 from dil.model.stream import MicroBatch
+from dil.model.task import DiscardCount, RejectCount
 
 
 class RunStatus(StrEnum):

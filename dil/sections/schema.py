@@ -11,7 +11,6 @@ from typing import Annotated
 
 from annotated_types import Ge
 
-from dil.model.contract import ContractMode
 from dil.model.json import JsonValue
 from dil.model.messages import suggestion
 from dil.model.schema import (
@@ -20,6 +19,7 @@ from dil.model.schema import (
     TYPE_SYNONYMS,
     ArrayType,
     Column,
+    ContractMode,
     DataType,
     EnumType,
     MapType,
