@@ -33,7 +33,8 @@ from dil.config.watermarks import (
     uses_default_zone,
 )
 from dil.model.grace import GraceMode
-from dil.model.job import DAY_MS, PlanningSpec, PublishMode
+from dil.model.interval import DAY_MS
+from dil.model.job import PlanningSpec, PublishMode
 from dil.model.messages import quote
 from dil.model.properties import Properties
 from dil.model.timelabels import TimelabelSpec

@@ -38,7 +38,6 @@ from dil.model.stream import StreamSpec
 from dil.model.timelabels import TimelabelSpec
 
 DEFAULT_ZONE = "America/Los_Angeles"
-DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
