@@ -12,8 +12,7 @@ from fractions import Fraction
 
 from dil.config.property import Property
 from dil.model.messages import known_words
-from dil.model.rate import RateLimit
-from dil.model.section import ValueType
+from dil.model.section import RateLimit, ValueType
 from dil.sections.grammars import date_pattern_error
 from dil.spi.registry import current_name
 from dil.storage.locations import PathError, check_file_system
