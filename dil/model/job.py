@@ -21,7 +21,7 @@ from dil.model.destination import (
 )
 from dil.model.event_time import EventTimeSpec
 from dil.model.grace import GraceSpec, ProbeRest
-from dil.model.json import JsonObject, compact
+from dil.model.json import JsonValue, compact
 from dil.model.properties import Properties
 from dil.model.schema import ContractMode, QuarantineSpec, Schema
 from dil.model.secondary import SecondarySpec
@@ -506,7 +506,7 @@ class QuerySpec:
     @property
     def transform(self) -> str:
         """Return the body of SetTransform as compact JSON, which suffices to repeat the query."""
-        body: JsonObject = {
+        body: dict[str, JsonValue] = {
             "inputs": [each.dataset for each in self.inputs],
             "aliases": [each.view for each in self.inputs],
             "engine": "spark",
@@ -514,14 +514,16 @@ class QuerySpec:
             "query": self.text or str(self.function),
         }
         if self.windows is not None:
-            body = {**body, "column": self.windows.column}
-        late = [each.dataset for each in self.inputs if each.reads_late]
-        closed = [each.dataset for each in self.inputs if each.reads_closed]
-        body = {**body, **({"late": [*late]} if late else {})}
-        body = {**body, **({"closed": [*closed]} if closed else {})}
+            body["column"] = self.windows.column
+        if late := [each.dataset for each in self.inputs if each.reads_late]:
+            body["late"] = late
+        if closed := [each.dataset for each in self.inputs if each.reads_closed]:
+            body["closed"] = closed
         if self.dedupe is not None:
-            body = {**body, "dedupe": self.dedupe.as_json()}
-        return compact({**body, "code": self.code} if self.code else body)
+            body["dedupe"] = self.dedupe.as_json()
+        if self.code:
+            body["code"] = self.code
+        return compact(body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -570,16 +572,13 @@ class Job:
 
     def for_tasks(self) -> Job:
         """Return the job without the credentials of state store and destination."""
-        properties = self.properties.without_secrets("state.store.").without_secrets(
-            "ms.warehouse."
-        )
+        properties = self.properties.without_secrets("state.store.", "ms.warehouse.")
         publishing = self.publishing
         if publishing.warehouse is not None:
             hidden = replace(publishing.warehouse, url=SecretUrl(""))
             publishing = replace(publishing, warehouse=hidden)
         if publishing.destination is not None:
-            for name in publishing.destination.secrets:
-                properties = properties.without_secrets(name)
+            properties = properties.without_secrets(*publishing.destination.secrets)
             bare = replace(publishing.destination, properties=Properties({}))
             publishing = replace(publishing, destination=bare)
         state = StateSpec(enabled=self.state.enabled)
