@@ -144,7 +144,7 @@ def sigint_is_heeded() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _no_secret_of_another_test(monkeypatch) -> None:
     """What a process learned is masked in all its messages from then on."""
-    monkeypatch.setattr("dil.secrets.learning._learned", [()])
+    monkeypatch.setattr("dil.secrets.masking._learned", [()])
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dil.model.beside import OP_COLUMN, with_columns
 from dil.model.dataset import PublishedFile
 from dil.model.destination import MergeSpec
 from dil.model.job import Job, OutputFormat, PublishMode
@@ -19,6 +18,7 @@ from dil.publishing import Finished, PublishableResults, PublishTarget, decide
 from dil.reshaping import Reshaping, reshape
 from dil.reshaping.files import DatasetFiles, row_file
 from dil.storage import Folder, LocalFilesystem
+from dil.types.schema_lines import OP_COLUMN, with_columns
 from dil.types.schema_text import parse_schema, schema_text
 from dil.writing.formats import writer_for
 from dil.writing.rolling import OutputFolder

@@ -12,12 +12,12 @@ from urllib.parse import parse_qsl, urlsplit
 from connectors.http.section import AUTHENTICATION, HEADERS, HttpSection
 from dil.model.authentication import Authentication
 from dil.model.job import ExpansionSpec, Job
+from dil.model.secondary import SecondaryRetry
 from dil.model.secret import Secret
 from dil.model.settings import (
     HttpStatuses,
     HttpStatusReasons,
     Parameter,
-    SecondaryRetry,
     TlsSettings,
     flat_parameters,
 )

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import botocore.session
 from botocore import UNSIGNED
 from botocore.config import Config
-from botocore.loaders import create_loader
 
 from connectors.s3.address import S3Service, is_of_aws
 from connectors.s3.section import S3Section, S3Settings
@@ -18,7 +16,7 @@ from dil.model.job import Job
 from dil.model.secret import Secret
 from dil.model.settings import TlsSettings
 from dil.sections.source import SourceSection
-from dil.storage.s3.torn_answers import repeat_torn_answers
+from dil.storage.s3.client import models, repeat_torn_answers
 
 _SECONDS = 60  # A request without a time-out could block a task for ever.
 
@@ -71,7 +69,7 @@ def _client(settings: JobSettings, service: S3Service, *, by_path: bool) -> Any:
     signs = settings.key or settings.secret or s3.credentials == "default"
     connect_s = s3.connect_timeout_s or s3.connect_timeout_old_s or _SECONDS
     session = botocore.session.Session()
-    session.register_component("data_loader", _models())
+    session.register_component("data_loader", models())
     client = session.create_client(
         "s3",
         region_name=service.region,
@@ -93,12 +91,6 @@ def _client(settings: JobSettings, service: S3Service, *, by_path: bool) -> Any:
     )
     repeat_torn_answers(client)
     return client
-
-
-@cache
-def _models() -> Any:
-    """Return the loader of the library's description of S3; loading takes 0.1 s, so keep it."""
-    return create_loader()
 
 
 def _credentials(settings: JobSettings) -> dict[str, str]:

@@ -16,7 +16,7 @@ from dil.catalog.metastore import (
     refuse_other_table,
 )
 from dil.errors import ConfigError, WriteError
-from dil.model.catalog import CatalogSpec
+from dil.model.destination import CatalogSpec
 from dil.model.job import OutputFormat
 
 # The most items that one call may name, according to the API reference.
@@ -164,14 +164,28 @@ class GlueCatalog:
         """Add partitions, and give existing ones this folder and the table's columns."""
         with _glue_errors(table.full_name):
             for some in _portions(partitions, _CREATED_A_CALL):
-                inputs = [_partition_input(table, each) for each in some]
+                inputs = {
+                    each.values: {
+                        "Values": list(each.values),
+                        "StorageDescriptor": _storage(table, each.location),
+                    }
+                    for each in some
+                }
                 answer = self._client.batch_create_partition(
-                    DatabaseName=table.database, TableName=table.name, PartitionInputList=inputs
+                    DatabaseName=table.database,
+                    TableName=table.name,
+                    PartitionInputList=list(inputs.values()),
                 )
-                known = {tuple(each["Values"]): each for each in inputs}
-                there = _refused(table, answer, _ALREADY)
-                if there:
-                    self._update(table, [known[values] for values in there])
+                if there := _refused(table, answer, _ALREADY):
+                    answer = self._client.batch_update_partition(
+                        DatabaseName=table.database,
+                        TableName=table.name,
+                        Entries=[
+                            {"PartitionValueList": list(each), "PartitionInput": inputs[each]}
+                            for each in there
+                        ],
+                    )
+                    _refused(table, answer, "")
 
     def drop_partitions(self, table: CatalogTable, partitions: Sequence[Partition]) -> None:
         """Remove partitions from the table; their files stay."""
@@ -183,16 +197,6 @@ class GlueCatalog:
                     PartitionsToDelete=[{"Values": list(each.values)} for each in some],
                 )
                 _refused(table, answer, _MISSING)
-
-    def _update(self, table: CatalogTable, inputs: Sequence[dict[str, Any]]) -> None:
-        answer = self._client.batch_update_partition(
-            DatabaseName=table.database,
-            TableName=table.name,
-            Entries=[
-                {"PartitionValueList": each["Values"], "PartitionInput": each} for each in inputs
-            ],
-        )
-        _refused(table, answer, "")
 
     def _create(self, table: CatalogTable) -> TableChange:
         """Create the missing database and table; another job may create either one first."""
@@ -224,11 +228,6 @@ def _table_input(table: CatalogTable) -> dict[str, Any]:
         "PartitionKeys": [{"Name": name.lower(), "Type": "string"} for name in table.apart],
         "StorageDescriptor": _storage(table, table.location),
     }
-
-
-def _partition_input(table: CatalogTable, partition: Partition) -> dict[str, Any]:
-    storage = _storage(table, partition.location)
-    return {"Values": list(partition.values), "StorageDescriptor": storage}
 
 
 def _storage(table: CatalogTable, location: str) -> dict[str, Any]:

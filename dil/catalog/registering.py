@@ -19,10 +19,10 @@ from urllib.parse import unquote
 import msgspec
 
 from dil.catalog.metastore import CatalogTable, Metastore, Partition, TableChange
-from dil.model.catalog import LABEL_FIELDS
 from dil.model.dataset import PublishedFile
 from dil.model.destination import Layout
 from dil.model.job import Job, PublishingSpec
+from dil.model.timelabels import LABEL_FIELDS
 from dil.observe.progress import counted
 from dil.publishing.documents import read_known
 from dil.publishing.layout import META, dataset_dir
@@ -101,8 +101,22 @@ def register(
         WriteError: the catalog refused or cannot be reached; entries made before that stay.
         DilError: see the errors of opening the catalog.
     """
+    # Imported here, so that a run that registers nothing does not import Arrow.
+    from dil.types.hive import hive_columns_of
+
     wanted, known = due
-    table = _table(job, wanted)
+    catalog = job.publishing.catalog
+    if catalog is None:
+        raise AssertionError("only a job with a catalog has something to register")
+    table = CatalogTable(
+        database=catalog.database,
+        name=catalog.table,
+        columns=hive_columns_of(wanted.schema, wanted.apart, job.writing.format),
+        apart=wanted.apart,
+        location=wanted.location,
+        format=job.writing.format,
+        job=job.name,
+    )
     base = dataset_dir(job.publishing)
 
     def partitions(folders: Sequence[str]) -> list[Partition]:
@@ -135,24 +149,6 @@ def register(
         f" ({', '.join(wanted.apart) or 'the dataset has none'}): readers of the catalog do not see"
         " them. They were published under another layout; read everything again with"
         " ms.publish.mode=replace",
-    )
-
-
-def _table(job: Job, wanted: Registration) -> CatalogTable:
-    # Imported here, so that a run that registers nothing does not import Arrow.
-    from dil.types.hive import hive_columns_of
-
-    catalog = job.publishing.catalog
-    if catalog is None:
-        raise AssertionError("only a job with a catalog has something to register")
-    return CatalogTable(
-        database=catalog.database,
-        name=catalog.table,
-        columns=hive_columns_of(wanted.schema, wanted.apart, job.writing.format),
-        apart=wanted.apart,
-        location=wanted.location,
-        format=job.writing.format,
-        job=job.name,
     )
 
 

@@ -16,7 +16,8 @@ from dil.cli.state.opening import opened
 from dil.cli.stdout import emit, emit_json
 from dil.errors import ConfigError
 from dil.eventtime.lateness import LEAST_COMMITS, LEAST_ROWS, LatenessMeter
-from dil.model.grace import DAY_MS, GraceMode
+from dil.model.grace import GraceMode
+from dil.model.interval import DAY_MS
 from dil.observe.progress import counted, human_seconds
 from dil.planning.explanation import period
 from dil.planning.grace import share_text

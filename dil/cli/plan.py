@@ -32,8 +32,8 @@ from dil.state import open_store
 from dil.text.zones import find_zone, iso, moment
 
 if TYPE_CHECKING:
-    from dil.model.event_report import EventSummary
     from dil.model.job import Job, QuerySpec
+    from dil.model.report import EventSummary
     from dil.operator.amendments.expiring import ExpiringFiles
     from dil.planning import SavedPlan
     from dil.spi.state_store import StateStore

@@ -13,7 +13,7 @@ import click
 from dil.cli.groups import LazyGroup
 from dil.cli.stdout import emit
 from dil.errors import ConfigError
-from dil.model.suggestions import suggestion
+from dil.model.messages import suggestion
 from dil.observe.progress import counted
 from dil.secrets import SecretError, SecretResolver, is_encrypted, read_master_passwords
 from dil.secrets.authenticated import Encryptor, purpose_of

@@ -13,7 +13,7 @@ from dil.config.entry import Entry
 from dil.config.findings import UNKNOWN, Findings
 from dil.config.table import ALIASES, OWN_PREFIX, PLUGIN_PREFIX, TABLE
 from dil.model.json import as_text, compact
-from dil.model.suggestions import nearest_word, property_suggestion, quote
+from dil.model.messages import nearest_word, property_suggestion, quote
 from dil.text.lenient_json import JsonError, parse
 
 MISSPELLED: dict[str, str] = {

@@ -14,13 +14,13 @@ from dil.config.property import names_of
 from dil.config.publishing import FINAL_DIR, PublishingSection
 from dil.config.writing import FORMAT as WRITTEN
 from dil.config.writing import PATH_TYPE, WritingSection
-from dil.model.catalog import LABEL_FIELDS, CatalogSpec, CatalogType
-from dil.model.destination import Layout
+from dil.model.destination import CatalogSpec, CatalogType, Layout
 from dil.model.job import OutputFormat, PublishingSpec
+from dil.model.messages import quote
 from dil.model.properties import Properties
 from dil.model.schema import Primitive
 from dil.model.section import ONE_OF, Section, Text, prop
-from dil.model.suggestions import quote
+from dil.model.timelabels import LABEL_FIELDS
 from dil.sections.extraction import ExtractionSection
 from dil.sections.schema import SCHEMA, SchemaSection
 from dil.storage.locations import PathError, local_path

@@ -23,9 +23,9 @@ from dil.config.timelabels import COLUMN as LABEL
 from dil.config.timelabels import TimelabelsSection
 from dil.config.writing import SYSTEM, WritingSection
 from dil.model.job import Plugins, PublishMode
+from dil.model.messages import nearest_word, quote
 from dil.model.properties import Properties
 from dil.model.schema import JSON, ArrayType, DataType, MapType, Primitive, RecordType, Schema
-from dil.model.suggestions import nearest_word, quote
 from dil.sections.conversion import DERIVED, ConversionSection, DerivedSection
 from dil.sections.extraction import ExtractionSection
 from dil.sections.schema import FILTERS, SCHEMA, TARGET, SchemaSection

@@ -11,11 +11,20 @@ from collections.abc import Sequence
 from dil.config.egress import COMMIT, progress_key
 from dil.config.findings import Findings
 from dil.config.writing import WritingSection
-from dil.model.contract import ContractMode, QuarantineSpec
 from dil.model.job import ClassRef, ConversionSpec, OutputFormat, PlanningSpec, StateSpec
+from dil.model.messages import nearest, suggestion
 from dil.model.properties import Properties
-from dil.model.schema import ArrayType, Column, DataType, MapType, Primitive, RecordType, Schema
-from dil.model.suggestions import nearest, suggestion
+from dil.model.schema import (
+    ArrayType,
+    Column,
+    ContractMode,
+    DataType,
+    MapType,
+    Primitive,
+    QuarantineSpec,
+    RecordType,
+    Schema,
+)
 from dil.sections.conversion import (
     ATTRIBUTES,
     BATCH,

@@ -19,11 +19,11 @@ from dil.config.state import DEFAULT_STATE_FOLDER, SERVER_KINDS, StateSection
 from dil.config.timelabels import COLUMN, TimelabelsSection
 from dil.model.database_address import DatabaseUrlError
 from dil.model.destination import Operation, TableFormat, TableKind, TableSpec, WarehouseSpec
+from dil.model.messages import quote
 from dil.model.properties import Properties
 from dil.model.schema import EnumType, Primitive
 from dil.model.secret import SecretUrl
 from dil.model.section import ONE_OF, ClassName, SecretText, Section, Texts, prop
-from dil.model.suggestions import quote
 from dil.sections.schema import SchemaSection
 from dil.storage.locations import PathError, any_path, is_local, local_path
 

@@ -13,7 +13,7 @@ from annotated_types import Ge, Le
 
 from dil.config.findings import Findings
 from dil.config.read_context import path_of
-from dil.model.egress import AuditSpec, EgressSpec
+from dil.model.destination import AuditSpec, EgressSpec
 from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Bool, Int, Long, PathText, Section, Text, no_effect, prop
 from dil.sections.http import IDEMPOTENCY_HEADER, METHOD, SendingSection

@@ -12,7 +12,8 @@ from annotated_types import Ge, Le
 
 from dil.config.findings import Findings
 from dil.config.values import ValueProblem, duration_ms, share
-from dil.model.event_time import DAY_MS, MAX_BOUND_MS, AdaptiveBound, EventTimeSpec, Strategy
+from dil.model.event_time import MAX_BOUND_MS, AdaptiveBound, EventTimeSpec, Strategy
+from dil.model.interval import DAY_MS
 from dil.model.json import JsonValue, as_text
 from dil.model.members import MemberError, ReadBy, Setting, Whole, member
 from dil.model.properties import Properties

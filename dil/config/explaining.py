@@ -15,8 +15,8 @@ from dil.config.property import Group, Property, form_of, properties_of
 from dil.config.table import ALIASES, GROUPS, PLUGIN_PREFIX, TABLE, group_of, lookup
 from dil.errors import ConfigError
 from dil.model.json import JsonObject, JsonValue
+from dil.model.messages import property_suggestion, suggestion
 from dil.model.section import Support, ValueType
-from dil.model.suggestions import property_suggestion, suggestion
 from dil.sections.conversion import CONVERTERS
 from dil.sections.extraction import EXTRACTOR
 from dil.spi import registry

@@ -12,7 +12,8 @@ from dil.config.findings import Findings
 from dil.config.parts import JobParts
 from dil.config.values import share
 from dil.config.watermarks import GRACE, Composite
-from dil.model.grace import DAY_MS, HOUR_MS, GraceMode, GraceSpec
+from dil.model.grace import GraceMode, GraceSpec
+from dil.model.interval import DAY_MS, HOUR_MS
 from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Duration, Int, Section, ValueType, Written, prop
 from dil.sections.reading import ReadContext

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from dil.config.entry import Entry
 from dil.config.findings import Findings
-from dil.model.suggestions import suggestion
+from dil.model.messages import suggestion
 
 _TOKEN = re.compile(r"\$\{([^{}]*)\}")
 # References that double at each step would take all memory; no job file needs a longer text.

@@ -59,11 +59,11 @@ from dil.config.writing import check_writing, writing_spec
 from dil.errors import ConfigError, Origin, Problem
 from dil.model.event_time import EventTimeSpec
 from dil.model.job import Job, KeySpec, PlanningSpec, Plugins, SourceSpec
+from dil.model.messages import suggestion
 from dil.model.properties import Properties
 from dil.model.secondary import SecondarySpec
 from dil.model.secret import Secret
 from dil.model.section import Section
-from dil.model.suggestions import suggestion
 from dil.secrets import SecretResolver
 from dil.sections.query import INPUTS, SQL
 from dil.sections.secondary import SecondarySection

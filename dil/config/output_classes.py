@@ -24,9 +24,9 @@ from dil.model.job import (
     WriterSpec,
     WritingSpec,
 )
+from dil.model.messages import quote
 from dil.model.properties import Properties
 from dil.model.section import ClassName, Section, prop
-from dil.model.suggestions import quote
 from dil.sections.extraction import ExtractionSection
 from dil.spi.destination import Destination
 from dil.spi.registry import is_built_in, load

@@ -33,9 +33,10 @@ from dil.config.watermarks import (
     uses_default_zone,
 )
 from dil.model.grace import GraceMode
-from dil.model.job import DAY_MS, PlanningSpec, PublishMode
+from dil.model.interval import DAY_MS
+from dil.model.job import PlanningSpec, PublishMode
+from dil.model.messages import quote
 from dil.model.properties import Properties
-from dil.model.suggestions import quote
 from dil.model.timelabels import TimelabelSpec
 from dil.sections.query import INPUTS
 from dil.sections.secondary import KEY as SECONDARY

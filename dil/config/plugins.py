@@ -19,9 +19,9 @@ from dil.config.sections import at_entry, read_section
 from dil.config.table import PLUGIN_PREFIX, TABLE
 from dil.errors import PluginError, Problem
 from dil.model.job import ClassRef, Plugins
+from dil.model.messages import quote, suggestion
 from dil.model.properties import Properties
 from dil.model.section import Section
-from dil.model.suggestions import quote, suggestion
 from dil.sections.conversion import CONVERTERS, ConversionSection
 from dil.sections.extraction import EXTRACTOR, ExtractionSection, needs_extractor
 from dil.sections.query import FUNCTION, INPUTS, QuerySection

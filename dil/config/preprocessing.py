@@ -16,10 +16,10 @@ from dil.config.findings import Findings
 from dil.errors import PluginError
 from dil.model.job import ExpansionSpec, PreprocessorSpec
 from dil.model.json import JsonValue, as_text
+from dil.model.messages import suggestion
 from dil.model.properties import Properties
 from dil.model.secret import Secret, revealed
 from dil.model.section import ClassNames, Int, Long, Section, ValueType, Written, prop
-from dil.model.suggestions import suggestion
 from dil.sections.extraction import DumpSection, ExtractionSection
 from dil.sections.reading import ReadContext, ShapeError, as_object, is_scalar, note_missing
 from dil.spi.preprocessor import Preprocessor

@@ -34,17 +34,17 @@ from dil.config.read_context import path_of
 from dil.config.timelabels import require_labels
 from dil.config.watermarks import PlanningSection
 from dil.config.writing import PATH, PATH_TYPE, WritingSection, group_problem
-from dil.model import beside
 from dil.model.destination import Layout, Operation, TableFormat
 from dil.model.job import PathType, PublishingSpec, PublishMode, TableType
+from dil.model.messages import quote
 from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Bool, ModeBits, PathText, Section, Text, no_effect, prop
-from dil.model.suggestions import quote
 from dil.sections.extraction import ExtractionSection
 from dil.sections.file_systems import FileSystemsSection
 from dil.sections.query import QuerySection
 from dil.spi.registry import simple_name
 from dil.storage.locations import is_local
+from dil.types.schema_lines import OP
 
 FINAL_DIR, AT_JOB_LEVEL = "data.publisher.final.dir", "publish.data.at.job.level"
 REPLACES = "data.publisher.replace.final.dir"
@@ -339,8 +339,8 @@ def _keeps_changelog(values: Properties, mode: PublishMode, findings: Findings) 
     elif not section.adds_dataset_path:
         what = "the dataset has no folder of its own beside which changed rows could go"
         fix = "Leave data.publisher.appendExtractToFinalDir out, or set"
-    elif values.section(MergingSection).op_field == beside.OP:
-        what = f"the column of {OP_FIELD} is named {beside.OP}, as the one that it adds"
+    elif values.section(MergingSection).op_field == OP:
+        what = f"the column of {OP_FIELD} is named {OP}, as the one that it adds"
         fix = "Give the column another name in the rows and there, or set"
     else:
         return True

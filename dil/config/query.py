@@ -31,14 +31,19 @@ from dil.config.timelabels import (
 from dil.config.timelabels import COLUMN as LABEL_COLUMN
 from dil.config.watermarks import ZONE, PlanningSection
 from dil.errors import Origin
-from dil.model.dedupe import COLUMN as DEDUPE_COLUMN
-from dil.model.dedupe import KEYS as DEDUPE_KEYS
-from dil.model.dedupe import WITHIN, DedupeSpec
+from dil.model.derived import (
+    DEDUPE_COLUMN,
+    DEDUPE_KEYS,
+    DEDUPE_WITHIN,
+    WINDOW_END,
+    WINDOW_START,
+    DedupeSpec,
+    WindowSpec,
+)
 from dil.model.event_time import EventTimeSpec
 from dil.model.job import PublishingSpec, PublishMode, QueryMode, QuerySpec
 from dil.model.properties import Properties
 from dil.model.section import Section
-from dil.model.windows import END, START, WindowSpec
 from dil.sections.conversion import ENCRYPTED, EncryptionSection
 from dil.sections.extraction import CsvSection, DumpSection, ExtractionSection
 from dil.sections.paging import PagingSection
@@ -265,7 +270,10 @@ def _window_spec(values: Properties, findings: Findings) -> WindowSpec | None:
 
 def _refuse_names(section: WindowSection, findings: Findings) -> None:
     """Refuse two columns of one name in the rows of windows."""
-    taken: dict[str, str] = {START: "the begin of the window", END: "the end of the window"}
+    taken: dict[str, str] = {
+        WINDOW_START: "the begin of the window",
+        WINDOW_END: "the end of the window",
+    }
     for key, names in ((WINDOW_KEYS, section.keys), (AGGS, tuple(section.aggs))):
         for name in names:
             if name.lower() in taken:
@@ -302,7 +310,7 @@ def _dedupe_spec(
         )
     for name, value, fix in (
         (DEDUPE_COLUMN, section.column.strip(), "Name the column with the time of a row."),
-        (WITHIN, section.within_ms, "Write an ISO duration, such as PT1H."),
+        (DEDUPE_WITHIN, section.within_ms, "Write an ISO duration, such as PT1H."),
     ):
         if value in ("", None) and findings.is_sound(name):
             findings.problem(DEDUPE_KEYS, f"is set, and {name} is not", fix)

@@ -15,8 +15,8 @@ from dil.config.inheritance import TrustedUsers
 from dil.config.query_inputs import QueryParts
 from dil.config.read_context import path_of
 from dil.model.job import ClassRef
+from dil.model.messages import nearest
 from dil.model.properties import Properties
-from dil.model.suggestions import nearest
 from dil.sections.query import FILE, FUNCTION, INPUTS, SQL, QuerySection
 
 # The offset of each line in the SQL, with the line's file and number.

@@ -22,7 +22,6 @@ from dil.secrets import (
     master_password_files,
     read_master_passwords,
 )
-from dil.secrets.plugged import PluggedReferences
 from dil.sections.reading import ShapeError
 from dil.spi.registry import PluginKind, is_own, join_import_path, load, resolve
 from dil.spi.secret_resolver import ReferenceResolver, ResolverContext
@@ -218,7 +217,7 @@ def secret_resolver(
             is_unread = True
             reason = getattr(error, "strerror", None) or str(error)
             report(_KEY_FILE, f"cannot be read: {reason}", _KEY_FILE_FIX)
-    plugged = plugged_references(
+    plugged = plugged_resolvers(
         section.resolvers,
         TrustedUsers(Path(place.path)),
         ResolverContext(place.environ, place.folder),
@@ -254,10 +253,10 @@ def path_of(
         return ""
 
 
-def plugged_references(
+def plugged_resolvers(
     entries: Sequence[str], owners: TrustedUsers, context: ResolverContext, findings: Findings
-) -> PluggedReferences:
-    """Return the resolvers of a job's references; classes that are not found become findings.
+) -> dict[str, ReferenceResolver]:
+    """Return a job's resolvers by prefix; classes that are not found become findings.
 
     Classes are looked for in the installed packages. A class that is named by its Python path is
     also looked for in the folder of the job file, unless other users may have put the class there.
@@ -281,10 +280,10 @@ def plugged_references(
             named[prefix] = text or prefix
     if any(map(is_own, named.values())):
         if not may_import(context.folder, RESOLVERS, owners, findings):
-            return PluggedReferences()
+            return {}
         join_import_path([str(context.folder)])
     found = {prefix: _resolver(text, context, findings) for prefix, text in named.items()}
-    return PluggedReferences({prefix: each for prefix, each in found.items() if each is not None})
+    return {prefix: each for prefix, each in found.items() if each is not None}
 
 
 def _resolver(text: str, context: ResolverContext, findings: Findings) -> ReferenceResolver | None:

@@ -16,8 +16,8 @@ from dil.config.findings import Findings
 from dil.config.inheritance import inherited_files, normal
 from dil.config.table import ALIASES, lookup
 from dil.errors import ConfigError, Origin, Problem
+from dil.model.messages import suggestion
 from dil.model.secret import MASK
-from dil.model.suggestions import suggestion
 
 _PROPERTY_SUFFIXES = (".conf", ".pull", ".job", ".properties")
 _TEMPLATE_SUFFIX = ".template"

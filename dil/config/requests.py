@@ -18,9 +18,9 @@ from dil.config.planning import members_of_source
 from dil.config.watermarks import WATERMARK, PlanningSection
 from dil.model.job import PlanningSpec, Plugins
 from dil.model.json import JsonValue, as_text
+from dil.model.messages import nearest, quote
 from dil.model.properties import Properties
 from dil.model.settings import Pagination, Parameter, SessionKeyField, flat_parameters
-from dil.model.suggestions import nearest, quote
 from dil.sections.conversion import DERIVED, DerivedSection
 from dil.sections.file_systems import FileSystemsSection
 from dil.sections.http import BODY

@@ -14,7 +14,8 @@ from dil.config.findings import Findings
 from dil.config.read_context import path_of
 from dil.config.values import ValueProblem, duration_ms
 from dil.model.database_address import DatabaseAddress, DatabaseUrlError, Server
-from dil.model.job import DAY_MS, StateSpec
+from dil.model.interval import DAY_MS
+from dil.model.job import StateSpec
 from dil.model.json import JsonValue, as_text
 from dil.model.properties import Properties
 from dil.model.section import (

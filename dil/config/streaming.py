@@ -16,10 +16,10 @@ from dil.config.property import names_of
 from dil.config.read_context import path_of
 from dil.config.values import ValueProblem, duration_ms
 from dil.model.job import PublishMode, QueryMode
+from dil.model.messages import suggestion
 from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Int, Long, PathText, Section, ValueType, Written, prop
 from dil.model.stream import StreamMode, StreamSpec
-from dil.model.suggestions import suggestion
 from dil.sections.query import INPUTS, MAX_BLOCKS, MAX_ROWS, WAIT
 from dil.sections.query import MODE as QUERY_MODE
 from dil.sections.reading import ReadContext

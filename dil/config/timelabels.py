@@ -9,11 +9,11 @@ from typing import Annotated, Literal
 from dil.config import values as texts
 from dil.config.findings import Findings
 from dil.config.watermarks import WATERMARK, PlanningSection, instant
+from dil.model.interval import HOUR_MS, MINUTE_MS
+from dil.model.messages import quote
 from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Bool, Section, Text, Zone, prop
-from dil.model.suggestions import quote
 from dil.model.timelabels import LabelClosing, LabelUnit, TimelabelSpec
-from dil.text.instants import HOUR_MS, MINUTE_MS
 
 SCHEDULE, EVERY, UNIT = "ms.timelabel.schedule", "ms.timelabel.every", "ms.timelabel.unit"
 ZONE, COLUMN = "ms.timelabel.timezone", "ms.timelabel.column"

@@ -22,9 +22,9 @@ from dil.config.publishing import MODE, PublishingSection
 from dil.config.timelabels import require_labels
 from dil.model.destination import MAX_PARTITIONS, Operation, Physical, TableFormat
 from dil.model.job import PublishingSpec, PublishMode
+from dil.model.messages import quote
 from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Duration, Int, Section, prop
-from dil.model.suggestions import quote
 from dil.model.timelabels import TimelabelSpec
 
 RETENTION, MOST = "ms.timeseries.retention", "ms.timeseries.max.partitions"

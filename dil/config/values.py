@@ -11,9 +11,8 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from dil.config.property import Property
-from dil.model.rate import RateLimit
-from dil.model.section import ValueType
-from dil.model.suggestions import known_words
+from dil.model.messages import known_words
+from dil.model.section import RateLimit, ValueType
 from dil.sections.grammars import date_pattern_error
 from dil.spi.registry import current_name
 from dil.storage.locations import PathError, check_file_system

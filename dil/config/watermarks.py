@@ -15,6 +15,7 @@ from annotated_types import Ge, Le
 
 from dil.model.job import PlanningSpec
 from dil.model.json import JsonValue, as_text, compact
+from dil.model.messages import known_words
 from dil.model.section import (
     Bool,
     Duration,
@@ -29,7 +30,6 @@ from dil.model.section import (
     no_effect,
     prop,
 )
-from dil.model.suggestions import known_words
 from dil.sections.reading import (
     Finding,
     ReadContext,

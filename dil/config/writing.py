@@ -19,6 +19,7 @@ from dil.config.preprocessing import dump_name
 from dil.config.timelabels import require_labels
 from dil.model.destination import TableFormat
 from dil.model.job import Blocks, OutputFormat, PathType, WritingSpec
+from dil.model.messages import known_words, quote
 from dil.model.properties import Properties
 from dil.model.section import (
     ONE_OF,
@@ -35,7 +36,6 @@ from dil.model.section import (
     prop,
     refused,
 )
-from dil.model.suggestions import known_words, quote
 from dil.sections.conversion import ConversionSection
 from dil.sections.extraction import ExtractionSection
 from dil.sections.schema import SchemaSection

@@ -14,9 +14,9 @@ from dil.config.property import properties_of
 from dil.config.requests import all_parameters
 from dil.config.writing import WritingSection
 from dil.model.job import OutputFormat
+from dil.model.messages import quote
 from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Section, ValueType, prop
-from dil.model.suggestions import quote
 from dil.sections.conversion import DERIVED, DerivedSection
 from dil.sections.parameters import KEY as PARAMETERS
 from dil.sections.source import PROXY, PROXY_PORT, URI, SourceSection

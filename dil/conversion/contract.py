@@ -16,9 +16,16 @@ from dil.conversion.failures import FailureReason, RowFailures, keep_good
 from dil.conversion.fitting import Fitting
 from dil.errors import ConversionError
 from dil.model.arrow import raw_schema, type_word
-from dil.model.contract import ContractMode
 from dil.model.job import ExtractionSpec, Job
-from dil.model.schema import ArrayType, DataType, MapType, Primitive, RecordType, Schema
+from dil.model.schema import (
+    ArrayType,
+    ContractMode,
+    DataType,
+    MapType,
+    Primitive,
+    RecordType,
+    Schema,
+)
 from dil.spi.converter import Converter, ConverterContext, PageFacts
 from dil.spi.registry import load
 from dil.types.containers import positions

@@ -18,8 +18,7 @@ from dil.conversion.columns import ColumnReader, ColumnTarget, column_target
 from dil.conversion.failures import FailureBudget, RowFailures, keep_good
 from dil.conversion.values import Values
 from dil.model.arrow import type_word, typed_schema
-from dil.model.contract import ContractMode
-from dil.model.schema import Column
+from dil.model.schema import Column, ContractMode
 from dil.spi.converter import Converter, ConverterContext, PageFacts
 
 

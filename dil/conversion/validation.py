@@ -17,7 +17,7 @@ from dil.conversion.row_paths import find_column
 from dil.conversion.texts import text_of
 from dil.errors import ConversionError
 from dil.model.json import JsonObject, JsonValue
-from dil.model.validation_attributes import ValidationAttributes
+from dil.model.settings import ValidationAttributes
 from dil.sections.conversion import ValidationSection
 from dil.spi.converter import Converter, ConverterContext, PageFacts
 from dil.text.paths import name_of

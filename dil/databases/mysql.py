@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 Value = str | int | float | bytes | None
 Row = tuple[Any, ...]
 _ROWS_A_FETCH = 2000
+# A peer that vanished silently is detected after 90 seconds; not every system has all options.
+_KEEPALIVES = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
 
 # By error number (MySQL manual, "Server Error Message Reference" and "Client Error Message
 # Reference"; MariaDB's numbers begin at 1900 and 4000). 0 is PyMySQL's own code for a connection
@@ -232,8 +234,9 @@ def _connection_class() -> Any:  # a class of PyMySQL
             super().connect(sock)
             if self._sock.family == socket.AF_UNIX:
                 return
-            for option, value in _keepalives():
-                self._sock.setsockopt(socket.IPPROTO_TCP, option, value)
+            for name, value in _KEEPALIVES.items():
+                if (option := getattr(socket, name, None)) is not None:
+                    self._sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
         def _create_ssl_ctx(self, sslp: Any) -> ssl.SSLContext:
             # In the mode ``preferred`` no certificate is verified, but PyMySQL loads the system's
@@ -248,13 +251,6 @@ def _connection_class() -> Any:  # a class of PyMySQL
             super()._write_bytes(data)
 
     return PyMysqlConnection
-
-
-def _keepalives() -> list[tuple[int, int]]:
-    """Return the socket's options that detect a peer that vanished silently, after 90 seconds."""
-    wanted = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
-    found = ((getattr(socket, name, None), value) for name, value in wanted.items())
-    return [(option, value) for option, value in found if option is not None]
 
 
 @lru_cache(maxsize=1)

@@ -168,12 +168,8 @@ def arguments(address: DatabaseAddress, *, connect_s: int, **limits: str) -> dic
 
 def conninfo(given: Mapping[str, str]) -> str:
     """Return arguments as one connection string (PostgreSQL manual, 34.1.1.1)."""
-    return " ".join(f"{name}={_quoted(value)}" for name, value in given.items())
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    escapes = str.maketrans({"\\": "\\\\", "'": "\\'"})
+    return " ".join(f"{name}='{value.translate(escapes)}'" for name, value in given.items())
 
 
 def _fault_of_answer(state: str, text: str) -> Fault:

@@ -12,10 +12,10 @@ from dil.errors import ConfigError
 from dil.eventtime.streams import quantile_of
 from dil.eventtime.tally import StreamTally, decode_tallies, merge
 from dil.eventtime.watermark import EventWatermark
-from dil.model.event_report import EventCounts, EventSummary
 from dil.model.event_tally import EventTally
 from dil.model.event_time import EventTimeSpec, Strategy
 from dil.model.json import JsonObject, JsonValue
+from dil.model.report import EventCounts, EventSummary
 
 _SOURCE_DELAY_MS = 180
 _NAMES = 20

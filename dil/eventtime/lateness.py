@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from dil.errors import ConfigError
 from dil.model.grace import GraceSpec, ProbeRest
+from dil.model.interval import DAY_MS
 from dil.model.json import JsonObject
 
 # The kind of the checkpoint that keeps a job's meter.
@@ -31,7 +32,6 @@ KEPT_COMMITS = 28
 MOST_MS = 2**36
 
 _FORMAT = 1
-_DAY_MS = 86_400_000
 _PARTS = 4  # buckets of each power of two
 _FRACTION_BITS = 52
 _BIAS = 1023
@@ -238,14 +238,14 @@ class LatenessMeter:
         per_day = 0
         if self.commits:
             span = self.commits[-1].largest_after - self.commits[0].largest_before
-            per_day = histogram.rows * _DAY_MS // span if span > 0 else 0
+            per_day = histogram.rows * DAY_MS // span if span > 0 else 0
         return [
             GraceCost(
                 days,
-                histogram.later_than(days * _DAY_MS),
+                histogram.later_than(days * DAY_MS),
                 days * len(self.commits) * per_day,
             )
-            for days in range(-(-most_ms // _DAY_MS) + 1)
+            for days in range(-(-most_ms // DAY_MS) + 1)
         ]
 
     def members(self) -> JsonObject:

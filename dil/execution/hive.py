@@ -22,7 +22,7 @@ from dil.catalog.metastore import (
 from dil.errors import ConfigError, WriteError
 from dil.execution.jvm_errors import last_line
 from dil.execution.session import SparkSettings, spark_context
-from dil.model.catalog import CatalogSpec, CatalogType
+from dil.model.destination import CatalogSpec, CatalogType
 
 _URIS = "hive.metastore.uris"
 _CONNECTION = "javax.jdo.option.ConnectionURL"

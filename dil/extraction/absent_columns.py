@@ -13,8 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from dil.errors import SourceContractError
-from dil.model.messages import SHOWN_NAMES, listed, short_name
-from dil.model.suggestions import nearest_word
+from dil.model.messages import SHOWN_NAMES, listed, nearest_word, short_name
 
 MORE = (
     "in the first rows some columns of ms.output.schema were missing; they are null in these rows"

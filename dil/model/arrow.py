@@ -18,6 +18,7 @@ from dil.model.schema import (
     EnumType,
     MapType,
     Primitive,
+    RecordType,
     Schema,
 )
 
@@ -74,47 +75,30 @@ def word_of(data_type: pa.DataType) -> str:
 
 
 def _field(column: Column, *, typed: bool) -> pa.Field:
+    word, arrow_type = _described(column.type, typed=typed)
     return pa.field(
         column.name,
-        _arrow_type(column.type, typed=typed),
+        arrow_type,
         # Raw rows may miss a column that must not be null; conversion reports that, not Arrow.
         nullable=column.nullable or not typed,
-        metadata={TYPE_KEY: _word(column.type).encode()},
+        metadata={TYPE_KEY: word.encode()},
     )
 
 
-def _word(data_type: DataType) -> str:
+def _described(data_type: DataType, *, typed: bool) -> tuple[str, pa.DataType]:
+    """Return the word of a type, and its Arrow type in the raw or the typed form."""
     match data_type:
-        case Primitive(word=word):
-            return word
+        case Primitive("decimal", precision, scale):
+            return "decimal", pa.decimal128(precision, scale)
+        case Primitive(word):
+            return word, _COMMON.get(word) or (_TYPED[word] if typed else pa.string())
         case EnumType():
-            return "enum"
-        case ArrayType():
-            return "array"
-        case MapType():
-            return "map"
-        case _:
-            return "record"
-
-
-def _primitive(data_type: Primitive, *, typed: bool) -> pa.DataType:
-    if data_type.word == "decimal":
-        return pa.decimal128(data_type.precision, data_type.scale)
-    if data_type.word in _COMMON:
-        return _COMMON[data_type.word]
-    return _TYPED[data_type.word] if typed else pa.string()
-
-
-def _arrow_type(data_type: DataType, *, typed: bool) -> pa.DataType:
-    match data_type:
-        case Primitive():
-            return _primitive(data_type, typed=typed)
-        case EnumType():
-            return pa.string()
-        case ArrayType(items=items, items_nullable=nullable, name=name):
-            item = Column(name or "item", items, nullable)
-            return pa.list_(_field(item, typed=typed).with_name("item"))
-        case MapType(values=values, values_nullable=nullable):
-            return pa.map_(pa.string(), _field(Column("value", values, nullable), typed=typed))
-        case _:
-            return pa.struct([_field(column, typed=typed) for column in data_type.columns])
+            return "enum", pa.string()
+        case ArrayType(items, items_nullable, name):
+            item = _field(Column(name or "item", items, items_nullable), typed=typed)
+            return "array", pa.list_(item.with_name("item"))
+        case MapType(values, values_nullable):
+            value = _field(Column("value", values, values_nullable), typed=typed)
+            return "map", pa.map_(pa.string(), value)
+        case RecordType(columns):
+            return "record", pa.struct([_field(column, typed=typed) for column in columns])

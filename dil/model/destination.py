@@ -1,4 +1,4 @@
-"""Destinations of rows other than plain files: tables, warehouses, catalogs, merges."""
+"""Destinations of rows other than plain files: tables, warehouses, catalogs, receivers."""
 
 from __future__ import annotations
 
@@ -128,3 +128,68 @@ class WarehouseSpec:
         own.
         """
         return self.labels is not None and not self.labels.is_dated
+
+
+class CatalogType(StrEnum):
+    """The values of ``ms.catalog.type`` other than ``none``."""
+
+    HIVE = "hive"
+    GLUE = "glue"
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogSpec:
+    """The table under which a catalog registers a dataset.
+
+    ``metastore`` is a thrift address, or the absolute path of the folder of an embedded metastore;
+    empty if Spark's own configuration names it. ``region`` and ``endpoint`` are for Glue, empty if
+    the environment names them.
+    """
+
+    type: CatalogType
+    database: str
+    table: str
+    metastore: str = ""
+    region: str = ""
+    endpoint: str = ""
+
+    @property
+    def name(self) -> str:
+        """Return the table's name with its database."""
+        return f"{self.database}.{self.table}"
+
+    @property
+    def place(self) -> str:
+        """Return a text that identifies this table among the tables of all catalogs."""
+        parts = (self.type, self.metastore, self.region, self.endpoint, self.name)
+        return " ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True)
+class EgressSpec:
+    """How payload rows are sent (rule G38).
+
+    If ``keeps_refused`` is true, rows that the receiver refuses for good are put aside, at most
+    ``max_refused`` rows of a work unit (None is no limit). If ``sends_again`` is true, rows are
+    sent even if an earlier attempt may have sent them. ``batch_rows`` rows go into one request, as
+    an array in ``batch_field``; if ``batch_field`` is empty, each row is a request of its own.
+    """
+
+    keeps_refused: bool = False
+    max_refused: int | None = None
+    sends_again: bool = False
+    batch_rows: int = 1
+    batch_field: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditSpec:
+    """The settings of the audit, which records every request (docs/egress.md).
+
+    ``directory`` is absolute, empty for ``_audit`` in the dataset's folder. If ``is_required`` is
+    true, a request that cannot be recorded is not sent.
+    """
+
+    enabled: bool = False
+    directory: str = ""
+    is_required: bool = True

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 
-DAY_MS = 86_400_000
+from dil.model.interval import DAY_MS
+
 # Larger out-of-orderness is kept as this value: no bound is larger, and it fits 32 bits.
 MAX_BOUND_MS = 7 * DAY_MS
 

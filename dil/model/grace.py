@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-HOUR_MS = 3_600_000
-DAY_MS = 24 * HOUR_MS
+from dil.model.interval import DAY_MS
 
 
 class GraceMode(StrEnum):

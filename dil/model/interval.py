@@ -1,8 +1,12 @@
-"""Half-open stretches of time."""
+"""Half-open stretches of time, and lengths of time in milliseconds."""
 
 from __future__ import annotations
 
 import msgspec
+
+MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
+DAY_MS = 24 * HOUR_MS
 
 
 class Interval(msgspec.Struct, frozen=True, order=True, gc=False):

@@ -6,18 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from dil.model.catalog import CatalogSpec
-from dil.model.contract import ContractMode, QuarantineSpec
 from dil.model.csv_settings import CsvSpec
 from dil.model.database_address import DatabaseAddress
-from dil.model.dedupe import DedupeSpec
-from dil.model.destination import Layout, MergeSpec, TableFormat, TableSpec, WarehouseSpec
-from dil.model.egress import AuditSpec, EgressSpec
+from dil.model.derived import DedupeSpec, WindowSpec
+from dil.model.destination import (
+    AuditSpec,
+    CatalogSpec,
+    EgressSpec,
+    Layout,
+    MergeSpec,
+    TableFormat,
+    TableSpec,
+    WarehouseSpec,
+)
 from dil.model.event_time import EventTimeSpec
 from dil.model.grace import GraceSpec, ProbeRest
-from dil.model.json import JsonObject, compact
+from dil.model.json import JsonValue, compact
 from dil.model.properties import Properties
-from dil.model.schema import Schema
+from dil.model.schema import ContractMode, QuarantineSpec, Schema
 from dil.model.secondary import SecondarySpec
 from dil.model.secret import Secret, SecretUrl
 from dil.model.settings import (
@@ -30,10 +36,8 @@ from dil.model.settings import (
 )
 from dil.model.stream import StreamSpec
 from dil.model.timelabels import TimelabelSpec
-from dil.model.windows import WindowSpec
 
 DEFAULT_ZONE = "America/Los_Angeles"
-DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -502,7 +506,7 @@ class QuerySpec:
     @property
     def transform(self) -> str:
         """Return the body of SetTransform as compact JSON, which suffices to repeat the query."""
-        body: JsonObject = {
+        body: dict[str, JsonValue] = {
             "inputs": [each.dataset for each in self.inputs],
             "aliases": [each.view for each in self.inputs],
             "engine": "spark",
@@ -510,14 +514,16 @@ class QuerySpec:
             "query": self.text or str(self.function),
         }
         if self.windows is not None:
-            body = {**body, "column": self.windows.column}
-        late = [each.dataset for each in self.inputs if each.reads_late]
-        closed = [each.dataset for each in self.inputs if each.reads_closed]
-        body = {**body, **({"late": [*late]} if late else {})}
-        body = {**body, **({"closed": [*closed]} if closed else {})}
+            body["column"] = self.windows.column
+        if late := [each.dataset for each in self.inputs if each.reads_late]:
+            body["late"] = late
+        if closed := [each.dataset for each in self.inputs if each.reads_closed]:
+            body["closed"] = closed
         if self.dedupe is not None:
-            body = {**body, "dedupe": self.dedupe.as_json()}
-        return compact({**body, "code": self.code} if self.code else body)
+            body["dedupe"] = self.dedupe.as_json()
+        if self.code:
+            body["code"] = self.code
+        return compact(body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -566,16 +572,13 @@ class Job:
 
     def for_tasks(self) -> Job:
         """Return the job without the credentials of state store and destination."""
-        properties = self.properties.without_secrets("state.store.").without_secrets(
-            "ms.warehouse."
-        )
+        properties = self.properties.without_secrets("state.store.", "ms.warehouse.")
         publishing = self.publishing
         if publishing.warehouse is not None:
             hidden = replace(publishing.warehouse, url=SecretUrl(""))
             publishing = replace(publishing, warehouse=hidden)
         if publishing.destination is not None:
-            for name in publishing.destination.secrets:
-                properties = properties.without_secrets(name)
+            properties = properties.without_secrets(*publishing.destination.secrets)
             bare = replace(publishing.destination, properties=Properties({}))
             publishing = replace(publishing, destination=bare)
         state = StateSpec(enabled=self.state.enabled)

@@ -68,19 +68,30 @@ class Properties(Mapping[str, object]):
     def __repr__(self) -> str:
         return f"Properties({len(self)} names)"
 
-    def without_secrets(self, prefix: str) -> Properties:
-        """Return a copy in which secrets whose name begins with ``prefix`` are unset."""
-        values = {
-            name: None if name.startswith(prefix) and isinstance(value, Secret) else value
-            for name, value in self._values.items()
-        }
-        sections = (_without_secrets(each, prefix) for each in self._sections.values())
-        return Properties(values, self._origins, sections)
+    def without_secrets(self, *prefixes: str) -> Properties:
+        """Return a copy in which secrets whose name begins with a prefix are unset."""
+        return self._having(
+            {
+                name: None
+                for name, value in self._values.items()
+                if isinstance(value, Secret) and name.startswith(prefixes)
+            }
+        )
 
     def having(self, name: str, value: object) -> Properties:
         """Return a copy in which one property has another value."""
-        sections = (_having(each, name, value) for each in self._sections.values())
-        return Properties({**self._values, name: value}, self._origins, sections)
+        return self._having({name: value})
+
+    def _having(self, changed: Mapping[str, object]) -> Properties:
+        sections = []
+        for section in self._sections.values():
+            own = {
+                field: changed[name]
+                for field, name in _names(cast("Any", type(section)))
+                if name in changed
+            }
+            sections.append(replace(section, **own) if own else section)
+        return Properties({**self._values, **changed}, self._origins, sections)
 
     def only(self, kinds: Iterable[type[Section]], names: Iterable[str]) -> Properties:
         """Return a copy with only some sections and properties of the job."""
@@ -156,18 +167,3 @@ def _values(sections: Iterable[Section]) -> Iterator[tuple[str, object]]:
 def _names(kind: type[Any]) -> tuple[tuple[str, str], ...]:
     """Return the fields of a section's class, each with its property."""
     return tuple((each.name, property_name(each)) for each in fields(kind))
-
-
-def _having(section: Section, name: str, value: object) -> Section:
-    held = {each.name: value for each in fields(section) if property_name(each) == name}
-    return replace(section, **held) if held else section
-
-
-def _without_secrets(section: Section, prefix: str) -> Section:
-    secrets = {
-        field.name: None
-        for field in fields(section)
-        if property_name(field).startswith(prefix)
-        and isinstance(getattr(section, field.name), Secret)
-    }
-    return replace(section, **secrets) if secrets else section

@@ -1,9 +1,10 @@
-"""Schemas in DIL's columnar form (docs/formats.md), as frozen values."""
+"""Schemas in DIL's columnar form (docs/formats.md), and the contract that rows keep with them."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TypeAlias
 
 JSON = "json"
@@ -73,3 +74,23 @@ class Column:
 
 
 Schema: TypeAlias = tuple[Column, ...]
+
+
+class ContractMode(StrEnum):
+    """``ms.schema.contract``: what happens to a new column or a value of another type."""
+
+    EVOLVE = "evolve"
+    FREEZE = "freeze"
+    DISCARD_ROW = "discard_row"
+    DISCARD_VALUE = "discard_value"
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineSpec:
+    """Whether rows that are put aside are kept, and how many a work unit may put aside.
+
+    If ``max_rows`` is None, there is no limit.
+    """
+
+    enabled: bool = True
+    max_rows: int | None = None

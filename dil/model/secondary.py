@@ -4,10 +4,69 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from annotated_types import Ge, MinLen
 
 from dil.model.json import JsonObject, JsonValue
+from dil.model.members import Setting, Whole, member
 from dil.model.secret import Secret
-from dil.model.settings import SecondaryInput
+
+
+@dataclass(frozen=True, slots=True)
+class SecondaryRetry(Setting):
+    """How long and how often to wait for a secondary input that does not exist yet."""
+
+    delay_s: Annotated[Whole, Ge(0)] = member(
+        "Seconds to wait before each reading.", name="delayInSec", default=300
+    )
+    count: Annotated[Whole, Ge(0)] = member("Most further readings.", name="retryCount", default=3)
+
+
+@dataclass(frozen=True, slots=True)
+class SecondaryInput(Setting):
+    """One entry of ``ms.secondary.input``.
+
+    ``path`` is absolute unless it begins with a variable. If ``retry`` is None, a missing path is
+    an error at once.
+    """
+
+    path: Annotated[str, MinLen(1)] = member(
+        "A file, or a folder that is read with all its subfolders; names that begin with `_` or "
+        "`.` are skipped. A relative path starts at the folder of the job file. `{{name}}` is "
+        "replaced only in the path of a `payload` entry."
+    )
+    fields: tuple[str, ...] = member(
+        "Columns to take, in this order. A JSONPath such as `$.column.member` takes a value inside "
+        "a column, under the last name.",
+        default=(),
+    )
+    filters: dict[str, str] = member(
+        "Java regular expressions by column, or by JSONPath into a column: a row counts if the "
+        "whole text of each such column matches. Null never matches.",
+        default_factory=dict,
+    )
+    category: Literal["activation", "authentication", "payload", "validation"] = member(
+        "The use of the rows.", default="activation"
+    )
+    format: Literal["binary"] | None = member(
+        "For `payload`: binary for whole files; left out for rows.", default=None
+    )
+    encrypted: bool = member(
+        "Whether texts `ENC(...)` in the named fields are decrypted; if not, they are data like "
+        "all others. Fields of `authentication` are always decrypted.",
+        default=False,
+    )
+    retry: SecondaryRetry | None = member(
+        "Waits for a path that does not exist yet. If left out, a missing path is an error at "
+        "once.",
+        default=None,
+    )
+
+    @property
+    def is_opened(self) -> bool:
+        """Return whether ENC(...) texts in the fields are to be decrypted."""
+        return self.encrypted or self.category == "authentication"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +121,12 @@ class SecondaryVariables:
 
     def opened(self, unit: JsonObject) -> dict[str, JsonValue]:
         """Return a unit's members with their secrets in plain text; it must not be printed."""
-        return {name: self._opened(name, value) for name, value in unit.items()}
-
-    def _opened(self, name: str, value: JsonValue) -> JsonValue:
-        secret = self.unit_secrets.get((name, value)) if isinstance(value, str) else None
-        return value if secret is None else secret.reveal()
+        return {
+            name: self.unit_secrets[name, value].reveal()
+            if isinstance(value, str) and (name, value) in self.unit_secrets
+            else value
+            for name, value in unit.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)

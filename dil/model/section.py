@@ -21,7 +21,6 @@ from dataclasses import MISSING, Field, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, cast, get_args
 
-from dil.model.rate import RateLimit
 from dil.model.secret import Secret
 
 if TYPE_CHECKING:
@@ -149,6 +148,22 @@ class StandsFor:
     """
 
     numbers: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """At most ``count`` requests in every ``seconds`` seconds; both are at least 1."""
+
+    count: int
+    seconds: int
+
+    @property
+    def interval_s(self) -> float:
+        """Return the time from one request to the next, in seconds."""
+        return self.seconds / self.count
+
+    def __str__(self) -> str:
+        return f"{self.count}/{self.seconds}s"
 
 
 ONE_OF = Written(ValueType.ENUM)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, MaxLen, MinLen
 
-from dil.model.members import AnyCase, Flag, Setting, Whole, member
+from dil.model.members import AnyCase, Flag, Number, Setting, Whole, member
 from dil.model.secret import Secret
 
 ParameterType = Literal[
@@ -314,59 +314,25 @@ class SchemaCleansing(Setting):
 
 
 @dataclass(frozen=True, slots=True)
-class SecondaryRetry(Setting):
-    """How long and how often to wait for a secondary input that does not exist yet."""
+class ValidationAttributes(Setting):
+    """``ms.validation.attributes``; ``threshold`` is in percent of the expected rows."""
 
-    delay_s: Annotated[Whole, Ge(0)] = member(
-        "Seconds to wait before each reading.", name="delayInSec", default=300
+    threshold: Annotated[Number, Ge(0)] = member(
+        "Percent of the expected rows. The `validation` entries of `ms.secondary.input` give the "
+        "expected rows; without such an entry one row is expected.",
+        default=0,
     )
-    count: Annotated[Whole, Ge(0)] = member("Most further readings.", name="retryCount", default=3)
-
-
-@dataclass(frozen=True, slots=True)
-class SecondaryInput(Setting):
-    """One entry of ``ms.secondary.input``.
-
-    ``path`` is absolute unless it begins with a variable. If ``retry`` is None, a missing path is
-    an error at once.
-    """
-
-    path: Annotated[str, MinLen(1)] = member(
-        "A file, or a folder that is read with all its subfolders; names that begin with `_` or "
-        "`.` are skipped. A relative path starts at the folder of the job file. `{{name}}` is "
-        "replaced only in the path of a `payload` entry."
+    criteria: Annotated[Literal["fail", "success"], AnyCase()] = member(
+        "Whether the counted rows are failures, which have to stay below the threshold, or "
+        "successes, which have to reach it.",
+        default="fail",
     )
-    fields: tuple[str, ...] = member(
-        "Columns to take, in this order. A JSONPath such as `$.column.member` takes a value inside "
-        "a column, under the last name.",
-        default=(),
-    )
-    filters: dict[str, str] = member(
-        "Java regular expressions by column, or by JSONPath into a column: a row counts if the "
-        "whole text of each such column matches. Null never matches.",
-        default_factory=dict,
-    )
-    category: Literal["activation", "authentication", "payload", "validation"] = member(
-        "The use of the rows.", default="activation"
-    )
-    format: Literal["binary"] | None = member(
-        "For `payload`: binary for whole files; left out for rows.", default=None
-    )
-    encrypted: bool = member(
-        "Whether texts `ENC(...)` in the named fields are decrypted; if not, they are data like "
-        "all others. Fields of `authentication` are always decrypted.",
-        default=False,
-    )
-    retry: SecondaryRetry | None = member(
-        "Waits for a path that does not exist yet. If left out, a missing path is an error at "
-        "once.",
+    error_column: str | None = member(
+        "Only rows, or items of the only column, with a value in this column (path) count; null "
+        "and blank text are no values. If left out, all rows count.",
+        name="errorColumn",
         default=None,
     )
-
-    @property
-    def is_opened(self) -> bool:
-        """Return whether ENC(...) texts in the fields are to be decrypted."""
-        return self.encrypted or self.category == "authentication"
 
 
 @dataclass(frozen=True, slots=True)

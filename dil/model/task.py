@@ -9,8 +9,6 @@ from msgspec import UNSET, UnsetType
 
 from dil.errors import DilError
 from dil.model.books import Books, ClosedRows
-from dil.model.contract import DiscardCount, RejectCount
-from dil.model.egress import AnswerCount
 from dil.model.event_tally import EventContext, EventTally
 from dil.model.job import Job
 from dil.model.secondary import SecondaryVariables
@@ -137,6 +135,36 @@ class Counters:
     def requests_resent(self) -> int:
         """Return ``resent`` as a number, 0 if it is unset."""
         return self.resent or 0
+
+
+@dataclass(frozen=True, slots=True)
+class RejectCount:
+    """Rows of one work unit or run that were put aside for one reason."""
+
+    column: str
+    reason: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardCount:
+    """Values of one column that were left out while their rows were kept."""
+
+    column: str
+    values: int
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCount:
+    """The number of payload rows whose response had one status other than success.
+
+    If ``is_kept`` is true, the receiver refused the rows, and they were put aside. If it is false,
+    the job counts the status as a warning.
+    """
+
+    status: int
+    rows: int
+    is_kept: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-_FOLDER = "y={}/m={}/d={}/h={}/n={}"
-_SLICES = (slice(0, 4), slice(4, 6), slice(6, 8), slice(8, 10), slice(10, 12))
+# The columns in the names of a timelabel's folders (rule T17).
+LABEL_FIELDS = ("y", "m", "d", "h", "n")
 
 
 def label_folder(label: str) -> str:
     """Return the lake folder of a label of 14 digits (rule T17)."""
-    return _FOLDER.format(*(label[part] for part in _SLICES))
+    return f"y={label[:4]}/m={label[4:6]}/d={label[6:8]}/h={label[8:10]}/n={label[10:12]}"
 
 
 class LabelUnit(StrEnum):

@@ -6,11 +6,10 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from dil.model.contract import DiscardCount, RejectCount
 from dil.model.destination import DELETED_AT
 from dil.model.job import Job, PublishMode
 from dil.model.report import RowsAside, SchemaDrift
-from dil.model.task import TaskReport
+from dil.model.task import DiscardCount, RejectCount, TaskReport
 from dil.types.schema_lines import column_types
 
 LEFT_OUT = "left out"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from dil.model.event_report import EventSummary
+from dil.model.report import EventSummary
 from dil.observe.progress import counted, human_seconds
 from dil.text.zones import iso
 

@@ -18,15 +18,13 @@ from dil.errors import ConfigError, DilError
 from dil.execution.executor import job_of_tasks
 from dil.execution.queries.query import Query, QueryExecutor, QueryResult, View, view_of
 from dil.execution.stages import Executors
-from dil.model.dedupe import DedupeSpec
-from dil.model.derived import InputSlice
+from dil.model.dataset import FileRows
+from dil.model.derived import Closing, DedupeSpec, InputSlice, emitted_until
 from dil.model.event_tally import EventContext
-from dil.model.file_rows import FileRows
 from dil.model.interval import Interval
 from dil.model.job import ClassRef, Job, PublishMode, QueryMode, QuerySpec
 from dil.model.json import JsonObject
 from dil.model.task import RunContext
-from dil.model.windows import Closing, emitted_until
 from dil.model.work_unit import Reason, WorkUnit
 from dil.reshaping.files import DatasetFiles
 from dil.reshaping.row_hash import logical_hash

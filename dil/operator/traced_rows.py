@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dil.model.dataset import FileRows
 from dil.model.derived import InputSlice
-from dil.model.file_rows import FileRows
 from dil.model.job import WritingSpec
 from dil.model.json import JsonObject
 from dil.reshaping.dataset_reading import DatasetReading

@@ -10,8 +10,8 @@ from enum import StrEnum
 import msgspec
 
 from dil.model.history import UnitRecord, UnitStretches
-from dil.model.interval import Interval
-from dil.model.job import DAY_MS, PlanningSpec
+from dil.model.interval import DAY_MS, Interval
+from dil.model.job import PlanningSpec
 from dil.model.work_unit import unit_key
 from dil.planning.cutoff import CutoffRule
 from dil.planning.partitions import Partitions, partition, watermark_range

@@ -13,10 +13,10 @@ from itertools import count, pairwise
 from typing import TYPE_CHECKING
 
 from dil.errors import ConfigError
-from dil.model.interval import Interval
+from dil.model.interval import HOUR_MS, Interval
 from dil.model.job import PlanningSpec
 from dil.model.json import JsonValue, compact
-from dil.text.instants import HOUR_MS, INSTANT_FIX, Instant, InstantError, parse_instant
+from dil.text.instants import INSTANT_FIX, Instant, InstantError, parse_instant
 from dil.text.zones import find_zone, to_local, to_ms
 
 if TYPE_CHECKING:

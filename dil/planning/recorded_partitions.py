@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from dil.model.history import History
-from dil.model.interval import Interval
-from dil.model.job import DAY_MS, PlanningSpec
+from dil.model.interval import DAY_MS, HOUR_MS, Interval
+from dil.model.job import PlanningSpec
 from dil.model.work_unit import Plan, Reason, WorkUnit
 from dil.planning.partitions import (
     Partitions,
@@ -20,10 +20,9 @@ from dil.planning.partitions import (
     splitting_windows,
     watermark_range,
 )
-from dil.text.instants import HOUR_MS
 
 # Longer than any partition, except the only partition of the type none.
-_BEYOND_MS = 400 * 86_400_000
+_BEYOND_MS = 400 * DAY_MS
 
 # No partition is longer, in any time zone.
 _WIDEST_MS = {

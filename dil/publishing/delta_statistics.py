@@ -16,13 +16,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import Schema
 
+from dil.model.interval import DAY_MS
 from dil.types.table_formats import unfit
 
 _LONGEST_TEXT = 64
 _FEW_ROWS = 65_536
 _LAST_CHARACTER = "\U0010ffff"
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - the format's text has the zone
-_DAY_MS = 86_400_000
 _PER_MS = {"ms": 1, "us": 1_000}
 
 Bounds = tuple[object, object]
@@ -111,7 +111,7 @@ def _bounds(kind: pa.DataType, groups: Sequence[pq.Statistics]) -> Bounds | None
 def _times(kind: pa.DataType, low: int, high: int) -> Bounds | None:
     try:
         if pa.types.is_date32(kind):
-            return _at(low * _DAY_MS)[:10], _at(high * _DAY_MS)[:10]
+            return _at(low * DAY_MS)[:10], _at(high * DAY_MS)[:10]
         per_ms = _PER_MS[kind.unit]
         return f"{_at(low // per_ms)}Z", f"{_at(-(-high // per_ms))}Z"
     except OverflowError:

@@ -30,6 +30,7 @@ from pyiceberg.transforms import IdentityTransform
 
 from dil.errors import CommitUnknownError, DilError, StateError, WriteError
 from dil.model.dataset import Commit, Intent
+from dil.model.interval import HOUR_MS
 from dil.model.job import PublishingSpec
 from dil.publishing import layout
 from dil.publishing.iceberg_catalog import metadata_location, open_catalog
@@ -50,7 +51,6 @@ from dil.publishing.table_files import (
 )
 from dil.storage import Filesystem
 from dil.storage.side_by_side import call_each
-from dil.text.instants import HOUR_MS
 from dil.types.iceberg import (
     iceberg_schema,
     partition_spec,

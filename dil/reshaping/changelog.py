@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dil.errors import ConversionError
-from dil.model.beside import OP
 from dil.model.destination import DELETED_AT
 from dil.model.task import StagedFile
 from dil.reshaping.changes import DroppedRows, NumberedFile, places_in_file
@@ -23,6 +22,7 @@ from dil.reshaping.files import DatasetFiles, read_table, with_folder_columns
 from dil.reshaping.keys import DELETED_TYPE, flat, is_among, merged_row_numbers, row_numbers
 from dil.reshaping.matching import Candidate, Change, ChangedRows, bytes_of
 from dil.reshaping.reshaping import Stage
+from dil.types.schema_lines import OP
 
 OP_TYPE = pa.int32()
 APPENDED, RETRACTED, CORRECTED_FROM, CORRECTED_TO = range(4)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dil.errors import StateError, WriteError
-from dil.model.file_rows import FileRows, gone_file
+from dil.model.dataset import FileRows, gone_file
 from dil.model.job import OutputFormat
 from dil.reshaping.files import (
     DatasetFiles,

@@ -14,7 +14,7 @@ from dil import catalog, publishing
 from dil.catalog.glue import open_glue
 from dil.errors import DilError, RunInterruptedError
 from dil.execution.stages import Executors
-from dil.model.catalog import CatalogSpec, CatalogType
+from dil.model.destination import CatalogSpec, CatalogType
 from dil.model.job import Job
 from dil.model.report import ReportedFailure, RunReport, RunStatus
 from dil.spi.state_store import StateStore

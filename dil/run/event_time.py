@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 
 from dil.model.dataset import PublishedFile, UnitEntry
-from dil.model.event_report import EventCounts, EventSummary
 from dil.model.event_tally import EVENT_TIME, EventContext
 from dil.model.event_time import EventTimeSpec
 from dil.model.grace import ProbeRest
 from dil.model.history import History, record_of
 from dil.model.job import Job, PublishMode
 from dil.model.json import JsonObject
+from dil.model.report import EventCounts, EventSummary
 from dil.model.task import TaskReport
 from dil.model.work_unit import Plan, WorkUnit
 from dil.spi.state_store import StateStore

@@ -18,9 +18,8 @@ from dil import publishing
 from dil.catalog import glue
 from dil.errors import ConfigError, Problem, WriteError
 from dil.execution.session import SparkSettings, is_on_cluster
-from dil.model.catalog import CatalogSpec, CatalogType
 from dil.model.dataset import PublishedFile
-from dil.model.destination import TableFormat
+from dil.model.destination import CatalogSpec, CatalogType, TableFormat
 from dil.model.job import Job, PublishMode
 from dil.observe.progress import counted
 from dil.storage import LocalFilesystem, filesystem_for

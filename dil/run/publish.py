@@ -11,11 +11,10 @@ from dil import publishing
 from dil.execution.executor import Execution
 from dil.execution.stages import Stages
 from dil.model.dataset import Commit, PublishedFile
-from dil.model.event_report import EventSummary
 from dil.model.grace import ProbeRest
 from dil.model.job import CommitPolicy, Job, PublishMode, QueryMode
 from dil.model.json import JsonObject
-from dil.model.report import MergedRows, RunStatus
+from dil.model.report import EventSummary, MergedRows, RunStatus
 from dil.model.stream import STREAM
 from dil.model.task import TaskReport
 from dil.model.work_unit import Plan

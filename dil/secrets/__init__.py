@@ -1,7 +1,7 @@
 """Turns ENC(...) texts and references such as ``env:`` and ``file:`` in job files into Secrets."""
 
 from dil.secrets.forms import is_encrypted, is_reference
-from dil.secrets.learning import learn, learned
+from dil.secrets.masking import learn, learned
 from dil.secrets.resolver import (
     SecretError,
     SecretResolver,

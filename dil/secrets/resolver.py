@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from traceback import extract_tb
 from typing import BinaryIO, TypeVar
 
+from dil.model.messages import nearest_word
 from dil.model.secret import Secret
-from dil.model.suggestions import nearest_word
 from dil.secrets.forms import (
     ENCRYPTED,
     ENVIRONMENT,
@@ -21,8 +22,7 @@ from dil.secrets.forms import (
     is_reference,
     version_of,
 )
-from dil.secrets.plugged import PluggedReferences
-from dil.spi.secret_resolver import UnresolvedReferenceError
+from dil.spi.secret_resolver import ReferenceResolver, UnresolvedReferenceError
 
 T = TypeVar("T")
 
@@ -44,7 +44,8 @@ class SecretResolver:
     of LinkedIn's DIL (rule S2); our own forms, such as ``ENC(v2:...)``, name their version.
     Relative ``file:`` paths start at ``folder``. ``missing`` are files that should hold a master
     password but do not exist. ``is_unread`` says that the master passwords could not be read, and
-    that this was already reported. ``plugged`` resolves references with other prefixes.
+    that this was already reported. ``plugged`` are the resolvers of other references by prefix,
+    such as ``vault``; each reference is resolved once.
     """
 
     environ: Mapping[str, str]
@@ -53,20 +54,21 @@ class SecretResolver:
     strong: bool = False
     missing: tuple[str, ...] = ()
     is_unread: bool = False
-    plugged: PluggedReferences = field(default_factory=PluggedReferences)
+    plugged: Mapping[str, ReferenceResolver] = field(default_factory=dict)
+    _found: dict[str, Secret] = field(default_factory=dict, compare=False)
 
     def is_reference(self, text: str) -> bool:
         """Return whether a text has one of the forms in which the job knows secrets."""
-        return is_reference(text) or self.plugged.knows(text)
+        return is_reference(text) or self._is_plugged(text)
 
     def is_costly(self, text: str) -> bool:
         """Return whether a secret takes long to get: a key must be derived, or a server asked."""
-        return is_encrypted(text) or (not is_reference(text) and self.plugged.knows(text))
+        return is_encrypted(text) or (not is_reference(text) and self._is_plugged(text))
 
     def nearest_prefix(self, text: str) -> str:
         """Return the known prefix nearest to the prefix of a plain text; empty if none is near."""
         prefix, colon, _ = text.partition(":")
-        return nearest_word(prefix, ("env", "file", *self.plugged.resolvers)) if colon else ""
+        return nearest_word(prefix, ("env", "file", *self.plugged)) if colon else ""
 
     def resolve(self, text: str, purpose: str = "") -> Secret:
         """Return the secret that a text means; plain text means itself.
@@ -84,8 +86,8 @@ class SecretResolver:
             return self._from_environment(match[1])
         if match := FILE.fullmatch(text):
             return self._from_file(match[1])
-        if self.plugged.knows(text):
-            return self._plugged(self.plugged.resolve, text)
+        if self._is_plugged(text):
+            return self._from_plugin(text)
         return Secret(text)
 
     def check(self, text: str) -> None:
@@ -98,15 +100,14 @@ class SecretResolver:
         if match := ENCRYPTED.fullmatch(text):
             self._check_encrypted(match[1])
         elif self.is_costly(text):
-            self._plugged(self.plugged.check, text)
+            prefix, _, reference = text.partition(":")
+            _called(prefix, self.plugged[prefix].check, reference)
         else:
             self.resolve(text)
 
-    def _plugged(self, method: Callable[[str], T], text: str) -> T:
-        try:
-            return method(text)
-        except UnresolvedReferenceError as error:
-            raise SecretError(error.what, error.fix) from error
+    def _is_plugged(self, text: str) -> bool:
+        prefix, colon, _ = text.partition(":")
+        return bool(colon) and prefix in self.plugged
 
     def _check_encrypted(self, cipher_text: str) -> None:
         if not self.passwords:
@@ -179,6 +180,33 @@ class SecretResolver:
                 f"names the file {name}, which is not UTF-8 text", "Save the file in UTF-8."
             ) from error
         return Secret(text.rstrip("\r\n"))
+
+    def _from_plugin(self, text: str) -> Secret:
+        if text not in self._found:
+            prefix, _, reference = text.partition(":")
+            found: object = _called(prefix, self.plugged[prefix].resolve, reference)
+            if not isinstance(found, str):
+                raise SecretError(
+                    f"is a reference for {prefix}, which gave {type(found).__name__} and no text",
+                    "Mend the resolver: it has to return a str.",
+                )
+            self._found[text] = Secret(found)
+        return self._found[text]
+
+
+def _called(prefix: str, method: Callable[[str], T], reference: str) -> T:
+    """Call a resolver of the user's own; raise its errors as SecretError."""
+    try:
+        return method(reference)
+    except UnresolvedReferenceError as error:
+        raise SecretError(error.what, error.fix) from error
+    except Exception as error:
+        # The text of a foreign exception may hold the secret, or the token that opens it.
+        place = extract_tb(error.__traceback__)[-1]
+        raise SecretError(
+            f"is a reference for {prefix}, whose resolver failed ({type(error).__name__})",
+            f"Mend the resolver: {place.filename}, line {place.lineno}, raised it.",
+        ) from error
 
 
 def master_password_files(path: str, count: int) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from dil.secrets.authenticated import Encryptor, purpose_of
@@ -29,24 +28,19 @@ def reencrypt(text: str, resolver: SecretResolver, encryptor: Encryptor) -> Rewr
     Raises:
         SecretError: a text cannot be decrypted; the error names its line.
     """
+
+    def encrypted_again(found: re.Match[str]) -> str:
+        purpose = purpose_of(found[0])
+        return encryptor.encrypt(resolver.resolve(found[0], purpose).reveal(), purpose)
+
     lines = text.splitlines(keepends=True)
     changed: list[int] = []
-    for index, line in enumerate(lines):
+    for number, line in enumerate(lines, 1):
         if _COMMENT.match(line) or not ENCRYPTED_INSIDE.search(line):
             continue
-        lines[index] = ENCRYPTED_INSIDE.sub(_again(resolver, encryptor, index + 1), line)
-        changed.append(index + 1)
-    return Rewritten("".join(lines), tuple(changed))
-
-
-def _again(
-    resolver: SecretResolver, encryptor: Encryptor, line: int
-) -> Callable[[re.Match[str]], str]:
-    def replaced(found: re.Match[str]) -> str:
         try:
-            purpose = purpose_of(found[0])
-            return encryptor.encrypt(resolver.resolve(found[0], purpose).reveal(), purpose)
+            lines[number - 1] = ENCRYPTED_INSIDE.sub(encrypted_again, line)
         except SecretError as error:
-            raise SecretError(f"line {line}: {error.what}", error.fix) from None
-
-    return replaced
+            raise SecretError(f"line {number}: {error.what}", error.fix) from None
+        changed.append(number)
+    return Rewritten("".join(lines), tuple(changed))

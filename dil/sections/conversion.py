@@ -27,8 +27,7 @@ from dil.model.section import (
     Zone,
     prop,
 )
-from dil.model.settings import DerivedField
-from dil.model.validation_attributes import ValidationAttributes
+from dil.model.settings import DerivedField, ValidationAttributes
 from dil.sections.grammars import (
     check_date_pattern,
     check_regex,

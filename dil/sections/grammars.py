@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 from typing import Annotated, TypeAlias
 
+from dil.model.messages import REGEX_FIX
 from dil.model.path import JsonPathError, Path, is_jsonpath
 from dil.model.section import ValueType, Written
-from dil.model.suggestions import REGEX_FIX
 from dil.sections.reading import Finding, ReadContext, ShapeError
 from dil.text.paths import compile_path
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Annotated, get_args
 
 from dil.model.json import JsonValue
+from dil.model.messages import known_words
 from dil.model.section import Section, ValueType, Written, prop
 from dil.model.settings import Parameter, ParameterType
-from dil.model.suggestions import known_words
 from dil.sections.grammars import check_written_pattern
 from dil.sections.reading import (
     ReadContext,

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge
 
-from dil.model.dedupe import COLUMN, KEYS, WITHIN
+from dil.model.derived import DEDUPE_COLUMN, DEDUPE_KEYS, DEDUPE_WITHIN
 from dil.model.json import JsonValue
 from dil.model.members import Setting, member
 from dil.model.section import (
@@ -296,21 +296,21 @@ class DedupeSection(Section):
     """The rule by which a query's rows are left out because they repeat published rows."""
 
     keys: Texts = prop(
-        KEYS,
+        DEDUPE_KEYS,
         "Columns of the query's result. If rows are equal in all these columns and their times are "
         "at most `ms.dedupe.within` apart, only the first of them is published.",
         default=(),
         example="sensor,reading_id",
     )
     column: Text = prop(
-        COLUMN,
+        DEDUPE_COLUMN,
         "Column of the query's result with the time at which a row happened: a timestamp, a date, "
         "or whole epoch milliseconds.",
         default="",
         example="seen_at",
     )
     within_ms: Annotated[Duration, Ge(0)] | None = prop(
-        WITHIN,
+        DEDUPE_WITHIN,
         "Most time between a row and its repeat, an ISO duration.",
         default=None,
         example="PT1H",

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, get_args, get_ty
 
 from dil.model.json import JsonValue, as_text
 from dil.model.members import MemberError, Setting
+from dil.model.messages import known_words, nearest, quote
 from dil.model.secret import Secret
-from dil.model.suggestions import known_words, nearest, quote
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

@@ -11,14 +11,15 @@ from typing import Annotated
 
 from annotated_types import Ge
 
-from dil.model.contract import ContractMode
 from dil.model.json import JsonValue
+from dil.model.messages import suggestion
 from dil.model.schema import (
     COLUMN_NAME,
     JSON,
     TYPE_SYNONYMS,
     ArrayType,
     Column,
+    ContractMode,
     DataType,
     EnumType,
     MapType,
@@ -38,7 +39,6 @@ from dil.model.section import (
     prop,
 )
 from dil.model.settings import SchemaCleansing
-from dil.model.suggestions import suggestion
 from dil.sections.grammars import check_regex
 from dil.sections.reading import (
     ReadContext,

@@ -10,10 +10,10 @@ from typing import Annotated
 from annotated_types import Ge
 
 from dil.model.json import JsonValue
+from dil.model.messages import REGEX_FIX
 from dil.model.path import Path
+from dil.model.secondary import SecondaryInput
 from dil.model.section import Bool, Long, Section, ValueType, Written, prop
-from dil.model.settings import SecondaryInput
-from dil.model.suggestions import REGEX_FIX
 from dil.sections.grammars import path_problem, regex_error
 from dil.sections.reading import Finding, ReadContext, ShapeError, as_array, as_object, build, each
 from dil.storage.locations import PathError, any_path, is_this_machine

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from annotated_types import Ge, Le
 
 from dil.model.json import JsonValue
+from dil.model.messages import nearest
 from dil.model.section import (
     ONE_OF,
     Duration,
@@ -29,7 +30,6 @@ from dil.model.section import (
     prop,
 )
 from dil.model.settings import TlsSettings
-from dil.model.suggestions import nearest
 from dil.sections.reading import ReadContext, ShapeError, as_object, build, note_missing
 
 URI = "ms.source.uri"

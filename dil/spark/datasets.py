@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from dil.errors import ConfigError
-from dil.model.file_rows import FileRows
+from dil.model.dataset import FileRows
 from dil.model.job import Job
 from dil.reshaping.dataset_reading import DatasetReading, rows_of_tasks
 from dil.reshaping.files import DatasetFiles

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from dil.errors import ConfigError
 from dil.model.job import Job
-from dil.model.suggestions import suggestion
+from dil.model.messages import suggestion
 from dil.run.process import real_clock
 from dil.text.instants import InstantError, parse_instant
 

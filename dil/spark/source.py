@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from dil.errors import ConfigError
 from dil.execution.spark_types import spark_schema
-from dil.model.suggestions import nearest
+from dil.model.messages import nearest
 from dil.spark.failing import shown_errors
 from dil.spark.options import SourceOptions
 

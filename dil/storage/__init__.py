@@ -14,16 +14,11 @@ def filesystem_for(place: str, blocks: Blocks | None = None) -> Filesystem:
     ``blocks`` says how HDFS stores new files.
     """
     # Imported here: most jobs stay on this machine.
-    if place.startswith("s3://"):
+    if place.startswith(("s3://", "gs://", "abfss://")):
         from dil.storage.objects.filesystem import ObjectFilesystem
-        from dil.storage.s3.service import S3
+        from dil.storage.objects.services import S3, GoogleAndAzure
 
-        return ObjectFilesystem(S3())
-    if place.startswith(("gs://", "abfss://")):
-        from dil.storage.objects.filesystem import ObjectFilesystem
-        from dil.storage.objects.services import GoogleAndAzure
-
-        return ObjectFilesystem(GoogleAndAzure())
+        return ObjectFilesystem(S3() if place.startswith("s3://") else GoogleAndAzure())
     if place.startswith(("hdfs://", "webhdfs://", "swebhdfs://")):
         from dil.storage.hdfs.filesystem import HdfsFilesystem
 

@@ -36,14 +36,9 @@ _ANY_FILE, _ANY_FOLDER = 0o666, 0o777
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS})
 
 
-def _umask() -> int:
-    """Return the process's umask; the only way to read the umask is to set it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
-_UMASK = _umask()
+# The umask of the process: the only way to read it is to set it.
+_UMASK = os.umask(0o077)
+os.umask(_UMASK)
 
 
 class LocalFilesystem(Filesystem):

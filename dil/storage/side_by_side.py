@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from threading import Event, Lock, Thread
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -37,49 +37,42 @@ def call_each(place: MaybeRemote, act: Callable[[T], R], items: Iterable[T]) -> 
     width = min(place.parallel_requests, len(waiting))
     if width <= 1:
         return [act(item) for item in waiting]
-    return _Calls(act, waiting).made(width)
+    results: dict[int, R] = {}
+    failures: dict[int, BaseException] = {}
+    stopped, lock = Event(), Lock()
+    numbers = iter(range(len(waiting)))
 
-
-class _Calls(Generic[T, R]):
-    """Calls that threads take one by one, in order."""
-
-    def __init__(self, act: Callable[[T], R], items: list[T]) -> None:
-        self._act = act
-        self._items = items
-        self._results: dict[int, R] = {}
-        self._failures: dict[int, BaseException] = {}
-        self._stopped = Event()
-        self._numbers = iter(range(len(items)))
-        self._lock = Lock()
-
-    def made(self, width: int) -> list[R]:
-        # The threads are daemons, so that a process ended by a signal need not wait for a network
-        # that hangs.
-        threads = [Thread(target=self._work, daemon=True) for _ in range(width)]
-        try:
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-        except BaseException:
-            self._stopped.set()
-            end = time.monotonic() + _GRACE_S
-            for thread in threads:
-                if thread.ident is not None:
-                    thread.join(max(end - time.monotonic(), 0))
-            raise
-        if self._failures:
-            raise self._failures[min(self._failures)]
-        return [self._results[number] for number in range(len(self._items))]
-
-    def _work(self) -> None:
-        while not self._stopped.is_set():
-            with self._lock:
-                number = next(self._numbers, None)
+    def work() -> None:
+        while not stopped.is_set():
+            with lock:
+                number = next(numbers, None)
             if number is None:
                 return
             try:
-                self._results[number] = self._act(self._items[number])
+                results[number] = act(waiting[number])
             except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
-                self._failures[number] = error
-                self._stopped.set()
+                failures[number] = error
+                stopped.set()
+
+    # The threads are daemons, so that a process ended by a signal need not wait for a network that
+    # hangs.
+    _run([Thread(target=work, daemon=True) for _ in range(width)], stopped)
+    if failures:
+        raise failures[min(failures)]
+    return [results[number] for number in range(len(waiting))]
+
+
+def _run(threads: list[Thread], stopped: Event) -> None:
+    """Start threads and wait for their ends; if this thread is interrupted, only for seconds."""
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    except BaseException:
+        stopped.set()
+        end = time.monotonic() + _GRACE_S
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join(max(end - time.monotonic(), 0))
+        raise

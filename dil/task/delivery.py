@@ -15,10 +15,9 @@ from dil.errors import DilError, UnknownOutcomeError, WriteError
 from dil.extraction.parameters import first_request
 from dil.extraction.payload_rows import PayloadRows, batched_rows
 from dil.extraction.secondary import read_payload
-from dil.model.egress import AnswerCount
 from dil.model.job import Job
 from dil.model.json import JsonObject, JsonValue
-from dil.model.task import Failure, RunContext, StagedFile, TaskReport
+from dil.model.task import AnswerCount, Failure, RunContext, StagedFile, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.observe.progress import counted
 from dil.publishing.layout import audit_dir

@@ -20,9 +20,10 @@ from dil.eventtime.judging import FARTHEST, late_rows, refused_rows
 from dil.eventtime.tally import StreamTally, coded, encode_tallies, merge, tallies_of
 from dil.model.arrow import TYPE_KEY
 from dil.model.event_tally import EventContext, EventTally
-from dil.model.event_time import DAY_MS, EventTimeSpec
+from dil.model.event_time import EventTimeSpec
+from dil.model.interval import DAY_MS
+from dil.model.messages import suggestion
 from dil.model.path import Step, is_jsonpath
-from dil.model.suggestions import suggestion
 from dil.model.work_unit import Reason, WorkUnit
 from dil.observe.progress import counted, human_seconds
 from dil.spi.rejects import RejectedRow, Rejects

@@ -20,7 +20,7 @@ from dil.execution.queries.repeats import (
     refuse_other_kinds,
     require_columns,
 )
-from dil.model.dedupe import COLUMN, DedupeSpec, TimeSpan
+from dil.model.derived import DEDUPE_COLUMN, DedupeSpec, TimeSpan
 from dil.model.task import RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.task.context import Clocks
@@ -161,6 +161,6 @@ def _micros(times: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_integer(kind):
         return pc.multiply_checked(times.cast(pa.int64()), 1000)
     raise QueryError(
-        f"{COLUMN} names {kind}, which holds no times",
-        f"{COLUMN} is a timestamp, a date, or whole epoch milliseconds.",
+        f"{DEDUPE_COLUMN} names {kind}, which holds no times",
+        f"{DEDUPE_COLUMN} is a timestamp, a date, or whole epoch milliseconds.",
     )

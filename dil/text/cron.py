@@ -13,8 +13,7 @@ from datetime import date, datetime, time, timedelta, tzinfo
 from enum import IntEnum
 from functools import lru_cache
 
-from dil.model.job import DAY_MS
-from dil.text.instants import HOUR_MS, MINUTE_MS
+from dil.model.interval import DAY_MS, HOUR_MS, MINUTE_MS
 from dil.text.zones import LOCAL_EPOCH, gap_at, offset_ms, to_local, to_ms
 
 CRON_FIX = (

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from dil.model.interval import HOUR_MS, MINUTE_MS
 from dil.model.job import DEFAULT_ZONE
 from dil.text.zones import (
     find_zone,
@@ -17,8 +18,6 @@ from dil.text.zones import (
     zone_of_text,
 )
 
-HOUR_MS = 3_600_000
-MINUTE_MS = 60_000
 INSTANT_FIX = 'For example "2020-01-01" or "2020-01-01 06:00:00UTC".'
 
 _WRITTEN = re.compile(

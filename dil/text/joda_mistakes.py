@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dil.model.suggestions import DATE_PATTERN_FIX
+from dil.model.messages import DATE_PATTERN_FIX
 from dil.text.joda import compile_pattern
 from dil.text.joda_tokens import Token, tokenize
 

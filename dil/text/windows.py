@@ -14,11 +14,9 @@ from functools import lru_cache, partial
 from typing import Protocol
 
 from dil.errors import PlanningError
-from dil.model.interval import Interval
-from dil.model.job import DAY_MS
+from dil.model.interval import DAY_MS, MINUTE_MS, Interval
 from dil.model.timelabels import EarlierSchedule, LabelUnit, TimelabelSpec
 from dil.text.cron import Cron, Level, first_instant, parse_cron
-from dil.text.instants import MINUTE_MS
 from dil.text.zones import EPOCH, MILLISECOND, find_zone, moment
 
 _LABEL = re.compile(r"[0-9]{12}00")

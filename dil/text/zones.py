@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, available_timezones
 
-from dil.model.suggestions import ZONE_FIX, nearest_word
+from dil.model.messages import ZONE_FIX, nearest_word
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LOCAL_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - local times are naive on purpose

@@ -13,9 +13,9 @@ from dataclasses import replace
 import pyarrow as pa
 
 from dil.model.arrow import TYPE_KEY
-from dil.model.beside import LATE_COLUMNS, with_columns
 from dil.model.task import RunContext, StagedFile
 from dil.model.work_unit import WorkUnit
+from dil.types.schema_lines import LATE_COLUMNS, with_columns
 from dil.types.schema_text import parse_schema, schema_text
 from dil.writing.rolling import OutputFolder
 from dil.writing.row_labels import RowLabels

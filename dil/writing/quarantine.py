@@ -16,8 +16,8 @@ import msgspec
 import pyarrow as pa
 
 from dil.errors import ConversionError, WriteError
-from dil.model.contract import DiscardCount, QuarantineSpec, RejectCount
-from dil.model.task import AttemptId, StagedFile
+from dil.model.schema import QuarantineSpec
+from dil.model.task import AttemptId, DiscardCount, RejectCount, StagedFile
 from dil.spi.rejects import RejectedRow
 from dil.storage import Filesystem, Folder
 from dil.types.nested import rows_of

@@ -14,10 +14,10 @@ from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
 from dil.errors import RefusedAnswer, SourceContractError, WriteError
-from dil.model.egress import AnswerCount, EgressSpec
+from dil.model.destination import EgressSpec
 from dil.model.json import JsonObject, JsonValue, compact
 from dil.model.secret import OpenedText
-from dil.model.task import AttemptId, StagedFile
+from dil.model.task import AnswerCount, AttemptId, StagedFile
 from dil.storage import Folder
 from dil.writing.sink import MeasuredSink
 

@@ -27,7 +27,8 @@ import pyarrow as pa
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from dil.eventtime.lateness import CommitLateness, LatenessMeter, histogram_of
-from dil.model.grace import DAY_MS, HOUR_MS, GraceMeasure, GraceMode, GraceSpec
+from dil.model.grace import GraceMeasure, GraceMode, GraceSpec
+from dil.model.interval import DAY_MS, HOUR_MS
 from dil.model.job import PlanningSpec
 from dil.planning import BareHistory, plan
 from dil.planning.grace import plan_by_measure

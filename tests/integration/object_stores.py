@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import pytest
 from azure.storage.blob import ContainerClient
 
+from dil.storage.objects import services
 from dil.storage.objects.bucket import ObjectService
 from dil.storage.objects.filesystem import ObjectFilesystem
 from dil.storage.objects.services import GoogleAndAzure
-from dil.storage.s3 import service as s3
 from dil.storage.s3.bucket import S3Bucket
 from tests.integration import azure_places, gcs_places, s3_places
 from tests.servers.azurite import ACCOUNT
@@ -66,7 +66,7 @@ class S3(ObjectStore):
     """A bucket of moto's."""
 
     use = staticmethod(s3_places.use)
-    service = s3.S3()
+    service = services.S3()
     copying = b"x-amz-copy-source:"
     nowhere = "s3://nowhere-at-all/lake"
     reached_by = "AWS_ENDPOINT_URL"

@@ -15,7 +15,7 @@ from dil.catalog.glue import ask, open_glue
 from dil.catalog.metastore import CatalogTable, Partition, TableChange
 from dil.errors import ConfigError, WriteError
 from dil.execution.stages import Executors
-from dil.model.catalog import CatalogSpec, CatalogType
+from dil.model.destination import CatalogSpec, CatalogType
 from dil.model.job import OutputFormat
 from dil.operator.compaction import CompactionRequest, compact
 from dil.run.catalog_sync import sync_catalog

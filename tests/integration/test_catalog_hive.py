@@ -18,7 +18,7 @@ from dil.errors import ConfigError, WriteError
 from dil.execution.hive import open_hive
 from dil.execution.session import SparkSettings, spark_context
 from dil.execution.stages import Executors
-from dil.model.catalog import CatalogSpec, CatalogType
+from dil.model.destination import CatalogSpec, CatalogType
 from dil.model.job import OutputFormat
 from dil.run.catalog_sync import sync_catalog
 from dil.run.job_run import run_job

@@ -17,7 +17,7 @@ from connectors.s3.session import S3Files
 from connectors.sftp.connection import SftpSettings
 from connectors.sftp.session import SftpFiles
 from dil.errors import ConfigError, DilError, SourceContractError, SourceError, TransientSourceError
-from dil.model.settings import SecondaryInput
+from dil.model.secondary import SecondaryInput
 from dil.operator.source_preview import preview_source
 from dil.spi.connector import RequestValues
 from tests.integration.local_jobs import NOW, FileJob

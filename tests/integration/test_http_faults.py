@@ -13,8 +13,9 @@ from dil.errors import (
     TransientSourceError,
 )
 from dil.model.authentication import Authentication
+from dil.model.secondary import SecondaryRetry
 from dil.model.secret import Secret
-from dil.model.settings import HttpStatuses, SecondaryRetry, TlsSettings
+from dil.model.settings import HttpStatuses, TlsSettings
 from dil.secrets import learned
 from dil.spi.connector import RequestValues
 from dil.spi.coordination import Uncoordinated

@@ -8,7 +8,6 @@ from azure.storage.blob import ContainerSasPermissions, generate_container_sas
 from dil.errors import WriteError
 from dil.storage.objects.azure import AzureContainer
 from dil.storage.objects.filesystem import ObjectFilesystem
-from dil.storage.objects.place import GOOGLE_AND_AZURE
 from dil.storage.objects.services import GoogleAndAzure
 from tests.integration.azure_places import opened
 from tests.integration.places import refused, write
@@ -133,7 +132,7 @@ def test_no_credentials_at_all_are_told(container, monkeypatch):
 def test_credentials_are_those_of_the_account_in_the_path(container, monkeypatch):
     from dil.storage.objects.azure_access import container_client
 
-    place = GOOGLE_AND_AZURE.place("abfss://c@other.dfs.core.windows.net/a")
+    place = GoogleAndAzure.address.place("abfss://c@other.dfs.core.windows.net/a")
     monkeypatch.setenv("AZURE_STORAGE_SAS_TOKEN", "?sv=1&sig=x")
     address = "https://other.blob.core.windows.net/c"
     assert container_client(place).url == f"{address}?sv=1&sig=x"
@@ -158,5 +157,5 @@ def test_a_copy_that_failed_is_not_deleted_once_another_driver_has_made_it(conta
         return found
 
     monkeypatch.setattr(AzureContainer, "_properties", earlier)
-    assert not AzureContainer(GOOGLE_AND_AZURE.place(target)).state("a")
+    assert not AzureContainer(GoogleAndAzure.address.place(target)).state("a")
     assert container.objects() == {"a": b"rows"}

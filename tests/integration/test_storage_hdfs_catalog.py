@@ -8,7 +8,7 @@ import pytest
 
 from dil.execution.hive import open_hive
 from dil.execution.session import SparkSettings
-from dil.model.catalog import CatalogSpec, CatalogType
+from dil.model.destination import CatalogSpec, CatalogType
 from dil.model.report import RunStatus
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions

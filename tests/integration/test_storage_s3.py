@@ -7,7 +7,7 @@ import pytest
 
 from dil.errors import WriteError
 from dil.storage.objects.filesystem import ObjectFilesystem
-from dil.storage.s3.service import S3
+from dil.storage.objects.services import S3
 from tests.integration.places import refused, write
 from tests.integration.s3_places import Bucket, opened, use
 from tests.servers.http_server import HttpServer, Reply

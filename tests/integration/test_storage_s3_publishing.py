@@ -16,7 +16,7 @@ from dil.model.job import PublishingSpec
 from dil.publishing import destination_for, live_files
 from dil.storage import Filesystem
 from dil.storage.objects.filesystem import ObjectFilesystem
-from dil.storage.s3.service import S3
+from dil.storage.objects.services import S3
 from tests.integration.s3_places import Bucket, opened
 from tests.servers.s3 import S3Server
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dil.model.dataset import Commit, Move, PublishedFile, RunWork, WorkUnitOutcome
-from dil.model.file_rows import FileRows
+from dil.model.dataset import Commit, FileRows, Move, PublishedFile, RunWork, WorkUnitOutcome
 from dil.state.blocks.block import Block, ChainHead, advance, carried, next_block, parse_block
 from dil.state.blocks.canonical import canonical, content_hash, watermark_text
 from dil.state.blocks.events import (

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dil.errors import ConversionError
-from dil.model.contract import ContractMode
-from dil.model.schema import Column, Primitive, Schema
+from dil.model.schema import Column, ContractMode, Primitive, Schema
 from dil.types.merging import wider
 from dil.types.schema_text import merged_text, parse_schema, schema_text
 from tests.unit.conversion.contracts import Outcome, ingest

@@ -6,14 +6,13 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dil.model.interval import Interval
-from dil.model.job import DAY_MS, PlanningSpec
+from dil.model.interval import DAY_MS, HOUR_MS, Interval
+from dil.model.job import PlanningSpec
 from dil.planning import BareHistory, plan
 from dil.planning.gaps import GapStatus, Stretch, gaps
 from dil.planning.partitions import partition
 from dil.planning.unit_history import Unit
 from dil.state.work_units.history import stretches_of
-from dil.text.instants import HOUR_MS
 
 START = 1_709_251_200_000  # 2024-03-01T00:00:00Z
 HOURS = 120

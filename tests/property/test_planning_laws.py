@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dil.model.history import Coverage, UnitRecord
-from dil.model.job import DAY_MS, PlanningSpec
+from dil.model.interval import DAY_MS
+from dil.model.job import PlanningSpec
 from dil.model.work_unit import Plan
 from dil.planning import BareHistory, plan
 from dil.planning.partitions import Partitions, partition

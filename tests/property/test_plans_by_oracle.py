@@ -4,7 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dil.model.history import UnitRecord
-from dil.model.job import DAY_MS, PlanningSpec
+from dil.model.interval import DAY_MS
+from dil.model.job import PlanningSpec
 from dil.planning import BareHistory, plan, plan_on_demand
 from dil.planning.partitions import partition
 from tests.property.planning_oracle import expected, signature

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
-from dil.secrets import learning
+from dil.secrets import masking
 from tests.jobs import ROOT
 
 # What a test sets for its own commands does not reach the session.
@@ -130,7 +130,7 @@ def _restored(environ: Mapping[str, str]) -> Iterator[None]:
             del os.environ[name]
         else:
             os.environ[name] = value
-    learning._learned[:] = [()]
+    masking._learned[:] = [()]
     added = tuple(f"{folder}{os.sep}" for folder in sys.path if folder not in path)
     sys.path[:] = path
     for name, module in tuple(sys.modules.items()):

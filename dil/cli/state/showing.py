@@ -28,9 +28,9 @@ from dil.text.zones import find_zone, iso, moment
 if TYPE_CHECKING:
     from dil.model.books import Books
     from dil.model.dataset import UnitEntry
-    from dil.model.event_report import EventSummary
     from dil.model.job import Job
     from dil.model.json import JsonObject
+    from dil.model.report import EventSummary
     from dil.spi.state_store import StateStore, UnitState
 
 _UNITS_SHOWN = 20

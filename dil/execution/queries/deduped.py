@@ -14,8 +14,7 @@ from dil.execution.queries.query import View
 from dil.execution.queries.repeats import PLACE, PUBLISHED, TIME, Repeats, refuse_other_kinds
 from dil.execution.queries.windowed import event_time_of
 from dil.execution.spark_types import arrow_schema
-from dil.model.dedupe import COLUMN, DedupeSpec, TimeSpan
-from dil.model.windows import quoted
+from dil.model.derived import DEDUPE_COLUMN, DedupeSpec, TimeSpan, quoted
 
 Published = Callable[[TimeSpan], View | None]
 ViewFrame = Callable[[View], Any]
@@ -82,7 +81,7 @@ def _judged(frame: Any, spec: DedupeSpec, unit_us: int, places: Any) -> Any:  # 
     from pyspark.sql import functions
 
     keys = [functions.expr(_key(frame, name, unit_us)).alias(name) for name in spec.keys]
-    time = _whole(event_time_of(frame, spec.column, COLUMN), unit_us)
+    time = _whole(event_time_of(frame, spec.column, DEDUPE_COLUMN), unit_us)
     found = frame.select(*keys, functions.expr(time).alias(TIME), places.alias(PLACE))
     # Spark's dropna would take away keys that are NaN, too.
     return found.where(" AND ".join(f"{quoted(name)} IS NOT NULL" for name in found.columns))

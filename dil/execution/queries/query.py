@@ -11,15 +11,14 @@ import pyarrow.compute as pc
 from msgspec import structs
 
 from dil.execution.executor import Watch
-from dil.model.beside import OP
-from dil.model.dedupe import TimeSpan
-from dil.model.file_rows import FileRows
+from dil.model.dataset import FileRows
+from dil.model.derived import Closing, TimeSpan
 from dil.model.job import QuerySpec, WritingSpec
 from dil.model.task import RunContext, TaskReport
-from dil.model.windows import Closing
 from dil.model.work_unit import WorkUnit
 from dil.reshaping.dataset_reading import DatasetReading, Statistics, rows_of_tasks
 from dil.reshaping.files import DatasetFiles
+from dil.types.schema_lines import OP
 from dil.types.schema_text import parse_schema
 
 if TYPE_CHECKING:

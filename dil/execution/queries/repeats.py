@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dil.errors import QueryError
-from dil.model.dedupe import COLUMN, KEYS, DedupeSpec, TimeSpan
-from dil.model.windows import quoted
+from dil.model.derived import DEDUPE_COLUMN, DEDUPE_KEYS, DedupeSpec, TimeSpan, quoted
 from dil.reshaping.dataset_reading import Statistics
 from dil.types.hive import flat_word
 
@@ -32,7 +31,7 @@ def require_columns(schema: pa.Schema, spec: DedupeSpec) -> None:
     Raises:
         QueryError: a column is missing, or its values are nested.
     """
-    named = [*((name, KEYS) for name in spec.keys), (spec.column, COLUMN)]
+    named = [*((name, DEDUPE_KEYS) for name in spec.keys), (spec.column, DEDUPE_COLUMN)]
     for name, key in named:
         if name not in schema.names:
             raise QueryError(
@@ -43,7 +42,7 @@ def require_columns(schema: pa.Schema, spec: DedupeSpec) -> None:
         kind = schema.field(name).type
         if pa.types.is_nested(kind):
             raise QueryError(
-                f"{name} is {kind}, and {KEYS} needs single values",
+                f"{name} is {kind}, and {DEDUPE_KEYS} needs single values",
                 "Name a part of it in the query, as a column of its own.",
             )
 
@@ -59,8 +58,8 @@ def refuse_other_kinds(rows: pa.Schema, published: pa.Schema, spec: DedupeSpec) 
         if _kind(new) != _kind(known):
             wanted = flat_word(known) or str(known)
             raise QueryError(
-                f"{KEYS} names {name}, which is {flat_word(new) or new} in the query's result and "
-                f"{wanted} in the published rows: these types cannot be compared",
+                f"{DEDUPE_KEYS} names {name}, which is {flat_word(new) or new} in the query's"
+                f" result and {wanted} in the published rows: these types cannot be compared",
                 f"Let the query give it the published type: CAST({quoted(name)} AS {wanted})."
                 " Or give the job another job.name and table.",
             )

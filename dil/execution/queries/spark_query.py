@@ -35,7 +35,7 @@ from dil.execution.queries.query import Query, QueryResult, View, in_order, part
 from dil.execution.queries.repeats import require_columns
 from dil.execution.queries.windowed import emitted, with_event_time
 from dil.execution.spark_types import arrow_schema, spark_schema
-from dil.model.dedupe import TimeSpan
+from dil.model.derived import TimeSpan
 from dil.model.job import QueryMode, QuerySpec, WritingSpec
 from dil.model.task import RunContext
 from dil.model.work_unit import WorkUnit

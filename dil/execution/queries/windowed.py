@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql.types import DateType, IntegralType, TimestampType
 
 from dil.errors import QueryError
-from dil.model.windows import END, EVENT_TIME, Closing, WindowSpec, quoted
+from dil.model.derived import EVENT_TIME_COLUMN, WINDOW_END, Closing, WindowSpec, quoted
 from dil.sections.query import WINDOW_COLUMN
 
 
@@ -23,12 +23,14 @@ def with_event_time(frame: Any, windows: WindowSpec, closing: Closing) -> Any:  
     """
     from pyspark.sql.functions import expr
 
-    found = frame.withColumn(EVENT_TIME, expr(event_time_of(frame, windows.column, WINDOW_COLUMN)))
-    found = found.where(f"{EVENT_TIME} < timestamp_millis({closing.until_ms})")
+    found = frame.withColumn(
+        EVENT_TIME_COLUMN, expr(event_time_of(frame, windows.column, WINDOW_COLUMN))
+    )
+    found = found.where(f"{EVENT_TIME_COLUMN} < timestamp_millis({closing.until_ms})")
     if closing.after_ms is None:
         return found
     least = closing.after_ms - windows.size_ms
-    return found.where(f"{EVENT_TIME} >= timestamp_millis({least})")
+    return found.where(f"{EVENT_TIME_COLUMN} >= timestamp_millis({least})")
 
 
 def event_time_of(frame: Any, column: str, key: str) -> str:  # a DataFrame
@@ -58,7 +60,7 @@ def event_time_of(frame: Any, column: str, key: str) -> str:  # a DataFrame
 
 def emitted(frame: Any, closing: Closing) -> Any:  # DataFrames
     """Return the windows that the present watermark closes and the earlier watermark did not."""
-    found = frame.where(f"{END} <= timestamp_millis({closing.until_ms})")
+    found = frame.where(f"{WINDOW_END} <= timestamp_millis({closing.until_ms})")
     if closing.after_ms is None:
         return found
-    return found.where(f"{END} > timestamp_millis({closing.after_ms})")
+    return found.where(f"{WINDOW_END} > timestamp_millis({closing.after_ms})")

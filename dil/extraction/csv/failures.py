@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from dil.errors import ConversionError, SourceContractError, lasting
 from dil.extraction.coercion import RowPosition
 from dil.extraction.excerpt import bracketed_form, kind_of
-from dil.model.suggestions import nearest_word
+from dil.model.messages import nearest_word
 
 DROPPED = "CSV rows that could not be read were dropped, as ms.csv allows by maxFailures"
 _FIX = (

@@ -9,9 +9,8 @@ import msgspec
 
 from dil.extraction.content import OMITTED_FIX
 from dil.model.json import JsonValue
-from dil.model.messages import listed, shortened
+from dil.model.messages import listed, nearest_word, shortened
 from dil.model.path import Missing, Path, Steps
-from dil.model.suggestions import nearest_word
 
 _FIX = "Check ms.data.field; an error document may also look like this."
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])

@@ -14,8 +14,8 @@ from dil.extraction.secondary.formats import read_rows, unreadable
 from dil.extraction.secondary.places import LiveFiles, find_files
 from dil.model.json import JsonObject, JsonValue, compact
 from dil.model.path import Missing, is_jsonpath
+from dil.model.secondary import SecondaryInput
 from dil.model.secret import OpenedText, Secret
-from dil.model.settings import SecondaryInput
 from dil.secrets import SecretError, is_encrypted
 from dil.storage import Filesystem
 from dil.text.java_regex import compile_java

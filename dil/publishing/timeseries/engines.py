@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from dil.databases.statements import MARK
 from dil.errors import ConfigError, ConversionError, WriteError
-from dil.model.interval import Interval
-from dil.model.job import DAY_MS
+from dil.model.interval import DAY_MS, Interval
 from dil.publishing.timeseries.grants import grants_of
 from dil.publishing.timeseries.names import LABEL, Names
 from dil.publishing.timeseries.registry import LabelEntry

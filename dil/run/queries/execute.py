@@ -10,8 +10,7 @@ from dil.errors import QueryError
 from dil.execution.executor import Execution, Watch, job_of_tasks
 from dil.execution.queries.query import Query, View, in_order, view_of
 from dil.execution.queries.repeats import NearSpan
-from dil.model.dedupe import DedupeSpec, TimeSpan
-from dil.model.derived import RUN_ANEW
+from dil.model.derived import RUN_ANEW, DedupeSpec, TimeSpan
 from dil.model.job import Job, QueryMode, QuerySpec
 from dil.model.task import RunContext
 from dil.run.active_run import ActiveRun

@@ -14,13 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
-from dil.model.dataset import Commit
-from dil.model.derived import InputSlice, QueryStep
-from dil.model.file_rows import gone_file
+from dil.model.dataset import Commit, gone_file
+from dil.model.derived import Closing, InputSlice, QueryStep, WindowSpec
 from dil.model.interval import Interval
 from dil.model.job import DatasetInput, Job, QueryMode, QuerySpec
 from dil.model.json import JsonObject, compact
-from dil.model.windows import Closing, WindowSpec
 from dil.model.work_unit import Plan, Reason, WorkUnit
 from dil.observe.progress import counted
 from dil.observe.query_view import InputLine, QueryPlanView, blocks_text

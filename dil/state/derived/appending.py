@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dil.model.dataset import Commit
-from dil.model.dedupe import time_column
-from dil.model.derived import QueryStep
+from dil.model.derived import QueryStep, dedupe_column
 from dil.model.job import QueryMode
 from dil.model.json import JsonObject
 from dil.model.stream import STREAM
@@ -67,8 +66,8 @@ def _last_event_ms(
     The greatest time is unknown (None) if the dataset has rows whose times were not read, or are in
     another column, until the dataset is rebuilt. ``before`` is the transform of the earlier rows.
     """
-    column, known = time_column(transform), event.last_event_ms
-    if event.prev_offset is not None and column != time_column(before):
+    column, known = dedupe_column(transform), event.last_event_ms
+    if event.prev_offset is not None and column != dedupe_column(before):
         known = None
     if event.new_data is None:
         return known

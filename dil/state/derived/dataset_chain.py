@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dil.errors import StateError
-from dil.model.dataset import is_compaction
-from dil.model.file_rows import FileRows
+from dil.model.dataset import FileRows, is_compaction
 from dil.state.blocks.canonical import SHA2_256, system_time_text
 from dil.state.blocks.events import DataEvent, Slice, SliceFile
 from dil.state.chain.as_of import sequence_as_of

@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dil.errors import StateError
-from dil.model.beside import LATE_COLUMNS, OP_COLUMN, with_columns
 from dil.model.books import BOOKS, Books
-from dil.model.dataset import EXPIRY, is_compaction
+from dil.model.dataset import EXPIRY, FileRows, is_compaction
 from dil.model.derived import RUN_ANEW, InputSlice
-from dil.model.file_rows import FileRows
 from dil.model.interval import Interval
 from dil.model.job import QueryMode
 from dil.model.json import JsonObject
@@ -27,6 +25,7 @@ from dil.state.derived.dataset_chain import NONE_YET, DatasetChain, GoneFiles, P
 from dil.state.derived.inputs import StoredInput
 from dil.state.runs.details import checkpoint
 from dil.text.windows import label_start
+from dil.types.schema_lines import LATE_COLUMNS, OP_COLUMN, with_columns
 
 _ANEW = (
     f"ms.query.mode=full reads the whole input again and replaces this dataset; once: {RUN_ANEW}."

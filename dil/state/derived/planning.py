@@ -13,9 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dil.errors import StateError
-from dil.model.derived import InputSlice
+from dil.model.derived import InputSlice, emitted_until
 from dil.model.json import JsonObject
-from dil.model.windows import emitted_until
 from dil.state.blocks.block import carried_on, transform_inputs
 from dil.state.blocks.canonical import instant_of
 from dil.state.blocks.events import DataEvent, Slice

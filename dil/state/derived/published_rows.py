@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dil.errors import StateError
-from dil.model.dedupe import time_column
-from dil.model.file_rows import FileRows
+from dil.model.dataset import FileRows
+from dil.model.derived import dedupe_column
 from dil.state.blocks.events import DataEvent
 from dil.state.chain.chain_rows import config_event_at, read_stored
 from dil.state.derived.dataset_chain import NONE_YET, DatasetChain
@@ -58,7 +58,7 @@ def rows_since(
 
 def _time_column_at(chain: StoredInput, transform: int) -> str | None:
     event = config_event_at(chain.tx, chain.dataset_id, transform)
-    return None if event is None else time_column(event.body)
+    return None if event is None else dedupe_column(event.body)
 
 
 def _newest_first(chain: StoredInput, sequence: int) -> Iterator[tuple[int, DataEvent]]:

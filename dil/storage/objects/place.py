@@ -77,18 +77,3 @@ class ObjectAddress:
         if place is None:
             raise WriteError(f"{path} is {self.elsewhere}", self.fix)
         return place
-
-
-# Paths are ``gs://bucket/key`` and ``abfss://container@account.dfs.core.windows.net/key``.
-GOOGLE_AND_AZURE = ObjectAddress(
-    re.compile(
-        r"(?P<root>gs://(?P<bucket>[A-Za-z0-9][A-Za-z0-9._-]*)"
-        r"|abfss://(?P<container>[$A-Za-z0-9][A-Za-z0-9-]*)@(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*))"
-        r"(?:/(?P<key>.*))?",
-        re.DOTALL,
-    ),
-    "objects",
-    "neither on Google Cloud Storage nor on Azure",
-    "The job's files were elsewhere before: set the property that names their folder back for one"
-    " run (data.publisher.final.dir, state.store.dir).",
-)

@@ -1,7 +1,6 @@
 """A bucket of S3, or of a service that speaks its protocol.
 
-The module also has the stream that reads an object, and the options with which other libraries
-reach the bucket.
+The module also has the options with which other libraries reach the bucket.
 """
 
 from __future__ import annotations
@@ -25,15 +24,11 @@ from dil.storage.objects.bucket import (
 )
 from dil.storage.objects.place import ObjectPath
 from dil.storage.s3.client import S3Connection, connect, is_of_aws
-from dil.storage.s3.copying import COPY_BYTES, copy, names, noted
-from dil.storage.s3.failures import (
-    BROKEN,
-    RacingError,
-    UnknownConditionError,
-    translated_errors,
-)
-from dil.storage.streams import RemoteReader, ResumedAnswers
+from dil.storage.s3.failures import RacingError, UnknownConditionError, translated_errors
+from dil.storage.s3.reading import ObjectReader, require_members
 
+_FROM = "dil-moved-from"
+_COPY_BYTES = 512 << 20
 _PER_DELETE = 1000
 _RACES = 8
 _PAUSE_S = 0.05
@@ -50,7 +45,7 @@ class S3Bucket(Bucket):
     def __init__(self, place: ObjectPath, client: Any, copy_bytes: int | None) -> None:
         self._place = place
         self._client = client
-        self._copy_bytes = copy_bytes or COPY_BYTES
+        self._copy_bytes = copy_bytes or _COPY_BYTES
         self._at = self._client.meta.endpoint_url
 
     def state(self, key: str) -> ObjectState | None:
@@ -60,13 +55,13 @@ class S3Bucket(Bucket):
                 answer = self._client.head_object(**self._names(key))
         except FileNotFoundError:
             return None
-        _require(answer, self._place.path(key), "ContentLength", "ETag")
-        note = noted(answer.get("Metadata", {}))
+        require_members(answer, self._place.path(key), "ContentLength", "ETag")
+        note = answer.get("Metadata", {}).get(_FROM, "")
         return ObjectState(answer["ContentLength"], answer["ETag"], note)
 
     def reader(self, key: str) -> ObjectReader:
         """Return a stream over one answer that continues to the end of the object."""
-        return ObjectReader(self._client, self._of(key))
+        return ObjectReader(self._client, replace(self._place, key=key))
 
     def put(self, key: str, data: bytes) -> None:
         """Write an object; the service compares the data with its MD5."""
@@ -82,7 +77,36 @@ class S3Bucket(Bucket):
     ) -> None:
         """Make the service copy an object; a target that appears meanwhile is replaced."""
         del over  # few services support a condition on the target of a copy
-        copy(self._client, source, state, self._of(target), note, self._copy_bytes)
+        origin, noted = source.path(source.key), {"Metadata": {_FROM: note}}
+        copied = {
+            "CopySource": {"Bucket": source.bucket, "Key": source.key},
+            "CopySourceIfMatch": state.version,
+        }
+        if state.size <= self._copy_bytes:
+            with translated_errors(origin, self._client):
+                self._client.copy_object(
+                    **self._names(target), **copied, MetadataDirective="REPLACE", **noted
+                )
+            return
+        with self._translated_errors(target):
+            upload = self._client.create_multipart_upload(**self._names(target), **noted)
+        begun = {**self._names(target), "UploadId": upload["UploadId"]}
+        try:
+            parts = []
+            for number, start in enumerate(range(0, state.size, self._copy_bytes), 1):
+                end = min(start + self._copy_bytes, state.size) - 1
+                with translated_errors(origin, self._client):
+                    answer = self._client.upload_part_copy(
+                        **begun, **copied, PartNumber=number,
+                        CopySourceRange=f"bytes={start}-{end}",
+                    )  # fmt: skip
+                parts.append({"PartNumber": number, "ETag": answer["CopyPartResult"]["ETag"]})
+            with self._translated_errors(target):
+                self._client.complete_multipart_upload(**begun, MultipartUpload={"Parts": parts})
+        except BaseException:
+            with suppress(WriteError, OSError), self._translated_errors(target):
+                self._client.abort_multipart_upload(**begun)
+            raise
 
     def delete(self, key: str) -> None:
         """Delete an object."""
@@ -230,11 +254,8 @@ class S3Bucket(Bucket):
             page = self._client.list_objects_v2(Bucket=self._place.bucket, Prefix=prefix, **options)
         return cast("dict[str, Any]", page)
 
-    def _of(self, key: str) -> ObjectPath:
-        return replace(self._place, key=key)
-
     def _names(self, key: str) -> dict[str, Any]:
-        return names(self._of(key))
+        return {"Bucket": self._place.bucket, "Key": key}
 
     def _translated_errors(self, key: str) -> Any:
         return translated_errors(self._place.path(key), self._client)
@@ -272,80 +293,6 @@ class _PartUpload(ObjectUpload):
             self._client.abort_multipart_upload(**self._names)
 
 
-class ObjectReader(RemoteReader):
-    """Reads one version of an object.
-
-    Raises:
-        FileNotFoundError: the object does not exist.
-    """
-
-    def __init__(self, client: Any, place: ObjectPath) -> None:  # botocore has no types
-        super().__init__()
-        self._answers = ResumedAnswers(BROKEN, self._asked, lambda body, size: body.read(size))
-        self._client = client
-        self._place = place
-        self._path = place.path(place.key)
-        self._etag = ""
-        self._total = -1
-        self._answers.open()
-
-    @property
-    def _size(self) -> int:
-        return self._total
-
-    def _asked(self) -> Any:
-        options = {"IfMatch": self._etag} if self._etag else {}
-        if self._position:
-            options["Range"] = f"bytes={self._position}-"
-        try:
-            with translated_errors(self._path, self._client):
-                answer = self._client.get_object(
-                    Bucket=self._place.bucket, Key=self._place.key, **options
-                )
-        except ObjectExistsError:
-            raise self._changed() from None
-        _require(answer, self._path, "ContentLength")
-        if self._total < 0:
-            self._etag, self._total = answer.get("ETag", ""), int(answer["ContentLength"])
-        else:
-            self._check_part(answer)
-        return answer["Body"]
-
-    def _check_part(self, answer: dict[str, Any]) -> None:
-        """Check that an answer is the rest of the same object; not every service obeys headers."""
-        is_same = answer.get("ETag", self._etag) == self._etag
-        length, rest = int(answer["ContentLength"]), self._total - self._position
-        if is_same and length == rest:
-            return
-        answer["Body"].close()
-        if is_same and self._position and length == self._total:
-            raise WriteError(
-                f"{self._path}: the service ignores Range, and sends the whole object instead of"
-                f" the rest from byte {self._position:,}",
-                "Nothing was published. Use a service, or a proxy, that obeys Range.",
-            )
-        raise self._changed()
-
-    def _changed(self) -> WriteError:
-        return WriteError(
-            f"{self._path}: the object was replaced while it was read",
-            "Another program writes there; run again.",
-        )
-
-    def _read(self, size: int) -> bytes:
-        data = self._answers.read(size)
-        if not data:
-            raise WriteError(
-                f"{self._path}: the answer breaks off at byte {self._position:,} of"
-                f" {self._total:,}",
-                "Check the network between this machine and the service.",
-            )
-        return data
-
-    def _leave(self) -> None:
-        self._answers.close()
-
-
 def object_store_options(connection: S3Connection, bucket: str) -> dict[str, str]:
     """Return options of Rust's object_store, with which other libraries reach DIL's objects.
 
@@ -380,13 +327,3 @@ def object_store_options(connection: S3Connection, bucket: str) -> dict[str, str
     if credentials.token:
         options["aws_session_token"] = credentials.token
     return options
-
-
-def _require(answer: Mapping[str, Any], path: str, *names: str) -> None:
-    """Raise if an answer lacks a member without which a broken or changed object is not noticed."""
-    if not all(name in answer for name in names):
-        raise WriteError(
-            f"{path}: the service sends the object without its length or its eTag",
-            "A proxy may have changed the answer. S3 always sends both: inform the owner of the"
-            " service or the proxy.",
-        )

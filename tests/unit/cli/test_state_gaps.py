@@ -9,7 +9,8 @@ import pytest
 
 from dil.cli.main import main
 from dil.model.dataset import Commit, RunWork, WorkUnitOutcome
-from dil.model.job import DAY_MS, PlanningSpec, StateSpec
+from dil.model.interval import DAY_MS
+from dil.model.job import PlanningSpec, StateSpec
 from dil.state import open_store
 
 if TYPE_CHECKING:

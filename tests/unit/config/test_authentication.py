@@ -10,8 +10,8 @@ import pytest
 
 from connectors.http import HttpConnector
 from dil.model.authentication import Authentication
-from dil.model.rate import RateLimit
 from dil.model.secret import Secret
+from dil.model.section import RateLimit
 
 KEY = "ms.authentication"
 CLIENT = {

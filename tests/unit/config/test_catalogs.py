@@ -8,7 +8,7 @@ import pytest
 
 from dil import config
 from dil.errors import ConfigError
-from dil.model.catalog import CatalogSpec, CatalogType
+from dil.model.destination import CatalogSpec, CatalogType
 from tests.jobs import write_job
 
 METASTORE = "ms.catalog.hive.metastore"

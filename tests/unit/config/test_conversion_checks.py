@@ -11,8 +11,8 @@ from dil.config.conversion import check_conversion
 from dil.config.findings import Findings
 from dil.model.properties import Properties
 from dil.model.schema import ArrayType, Column, MapType, Primitive, RecordType
-from dil.model.settings import SecondaryInput
-from dil.model.validation_attributes import ValidationAttributes
+from dil.model.secondary import SecondaryInput
+from dil.model.settings import ValidationAttributes
 from dil.sections.secondary import SecondarySection
 from dil.spi.converter import Converter
 from dil.spi.registry import PluginKind, resolve

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dil.model.egress import AuditSpec, EgressSpec
+from dil.model.destination import AuditSpec, EgressSpec
 from tests.unit.config.conftest import JobFile
 
 SENDING = {

@@ -7,7 +7,8 @@ from fractions import Fraction
 import pytest
 
 from dil.config import planning_spec
-from dil.model.grace import DAY_MS, HOUR_MS, GraceMode, GraceSpec
+from dil.model.grace import GraceMode, GraceSpec
+from dil.model.interval import DAY_MS, HOUR_MS
 
 AUTO = {"ms.grace.mode": "auto", "ms.event.column": "seen_at"}
 

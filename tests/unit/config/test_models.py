@@ -14,15 +14,15 @@ from dil.model.authentication import Authentication
 from dil.model.csv_settings import CsvSettings
 from dil.model.json import WrittenNumber
 from dil.model.members import Setting
+from dil.model.secondary import SecondaryInput
 from dil.model.secret import Secret
 from dil.model.settings import (
     HttpStatuses,
     Pagination,
     SchemaCleansing,
-    SecondaryInput,
     SessionKeyField,
+    ValidationAttributes,
 )
-from dil.model.validation_attributes import ValidationAttributes
 from dil.sections.reading import json_name, read_model, unknown_members
 
 

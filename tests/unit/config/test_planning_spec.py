@@ -8,7 +8,8 @@ import pytest
 
 from dil.config import planning_spec
 from dil.errors import ConfigError
-from dil.model.job import DAY_MS, PlanningSpec, TableType
+from dil.model.interval import DAY_MS
+from dil.model.job import PlanningSpec, TableType
 
 
 def spec(**properties: str) -> PlanningSpec:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dil.model.contract import ContractMode, QuarantineSpec
+from dil.model.schema import ContractMode, QuarantineSpec
 from tests.unit.config.conftest import JobFile
 
 SCHEMA = json.dumps([{"columnName": "id", "dataType": {"type": "long"}}])

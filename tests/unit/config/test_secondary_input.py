@@ -10,7 +10,7 @@ from dil.config import planning_spec
 from dil.config.findings import Findings
 from dil.config.requests import check_secondary_input
 from dil.errors import ConfigError
-from dil.model.settings import SecondaryInput, SecondaryRetry
+from dil.model.secondary import SecondaryInput, SecondaryRetry
 from dil.sections.secondary import SecondarySection
 
 KEY = "ms.secondary.input"

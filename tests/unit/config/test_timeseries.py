@@ -9,7 +9,8 @@ import pytest
 from dil.config import load
 from dil.errors import ConfigError
 from dil.model.destination import TableKind
-from dil.model.job import DAY_MS, Job, PublishMode
+from dil.model.interval import DAY_MS
+from dil.model.job import Job, PublishMode
 from tests.jobs import write_job
 
 SERIES = {

@@ -14,8 +14,8 @@ from dil.config.findings import Findings
 from dil.config.read_context import JobReadContext
 from dil.config.sections import read_section
 from dil.errors import Origin
+from dil.model.secondary import SecondaryRetry
 from dil.model.section import Int, Section, StandsFor, Text, Texts, ValueType, Written, prop
-from dil.model.settings import SecondaryRetry
 from dil.secrets import SecretResolver
 
 

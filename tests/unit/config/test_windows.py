@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dil import config
 from dil.errors import ConfigError
-from dil.model.windows import Closing, WindowSpec
+from dil.model.derived import Closing, WindowSpec
 from tests.derived import Lake
 
 WINDOWS = {

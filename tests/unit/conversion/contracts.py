@@ -13,9 +13,8 @@ import pyarrow as pa
 from dil.conversion.chain import build_chain
 from dil.conversion.contract import extraction_of
 from dil.extraction.json.extractor import JsonExtractor
-from dil.model.contract import ContractMode
 from dil.model.job import ClassRef, Job
-from dil.model.schema import Schema
+from dil.model.schema import ContractMode, Schema
 from dil.spi.connector import Response
 from dil.spi.converter import ConverterContext, PageFacts
 from dil.spi.rejects import RejectedRow

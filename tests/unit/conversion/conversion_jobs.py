@@ -27,10 +27,10 @@ from dil.model.json import JsonObject
 from dil.model.path import MISSING
 from dil.model.properties import Properties
 from dil.model.schema import Schema
-from dil.model.secondary import SecondarySpec
+from dil.model.secondary import SecondaryInput, SecondarySpec
 from dil.model.secret import Secret
 from dil.model.section import Section
-from dil.model.settings import DerivedField, Formula, SchemaCleansing, SecondaryInput
+from dil.model.settings import DerivedField, Formula, SchemaCleansing
 from dil.spi.converter import ConverterContext, PageFacts
 from dil.spi.extractor import Page
 

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from dil.errors import ConversionError
-from dil.model.contract import ContractMode
-from dil.model.schema import ArrayType, Column, MapType, Primitive, RecordType, Schema
+from dil.model.schema import ArrayType, Column, ContractMode, MapType, Primitive, RecordType, Schema
 from tests.unit.conversion.contracts import ingest
 
 EVOLVE, FREEZE = ContractMode.EVOLVE, ContractMode.FREEZE

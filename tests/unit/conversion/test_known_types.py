@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 from dil.conversion.contract import KnownTypes
-from dil.model.contract import ContractMode
 from dil.model.path import MISSING
+from dil.model.schema import ContractMode
 from dil.spi.converter import ConverterContext, PageFacts
 from dil.spi.extractor import Page
 from tests.unit.conversion.contracts import contracted_job

@@ -10,8 +10,8 @@ import pytest
 from dil.conversion.validation import ValidationVerdict, expected_count
 from dil.errors import ConversionError
 from dil.model.json import JsonObject
-from dil.model.settings import SecondaryInput
-from dil.model.validation_attributes import ValidationAttributes
+from dil.model.secondary import SecondaryInput
+from dil.model.settings import ValidationAttributes
 from dil.sections.conversion import ValidationSection
 from tests.unit.conversion.conversion_jobs import chain
 from tests.unit.conversion.converter_runs import Rows, converter, rows

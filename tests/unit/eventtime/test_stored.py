@@ -18,8 +18,8 @@ from dil.errors import ConfigError
 from dil.eventtime.kept import open_kept
 from dil.eventtime.stored import StoredWatermark, decoded, encoded
 from dil.eventtime.streams import EventStream
-from dil.model.event_report import EventCounts
 from dil.model.event_time import MAX_BOUND_MS, Strategy
+from dil.model.report import EventCounts
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MS = round(NOW.timestamp() * 1000)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from dil.execution.queries.repeats import NearSpan, Repeats
-from dil.model.dedupe import TimeSpan
+from dil.model.derived import TimeSpan
 
 NOON = 1_704_110_400_000  # 2024-01-01T12:00:00Z
 HOUR = 3_600_000

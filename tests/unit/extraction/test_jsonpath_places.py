@@ -24,8 +24,9 @@ from dil.extraction.xml.extractor import XmlExtractor
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.json import compact
 from dil.model.path import MISSING
+from dil.model.secondary import SecondaryInput
 from dil.model.secret import Secret
-from dil.model.settings import Pagination, Parameter, SecondaryInput, SessionKeyField
+from dil.model.settings import Pagination, Parameter, SessionKeyField
 from dil.spi.connector import ByteSession, Response
 from dil.storage import LocalFilesystem
 from tests.preprocessing import through

@@ -20,9 +20,9 @@ from dil.extraction.secondary import (
     read_validation,
 )
 from dil.model.interval import Interval
-from dil.model.secondary import SecondarySpec, SecondaryVariables
+from dil.model.secondary import SecondaryInput, SecondaryRetry, SecondarySpec, SecondaryVariables
 from dil.model.secret import Secret
-from dil.model.settings import Parameter, SecondaryInput, SecondaryRetry
+from dil.model.settings import Parameter
 from dil.model.work_unit import Reason, WorkUnit
 from dil.secrets import SecretResolver
 from dil.secrets.authenticated import Cost, Encryptor

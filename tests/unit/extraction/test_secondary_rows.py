@@ -21,8 +21,8 @@ from pyarrow import parquet as pq
 from dil.errors import SourceContractError, SourceError
 from dil.extraction.secondary.entry import SecondaryAccess, SecondaryEntry
 from dil.model.json import compact
+from dil.model.secondary import SecondaryInput
 from dil.model.secret import Secret
-from dil.model.settings import SecondaryInput
 from dil.storage import LocalFilesystem
 
 ROWS = [

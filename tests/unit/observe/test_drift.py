@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from dil import config
-from dil.model.contract import DiscardCount, RejectCount
 from dil.model.job import Job
 from dil.model.report import RowsAside, RunReport, RunStatus, SchemaDrift, UnitCounts
-from dil.model.task import StagedFile, TaskReport
+from dil.model.task import DiscardCount, RejectCount, StagedFile, TaskReport
 from dil.observe.drift import drift, rows_aside
 from dil.observe.report import report_json, report_text
 from tests.jobs import write_job

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dil.model.egress import AnswerCount
-from dil.model.task import TaskReport
+from dil.model.task import AnswerCount, TaskReport
 from dil.observe.run_report import EQUAL_ROWS, answer_notes, task_notes
 
 

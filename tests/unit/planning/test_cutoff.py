@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from dil.model.history import UnitRecord
-from dil.model.interval import Interval
-from dil.model.job import DAY_MS, PlanningSpec
+from dil.model.interval import DAY_MS, Interval
+from dil.model.job import PlanningSpec
 from dil.model.work_unit import Plan, Reason
 from dil.planning import BareHistory, plan
 from dil.planning.cutoff import CutoffRule

@@ -7,7 +7,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from dil.model.history import UnitRecord
-from dil.model.job import DAY_MS, PlanningSpec
+from dil.model.interval import DAY_MS
+from dil.model.job import PlanningSpec
 from dil.model.work_unit import Skip
 from dil.planning import BareHistory, plan
 from dil.planning.explanation import arithmetic, period, skip_reason

@@ -5,11 +5,10 @@ from dataclasses import replace
 import pytest
 
 from dil.model.history import UnitStretches
-from dil.model.interval import Interval
-from dil.model.job import DAY_MS, PlanningSpec
+from dil.model.interval import DAY_MS, HOUR_MS, Interval
+from dil.model.job import PlanningSpec
 from dil.planning.gaps import gaps
 from dil.planning.partitions import watermark_range
-from dil.text.instants import HOUR_MS
 
 START = 1_709_251_200_000  # 2024-03-01T00:00:00Z
 UNIT = '{"id":"a"}'

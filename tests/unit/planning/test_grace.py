@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from dil.model.grace import GraceMeasure, GraceMode, GraceSpec, ProbeRest
-from dil.model.job import DAY_MS, PlanningSpec
+from dil.model.interval import DAY_MS
+from dil.model.job import PlanningSpec
 from dil.model.work_unit import Plan
 from dil.planning import BareHistory, SavedPlan, plan
 from dil.planning.grace import plan_by_measure

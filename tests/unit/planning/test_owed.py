@@ -1,7 +1,8 @@
 """A failed work unit is due again only where this reading can make up for it."""
 
 from dil.model.history import UnitRecord
-from dil.model.job import DAY_MS, PlanningSpec
+from dil.model.interval import DAY_MS
+from dil.model.job import PlanningSpec
 from dil.planning import BareHistory, plan
 
 START = 1_577_836_800_000  # 2020-01-01T00:00:00Z

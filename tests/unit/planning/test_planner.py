@@ -7,7 +7,8 @@ import pytest
 
 from dil.errors import PlanningError
 from dil.model.history import Coverage, UnitRecord
-from dil.model.job import DAY_MS, PlanningSpec, TableType
+from dil.model.interval import DAY_MS
+from dil.model.job import PlanningSpec, TableType
 from dil.model.work_unit import Plan, Reason
 from dil.planning import BareHistory, plan
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dil.model.history import Coverage, UnitRecord
-from dil.model.job import DAY_MS, PlanningSpec
+from dil.model.interval import DAY_MS
+from dil.model.job import PlanningSpec
 from dil.model.work_unit import Reason
 from dil.planning import BareHistory, plan
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dil.errors import StateError
-from dil.model.file_rows import FileRows
+from dil.model.dataset import FileRows
 from dil.model.job import OutputFormat, WritingSpec
 from dil.model.task import StagedFile
 from dil.reshaping.dataset_reading import DatasetReading, Statistics

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dil.errors import StateError
-from dil.model.file_rows import FileRows
+from dil.model.dataset import FileRows
 from dil.state.blocks.events import ConfigEvent, SliceFile
 from dil.state.derived.dataset_chain import (
     NONE_YET,

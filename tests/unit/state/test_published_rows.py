@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dil.model.dataset import Commit, Move, PublishedFile
+from dil.model.dataset import Commit, FileRows, Move, PublishedFile
 from dil.model.derived import QueryStep
-from dil.model.file_rows import FileRows
 from dil.state.derived import published_rows
 from dil.state.derived.dataset_chain import DatasetChain
 from dil.state.derived.published_rows import rows_since

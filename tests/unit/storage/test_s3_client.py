@@ -10,9 +10,9 @@ import pytest
 
 from dil.errors import WriteError
 from dil.storage.objects.filesystem import ObjectFilesystem
+from dil.storage.objects.services import S3
 from dil.storage.s3.client import connect
 from dil.storage.s3.failures import translated_errors
-from dil.storage.s3.service import S3
 from tests.servers.http_server import HttpServer, Reply
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dil.errors import RefusedAnswer, SourceContractError, SourceError, UnknownOutcomeError
-from dil.model.egress import AnswerCount
+from dil.model.task import AnswerCount
 from tests.unit.task.scripted import Desk, Page, Script, rows
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from dil.config import event_time_spec
 from dil.errors import ConversionError
-from dil.model.contract import QuarantineSpec
 from dil.model.event_tally import EventContext
 from dil.model.interval import Interval
+from dil.model.schema import QuarantineSpec
 from dil.model.task import AttemptId, TaskReport
 from dil.model.work_unit import Reason, WorkUnit
 from dil.spi.rejects import NoRejects

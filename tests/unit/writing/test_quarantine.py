@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from dil.errors import ConversionError, WriteError
-from dil.model.contract import DiscardCount, QuarantineSpec, RejectCount
-from dil.model.task import AttemptId
+from dil.model.schema import QuarantineSpec
+from dil.model.task import AttemptId, DiscardCount, RejectCount
 from dil.spi.rejects import RejectedRow
 from dil.storage import Folder, LocalFilesystem
 from dil.writing.quarantine import QuarantineWriter

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from dil.errors import RefusedAnswer, SourceContractError, WriteError
-from dil.model.egress import AnswerCount, EgressSpec
+from dil.model.destination import EgressSpec
 from dil.model.secret import OpenedText
-from dil.model.task import AttemptId
+from dil.model.task import AnswerCount, AttemptId
 from dil.storage import Folder, LocalFilesystem
 from dil.writing.refused_rows import RefusedRows
 

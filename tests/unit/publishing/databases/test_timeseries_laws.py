@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dil.model.dataset import Commit, Move, OperatorAct, PublishedFile
-from dil.model.job import DAY_MS
+from dil.model.interval import DAY_MS
 from dil.model.timelabels import TimelabelSpec
 from dil.publishing.timeseries.changes import DROP, label_changes_of, without_loaded
 from dil.publishing.timeseries.loading import oldest

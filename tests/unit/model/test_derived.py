@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dil.model.dedupe import DedupeSpec, TimeSpan, time_column
+from dil.model.derived import DedupeSpec, TimeSpan, dedupe_column
 from dil.model.job import QuerySpec
 
 SPEC = DedupeSpec(("id", "site"), "at", 60_000)
@@ -15,9 +15,9 @@ SPEC = DedupeSpec(("id", "site"), "at", 60_000)
 def test_the_chain_keeps_what_repeats_the_query():
     transform = json.loads(QuerySpec(inputs=(), dedupe=SPEC).transform)
     assert DedupeSpec.of(transform["dedupe"]) == SPEC
-    assert time_column(transform) == "at"
-    assert time_column(json.loads(QuerySpec(inputs=()).transform)) is None
-    assert time_column(None) is None
+    assert dedupe_column(transform) == "at"
+    assert dedupe_column(json.loads(QuerySpec(inputs=()).transform)) is None
+    assert dedupe_column(None) is None
 
 
 @pytest.mark.parametrize(
