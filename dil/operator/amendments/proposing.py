@@ -19,9 +19,7 @@ from dil.operator.amendments.files import (
 )
 from dil.operator.amendments.preview import Preview, preview_of
 from dil.operator.amendments.refusals import (
-    refuse_compacted_units,
-    refuse_rewind_over_compaction,
-    refuse_rewritten_units,
+    refuse_doubled_rows,
     refuse_superseded_undo,
     refuse_undo_of_files,
 )
@@ -47,8 +45,7 @@ def propose_forget(
         StateError: the index does not know a named signature.
     """
     proposal = operations.forget(session.store.unit_entries(), selection)
-    refuse_compacted_units(session, _signatures(proposal), decision)
-    refuse_rewritten_units(session, _signatures(proposal), decision)
+    refuse_doubled_rows(session, _signatures(proposal), decision)
     live = live_files_of(session, _signatures(proposal))
     is_withdrawn = decision is FileDecision.WITHDRAW
     files = file_change(session, live.files, decision)
@@ -103,9 +100,7 @@ def propose_rewind(
         session.watermark(),
         last_act.watermark_at(store.blocks(), sequence),
     )
-    refuse_compacted_units(session, _signatures(proposal), decision)
-    refuse_rewritten_units(session, _signatures(proposal), decision)
-    refuse_rewind_over_compaction(session, _signatures(proposal), sequence, decision)
+    refuse_doubled_rows(session, _signatures(proposal), decision, rewinds_to=sequence)
     since = last_act.files_since(store.blocks(), sequence)
     live = live_files_of(session, _signatures(proposal))
     proposal, files = restore_rows(session, proposal, live, since, decision)
