@@ -45,11 +45,11 @@ def propose_forget(
         StateError: the index does not know a named signature.
     """
     proposal = operations.forget(session.store.unit_entries(), selection)
-    refuse_doubled_rows(session, _signatures(proposal), decision)
-    live = live_files_of(session, _signatures(proposal))
-    is_withdrawn = decision is FileDecision.WITHDRAW
+    signatures = _signatures(proposal)
+    refuse_doubled_rows(session, signatures, decision)
+    live = live_files_of(session, signatures)
     files = file_change(session, live.files, decision)
-    files = with_late_rows(session, files, _signatures(proposal) if is_withdrawn else ())
+    files = with_late_rows(session, files, signatures if decision is FileDecision.WITHDRAW else ())
     notes = _quarantine_notes(session, files.quarantine)
     proposal = replace(proposal, notes=(*proposal.notes, *live.notes, *notes))
     if selection.failed_only and proposal.is_empty:
@@ -100,12 +100,12 @@ def propose_rewind(
         session.watermark(),
         last_act.watermark_at(store.blocks(), sequence),
     )
-    refuse_doubled_rows(session, _signatures(proposal), decision, rewinds_to=sequence)
+    signatures = _signatures(proposal)
+    refuse_doubled_rows(session, signatures, decision, rewinds_to=sequence)
     since = last_act.files_since(store.blocks(), sequence)
-    live = live_files_of(session, _signatures(proposal))
+    live = live_files_of(session, signatures)
     proposal, files = restore_rows(session, proposal, live, since, decision)
-    is_withdrawn = decision is FileDecision.WITHDRAW
-    again = _signatures(proposal) if is_withdrawn else ()
+    again = _signatures(proposal) if decision is FileDecision.WITHDRAW else ()
     files = with_late_rows(session, files, again, since.late)
     notes = _quarantine_notes(session, files.quarantine)
     proposal = replace(proposal, notes=(*proposal.notes, *notes))
