@@ -271,7 +271,7 @@ class _ShownRequest:
 
 
 def _first_request(call: JobCall, job: Job, now_ms: int, signature: str | None) -> _ShownRequest:
-    from dil.operator.request_preview import preview_request
+    from dil.operator.previewed_units import preview_request
 
     unit, view = preview_request(job, now_ms=now_ms, signature=signature, clock=real_clock)
     if unit is None or view is None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dil.coordination.services import RequestLimits, RunServices, TaskCoordinator
 from dil.model.job import Job
-from dil.model.task import RunContext
+from dil.model.task import CoordinatorAddress, RunContext
 from dil.model.work_unit import Reason, WorkUnit
 from dil.spi.connector import Connector
 from dil.spi.coordination import Coordinator, Uncoordinated
@@ -22,9 +22,14 @@ from dil.spi.shared import Shared
 
 if TYPE_CHECKING:
     from dil.coordination.client import DriverServices
-    from dil.coordination.server import CoordinatorServer
 
-__all__ = ["in_turn", "is_spent", "joined", "local", "served", "services_of"]
+__all__ = [
+    "in_starting_order",
+    "is_spent",
+    "local_coordinator",
+    "services_of",
+    "task_coordinator",
+]
 
 
 def services_of(job: Job) -> RunServices | None:
@@ -52,25 +57,6 @@ def local_coordinator(job: Job, sleep: Callable[[float], None] = time.sleep) -> 
     return Uncoordinated() if services is None else TaskCoordinator(services, sleep)
 
 
-def serve_tasks(
-    services: RunServices, host: str, reached_at: str = "", tasks: int = 1
-) -> CoordinatorServer:
-    """Open the services to tasks of other processes; a context manager.
-
-    Args:
-        services: The services that answer.
-        host: The address on this machine to listen at; a free port is used.
-        reached_at: The host name by which tasks reach this machine; by default ``host``.
-        tasks: The number of tasks that run at once.
-
-    Raises:
-        ExecutionError: this machine cannot listen at that address.
-    """
-    from dil.coordination.server import CoordinatorServer
-
-    return CoordinatorServer(services, host, reached_at, tasks)
-
-
 @contextmanager
 def task_coordinator(
     run: RunContext, sleep: Callable[[float], None] = time.sleep, shared: Shared | None = None
@@ -82,7 +68,7 @@ def task_coordinator(
     if run.coordinator is None:
         yield Uncoordinated()
         return
-    with _services(run, shared) as services:
+    with _driver_services(run.coordinator, run.job, shared) as services:
         yield TaskCoordinator(services, sleep)
 
 
@@ -90,17 +76,18 @@ def is_spent(run: RunContext, shared: Shared | None = None) -> bool:
     """Return whether the run's quota is spent, so that no more work units need to begin."""
     if run.coordinator is None:
         return False
-    with _services(run, shared) as services:
+    with _driver_services(run.coordinator, run.job, shared) as services:
         return bool(services.spent())
 
 
 @contextmanager
-def _services(run: RunContext, shared: Shared | None) -> Iterator[DriverServices]:
+def _driver_services(
+    address: CoordinatorAddress, job: Job, shared: Shared | None
+) -> Iterator[DriverServices]:
     from dil.coordination.client import DriverServices
 
     def make() -> DriverServices:
-        assert run.coordinator is not None  # noqa: S101 - the callers checked
-        return DriverServices(run.coordinator, RequestLimits.of(run.job))
+        return DriverServices(address, RequestLimits.of(job))
 
     if shared is None:
         with closing(make()) as services:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dil.coordination.pace import Pace, Ticket
-from dil.coordination.tokens import TokenKeeper, no_credentials
-from dil.errors import QuotaError
+from dil.coordination.tokens import TokenKeeper
+from dil.errors import AuthenticationError, QuotaError
 from dil.model.job import Job
 from dil.model.secret import Secret
 from dil.sections.http import BUDGET, LimitsSection
@@ -160,7 +160,10 @@ class RunServices:
             TransientSourceError: the server of tokens did not answer; another try may help.
         """
         if self._tokens is None:
-            raise no_credentials()
+            raise AuthenticationError(
+                "the connector asked for a token, and this job has no source of tokens",
+                "Its class has to return one from credentials(job).",
+            )
         return self._tokens.token(rejected)
 
     def progress(self, requests: int, rows: int, size: int) -> None:

@@ -7,12 +7,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from dil.errors import (
-    AuthenticationError,
-    DilError,
-    SourceError,
-    TransientSourceError,
-)
+from dil.errors import AuthenticationError, DilError, TransientSourceError
 from dil.model.secret import Secret
 from dil.secrets import learn
 from dil.spi.coordination import Credential, CredentialSource
@@ -118,14 +113,6 @@ class TokenKeeper:
                 "Check the token's rights, and that it is issued for this source.",
             )
         return credential
-
-
-def no_credentials() -> SourceError:
-    """Return the error for a job whose connector has no source of tokens."""
-    return AuthenticationError(
-        "the connector asked for a token, and this job has no source of tokens",
-        "Its class has to return one from credentials(job).",
-    )
 
 
 def _mark(token: Secret) -> bytes:

@@ -9,15 +9,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 
 from dil.errors import ConfigError
-from dil.eventtime.streams import quantile_of
-from dil.eventtime.tally import StreamTally, decode_tallies, merge
+from dil.eventtime.streams import SOURCE_DELAY_MS, quantile_of
+from dil.eventtime.tally import StreamTally, decode_tallies, later_of, merge
 from dil.eventtime.watermark import EventWatermark
 from dil.model.event_tally import EventTally
 from dil.model.event_time import EventTimeSpec, Strategy
 from dil.model.json import JsonObject, JsonValue
 from dil.model.report import EventCounts, EventSummary
 
-_SOURCE_DELAY_MS = 180
 _NAMES = 20
 # In ms: a partition that has no rows in a run is at least this far behind the run's now.
 _ONE_RUN_MS = 1
@@ -98,23 +97,20 @@ def open_kept(
     If the state cannot be read, the watermark starts over at the last value that the checkpoint
     keeps.
     """
-    text, known = members.get("state"), members.get("watermark")
-    watermark = known if isinstance(known, int) else None
-    state = None
-    if isinstance(text, str):
+    opened = None
+    state, now, sums = members.get("state"), members.get("now"), members.get("counts")
+    if isinstance(state, str):
         try:
-            state = base64.b64decode(text, validate=True)
-            EventWatermark(spec, state=state)
+            memory = base64.b64decode(state, validate=True)
+            opened = EventWatermark(_of_job(spec), state=memory, floor=floor)
         except (binascii.Error, ConfigError) as error:
             log.warning("the state of the event watermark starts over: %s", error)
-            state = None
-    now, sums = members.get("now"), members.get("counts")
-    known_sums = sums if isinstance(sums, Mapping) else {}
-    counts = {each.name: known_sums.get(each.name) for each in fields(EventCounts)}
-    lowest = max((each for each in (watermark, floor) if each is not None), default=None)
-    opened = EventWatermark(
-        _of_job(spec), state=state, floor=floor if state is not None else lowest
-    )
+    if opened is None:
+        last = members.get("watermark")
+        lowest = later_of(last if isinstance(last, int) else None, floor)
+        opened = EventWatermark(_of_job(spec), floor=lowest)
+    known = sums if isinstance(sums, Mapping) else {}
+    counts = {each.name: known.get(each.name) for each in fields(EventCounts)}
     return KeptWatermark(
         spec,
         opened,
@@ -142,7 +138,7 @@ def _bound(
     name = choose(waited, key=lambda each: waited[each].watermark)
     stream = waited[name]
     if spec.strategy is Strategy.SOURCE_180MS:
-        return _SOURCE_DELAY_MS, ""
+        return SOURCE_DELAY_MS, ""
     if spec.strategy is not Strategy.ADAPTIVE:
         return (spec.delay_of(name) if not spec.delays_ms or name in spec.delays_ms else None), ""
     adaptive = spec.adaptive

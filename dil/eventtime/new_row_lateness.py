@@ -86,7 +86,10 @@ def lateness_of_new(
         elif read is not None or there is not None:
             changes.append(_changes(there, read))
     if changes:
-        found.append(_late_but_not_changed(pa.concat_tables(changes), largest_before))
+        # As many rows of an event time are new as came in addition to those that went.
+        times = _by_time(pa.concat_tables(changes))
+        new = pc.subtract(times[_CAME], times[_WENT])
+        found.append(_histogram(times[AT], new, largest_before))
     return merge(found)
 
 
@@ -153,12 +156,6 @@ def _by_time(changes: pa.Table) -> pa.Table:
     return found.select([_TIME, f"{AT}_min", f"{_CAME}_sum", f"{_WENT}_sum"]).rename_columns(
         changes.column_names
     )
-
-
-def _late_but_not_changed(changes: pa.Table, largest_before: int) -> Histogram:
-    """Return the lateness of the rows that came in addition to the rows of their event time."""
-    times = _by_time(changes)
-    return _histogram(times[AT], pc.subtract(times[_CAME], times[_WENT]), largest_before)
 
 
 def _counted(known: pa.Table | None, fresh: pa.Table | None, columns: Sequence[str]) -> pa.Table:

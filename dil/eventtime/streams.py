@@ -22,7 +22,7 @@ from dil.eventtime.judging import FARTHEST
 from dil.eventtime.tally import StreamTally, Tallies
 from dil.model.event_time import MAX_BOUND_MS, AdaptiveBound, EventTimeSpec, Strategy
 
-_SOURCE_DELAY_MS = 180
+SOURCE_DELAY_MS = 180
 _NO_ROWS = pa.array([], pa.int32())
 _NOTHING = pa.scalar(0, pa.int64())
 _CAP = pa.scalar(MAX_BOUND_MS, pa.int64())
@@ -86,7 +86,7 @@ def _after(
         case Strategy.BOUNDED:
             candidate = largest - spec.delay_of(name)
         case Strategy.SOURCE_180MS:
-            candidate = largest - _SOURCE_DELAY_MS
+            candidate = largest - SOURCE_DELAY_MS
         case _:
             kept = _NO_ROWS if old is None else old.delays
             kept = kept[max(0, len(kept) + len(new) - spec.adaptive.window) :]

@@ -51,9 +51,9 @@ class StreamTally:
         largest = max(self.largest, later.largest)
         rows = self.rows + later.rows
         if len(later.last) >= window or later.before is not None:
-            return StreamTally(rows, largest, _later(self.largest, later.before), later.last)
+            return StreamTally(rows, largest, later_of(self.largest, later.before), later.last)
         cut = max(0, len(self.last) + len(later.last) - window)
-        before = _later(self.before, pc.max(self.last[:cut]).as_py() if cut else None)
+        before = later_of(self.before, pc.max(self.last[:cut]).as_py() if cut else None)
         return StreamTally(rows, largest, before, pa.concat_arrays([self.last[cut:], later.last]))
 
     def alone(self) -> StreamTally:
@@ -73,7 +73,7 @@ def tally_of(times: pa.Int64Array, spec: EventTimeSpec) -> StreamTally:
     cut = max(0, len(times) - spec.adaptive.window)
     last = times[cut:] if cut else times
     before = pc.max(times[:cut]).as_py() if cut else None
-    largest = _later(pc.max(last).as_py(), before)
+    largest = later_of(pc.max(last).as_py(), before)
     return StreamTally(len(times), cast("int", largest), before, last)
 
 
@@ -173,5 +173,6 @@ def decode_tallies(data: bytes) -> dict[str, StreamTally]:
     }
 
 
-def _later(first: int | None, second: int | None) -> int | None:
+def later_of(first: int | None, second: int | None) -> int | None:
+    """Return the later of two instants; None is earlier than all others."""
     return max((each for each in (first, second) if each is not None), default=None)

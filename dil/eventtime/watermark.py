@@ -21,7 +21,7 @@ from dil.errors import ConfigError
 from dil.eventtime.judging import late_rows, refused_rows
 from dil.eventtime.stored import StoredWatermark, decoded, encoded
 from dil.eventtime.streams import EventStream, all_after
-from dil.eventtime.tally import ONLY, Tallies, coded, tallies_of
+from dil.eventtime.tally import ONLY, Tallies, coded, later_of, tallies_of
 from dil.model.event_time import EventTimeSpec, Strategy
 from dil.text.zones import EPOCH, MILLISECOND
 
@@ -83,8 +83,8 @@ class EventWatermark:
                     name: stored.streams[name].cut_to(spec.adaptive.window)
                     for name in self._live_streams(stored)
                 }
-        self._watermark = _later(self._watermark, floor)
-        self._previous = _later(self._previous, floor)
+        self._watermark = later_of(self._watermark, floor)
+        self._previous = later_of(self._previous, floor)
 
     def _live_streams(self, stored: StoredWatermark) -> list[str]:
         """Return the names of streams that may get rows again; others would block the watermark.
@@ -178,7 +178,7 @@ class EventWatermark:
     def _move(self, streams: Mapping[str, EventStream], now: int) -> None:
         self._streams = streams
         self._previous = self._watermark
-        self._watermark = _later(self._watermark, self._combined(now))
+        self._watermark = later_of(self._watermark, self._combined(now))
 
     @property
     def effective(self) -> int | None:
@@ -290,8 +290,3 @@ def _time_array(times: Times) -> pa.Int64Array:
 
 def _one_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-
-
-def _later(first: int | None, second: int | None) -> int | None:
-    """Return the larger of two watermarks; None is smaller than all others."""
-    return max((each for each in (first, second) if each is not None), default=None)

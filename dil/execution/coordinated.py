@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from dil import coordination
+from dil.coordination import services_of
 from dil.coordination.services import RunServices
 from dil.errors import QuotaError
 from dil.model.task import Failure, RunContext
@@ -57,11 +57,13 @@ def coordinated(run: RunContext, place: BindAddress) -> Iterator[CoordinatedRun]
     Raises:
         ExecutionError: the driver cannot listen.
     """
-    services = coordination.services_of(run.job)
+    services = services_of(run.job)
     if services is None:
         yield CoordinatedRun(run)
         return
-    with coordination.serve_tasks(services, place.host, place.reached_at, place.tasks) as server:
+    from dil.coordination.server import CoordinatorServer  # few runs share anything
+
+    with CoordinatorServer(services, place.host, place.reached_at, place.tasks) as server:
         connector: type[Connector] = load(run.job.source.connector)
         coordinated = replace(run, job=connector.for_tasks(run.job), coordinator=server.address)
         yield CoordinatedRun(coordinated, services)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 MINUTE_MS = 60_000
@@ -19,3 +21,25 @@ class Interval(msgspec.Struct, frozen=True, order=True, gc=False):
     def is_empty(self) -> bool:
         """Return whether no instant lies inside."""
         return self.low >= self.high
+
+
+def joined(stretches: Iterable[tuple[int, int]]) -> list[Interval]:
+    """Return stretches of ascending starts as intervals; those that touch or overlap become one.
+
+    Empty stretches are left out.
+    """
+    found: list[Interval] = []
+    start = end = None
+    for low, high in stretches:
+        if low >= high:
+            continue
+        if start is None or end is None:
+            start, end = low, high
+        elif low > end:
+            found.append(Interval(start, end))
+            start, end = low, high
+        elif high > end:
+            end = high
+    if start is not None and end is not None:
+        found.append(Interval(start, end))
+    return found

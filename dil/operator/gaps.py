@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from dil.errors import ConfigError
 from dil.model.history import UnitStretches
-from dil.model.interval import Interval
+from dil.model.interval import Interval, joined
 from dil.model.job import Job
 from dil.planning.gaps import GapStatus, UnitGaps, gaps
 from dil.planning.partitions import partition, watermark_range
@@ -124,17 +124,10 @@ def _with_failures(
     for unit in recorded:
         known.add(unit.unit_key)
         more = failed.get(unit.unit_key, ())
-        yield replace(unit, failed=_joined((*unit.failed, *more))) if more else unit
+        yield replace(unit, failed=_in_order((*unit.failed, *more))) if more else unit
     for key in sorted(failed.keys() - known):
-        yield UnitStretches(key, failed=_joined(failed[key]))
+        yield UnitStretches(key, failed=_in_order(failed[key]))
 
 
-def _joined(stretches: Iterable[Interval]) -> tuple[Interval, ...]:
-    """Return stretches of time in ascending order; stretches that touch or overlap are joined."""
-    found: list[Interval] = []
-    for each in sorted(stretches, key=lambda one: one.low):
-        if found and each.low <= found[-1].high:
-            found[-1] = Interval(found[-1].low, max(found[-1].high, each.high))
-        else:
-            found.append(each)
-    return tuple(found)
+def _in_order(stretches: Iterable[Interval]) -> list[Interval]:
+    return joined(sorted((each.low, each.high) for each in stretches))

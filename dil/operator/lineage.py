@@ -115,7 +115,7 @@ class Tracer:
         if _OFFSET.fullmatch(text):
             with _chain(own, self.clock) as chain:
                 DatasetChain(chain).position_of_offset(int(text))
-                return self._blocks(own, chain, [(int(text), int(text))], None)
+                return self._blocks(own, chain, holding(chain, [(int(text), int(text))]), None)
         column, is_named, value = text.partition("=")
         if not is_named:
             raise ConfigError.single(
@@ -139,7 +139,8 @@ class Tracer:
                     f"{text}: the dataset has no such row",
                     "The search leaves out late rows in the side table and rows in quarantine.",
                 )
-            return self._blocks(own, chain, [(each, each) for each in offsets], key)
+            found = holding(chain, [(each, each) for each in offsets])
+            return self._blocks(own, chain, found, key)
 
     def block(self, sequence: int | None) -> tuple[TracedBlock, ...]:
         """Return a block with its origins; the newest block with rows if ``sequence`` is None.
@@ -169,25 +170,16 @@ class Tracer:
                     f"{sequence}: this block published no rows",
                     "`dil state log` lists blocks.",
                 )
-            return self._blocks(own, chain, [offsets], None)
+            return self._blocks(own, chain, holding(chain, [offsets]), None)
 
     def _blocks(
-        self,
-        dataset: _Dataset,
-        chain: StoredInput,
-        wanted: Sequence[tuple[int, int]],
-        key: Key | None,
-    ) -> tuple[TracedBlock, ...]:
-        """Return the blocks that published rows of some offsets, ends included, oldest first."""
-        return self._traced_blocks(dataset, chain, holding(chain, wanted), key)
-
-    def _traced_blocks(
         self,
         dataset: _Dataset,
         chain: StoredInput,
         found: Mapping[int, Sequence[TracedFile]],
         key: Key | None,
     ) -> tuple[TracedBlock, ...]:
+        """Return the blocks that ``found`` has the files of, by number, with their origins."""
         blocks: list[TracedBlock] = []
         for sequence in sorted(found)[:MOST_BLOCKS]:
             block = read_block_at(chain.tx, chain.dataset_id, sequence)
@@ -228,7 +220,7 @@ class Tracer:
             found, is_narrowed = taken.holding(), False
             if key is not None and (narrowed := taken.holding_value(above.writing, key)):
                 found, is_narrowed = narrowed, True
-            blocks = self._traced_blocks(above, chain, found, key if is_narrowed else None)
+            blocks = self._blocks(above, chain, found, key if is_narrowed else None)
         left_out = max(0, len(found) - len(blocks))
         return TracedInput(item.dataset_id, item, is_narrowed, blocks, left_out)
 

@@ -1,4 +1,4 @@
-"""Chooses the work units of a preview, and the variables of their parameters."""
+"""Chooses the work units of a preview, and previews the first request of one without sending it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,21 @@ from itertools import islice
 
 from dil import planning, publishing
 from dil.errors import ConfigError
-from dil.extraction.parameters import ParameterScope
+from dil.extraction.parameters import ParameterScope, first_request
+from dil.extraction.payload_rows import PayloadRows
 from dil.model.job import Job
 from dil.model.secondary import SecondaryRows, SecondaryVariables
 from dil.model.work_unit import WorkUnit
 from dil.planning import BareHistory
 from dil.run import plan_builder
+from dil.run.inputs import read_inputs
 from dil.secrets import learn
+from dil.spi.connector import Connector, SessionContext
+from dil.spi.plugin_failures import translated_plugin_errors
+from dil.spi.registry import load
+from dil.spi.request_view import RequestView
 from dil.state import open_store
+from dil.task.delivery import payload_batches
 
 RUN_ID = "preview"
 # At most so many due work units are tried to find one with rows.
@@ -81,3 +88,38 @@ def scope_of(
     for secret in variables.used_by(work_unit.unit):
         learn(secret)
     return ParameterScope.of(work_unit, full_extract=full_extract, secondary=variables)
+
+
+def preview_request(
+    job: Job, *, now_ms: int, signature: str | None = None, clock: Callable[[], int] | None = None
+) -> tuple[WorkUnit | None, RequestView | None]:
+    """Return a work unit and its first request; nothing is sent to the source.
+
+    The work unit is None if there is none. The request is None if the connector cannot describe it
+    or there is no row to send. Arguments and errors are as for ``preview_source``.
+    """
+    secondary = read_inputs(job)
+    chosen = choose_units(job, secondary, now_ms, signature, clock)
+    if not chosen.work_units:
+        return None, None
+    unit = chosen.work_units[0]
+    scope = scope_of(unit, secondary.variables, full_extract=chosen.full_extract)
+    values = first_request(job.extraction, scope)
+    if job.has_input("payload"):
+        payload = PayloadRows(payload_batches(job, values.variables), job.name, unit.signature)
+        if not payload.left:
+            return unit, None
+        row, key = payload.take()
+        values = replace(values, payload=row, idempotency_key=key)
+    connector: Connector = load(job.source.connector)()
+    reader = connector.spark_reader(job)
+    if reader is not None:
+        read = reader.read(values)
+        text = read.options.get("query") or read.options.get("dbtable", "")
+        return unit, RequestView("query", read.location, text=text)
+    context = SessionContext(job, unit, RUN_ID, now_ms, 1)
+    with (
+        translated_plugin_errors(job.source.connector.qualname),
+        connector.open(context) as session,
+    ):
+        return unit, session.describe(values)

@@ -17,8 +17,7 @@ from dil.run.lease import leased
 from dil.run.schedules import with_schedules
 from dil.spi.state_store import StateStore
 from dil.state.amendments.last_act import watermark_at
-from dil.state.blocks.canonical import SHA2_256
-from dil.state.chain.recorded_files import late_parts
+from dil.state.chain.recorded_files import file_of, late_parts
 from dil.storage import Filesystem, filesystem_for
 
 
@@ -69,12 +68,7 @@ class OperatorSession:
 
     def late_files(self) -> Mapping[str, PublishedFile]:
         """Return all files of late rows that the job has published, by URI."""
-        return {
-            uri: PublishedFile(
-                uri, "", part.rows, part.size, part.physical_hash.removeprefix(SHA2_256), ""
-            )
-            for uri, part in late_parts(self.store).items()
-        }
+        return {uri: file_of(part) for uri, part in late_parts(self.store).items()}
 
     def watermark(self) -> int | None:
         """Return the dataset's watermark, epoch ms UTC; None if there is none."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import pyarrow as pa
 
@@ -37,9 +36,7 @@ from dil.spi.registry import load
 from dil.spi.request_view import RequestView
 from dil.task.memory import out_of_memory, ran_out_of_memory
 from dil.task.reading import UnitReading
-from dil.task.secondary_inputs import (
-    authentication_reader,
-)
+from dil.task.secondary_inputs import authentication_reader
 from dil.types.widening import Widening, conform
 
 
@@ -60,10 +57,6 @@ class SourceAnswer:
     request: RequestView | None = None
 
 
-def _ignore(view: RequestView) -> None:
-    del view
-
-
 @dataclass(frozen=True, slots=True)
 class PreviewLimits:
     """The limits of a preview.
@@ -71,12 +64,13 @@ class PreviewLimits:
     Attributes:
         may_send: Whether the preview may send requests that may change data at the source.
         skips_empty: Whether the next due work units are tried if the first one has no rows.
-        on_request: Called with each request before it is sent; secrets are not masked.
+        on_request: Called with each request before it is sent; secrets are not masked. None
+            calls nothing.
     """
 
     may_send: bool = False
     skips_empty: bool = False
-    on_request: Callable[[RequestView], None] = _ignore
+    on_request: Callable[[RequestView], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +152,7 @@ class _Reading:
     rows: int
     chosen: ChosenUnits
     secondary: SecondaryRows
-    on_request: Callable[[RequestView], None]
+    on_request: Callable[[RequestView], None] | None
 
     def of(self, work_unit: WorkUnit) -> SourcePreview:
         """Return the first rows of a work unit, within the memory limit of a worker."""
@@ -175,14 +169,12 @@ class _Reading:
         watcher = _Watcher(self.on_request)
         variables = self.secondary.variables
         scope = scope_of(work_unit, variables, full_extract=self.chosen.full_extract)
-        renewed = authentication_reader(job)
-        context = SessionContext(
-            job, work_unit, RUN_ID, self.now_ms, 1, local_coordinator(job), renewed
-        )
+        coordinator, renewed = local_coordinator(job), authentication_reader(job)
+        context = SessionContext(job, work_unit, RUN_ID, self.now_ms, 1, coordinator, renewed)
         reading = UnitReading(context, scope, self.chosen.known_schema)
         with (
             masking(redactor((*secrets_of(job), *variables.secrets))),
-            reading.opened(partial(_watched, watcher)) as rows,
+            reading.opened(watcher.watched) as rows,
         ):
             table = _first(rows, self.rows)
             reading.end_page()  # only the walk's next step shows if there is another page
@@ -226,28 +218,27 @@ def _first(batches: Iterator[pa.RecordBatch], rows: int) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class _Watcher:
-    """Takes the answers of a session; ``on_request`` is called before each request."""
+    """Keeps the answers of the session that it watches, and passes each request to a caller."""
 
-    on_request: Callable[[RequestView], None]
+    on_request: Callable[[RequestView], None] | None
     answers: list[SourceAnswer] = field(default_factory=list)
+
+    def watched(self, session: ByteSession | RowSession) -> ByteSession | RowSession:
+        """Return a session that passes requests on to the given one, which its opener closes."""
+        if isinstance(session, ByteSession):
+            return _WatchedByteSession(session, self)
+        return _WatchedRowSession(session, self)
 
     def asked(self, session: ByteSession | RowSession, values: RequestValues) -> RequestView | None:
         """Return the request that is about to be sent."""
         view = session.describe(values)
-        if view is not None:
+        if view is not None and self.on_request is not None:
             self.on_request(view)
         return view
 
 
-def _watched(watcher: _Watcher, session: ByteSession | RowSession) -> ByteSession | RowSession:
-    """Return a session that watches the answers of the given session."""
-    if isinstance(session, ByteSession):
-        return _WatchedByteSession(session, watcher)
-    return _WatchedRowSession(session, watcher)
-
-
 class _WatchedByteSession(ByteSession):
-    """Passes requests on and watches their answers; who opened the inner session closes it."""
+    """Passes requests on and watches their answers."""
 
     def __init__(self, session: ByteSession, watcher: _Watcher) -> None:
         self._session = session

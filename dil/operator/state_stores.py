@@ -88,7 +88,8 @@ def preview_backup(job: Job, file: Path, clock: Clock) -> TransferPreview:
     with closing(open_database(job.state, job.name, clock=clock)) as database:
         found = _holdings(database, job.name)
         _require_state(found, job.name, database.place)
-        return TransferPreview(database.place, str(file), found, _NOTHING)
+        nothing = StoredState(tables.FORMAT, {}, None, None, None)
+        return TransferPreview(database.place, str(file), found, nothing)
 
 
 def back_up(job: Job, file: Path, clock: Clock) -> None:
@@ -214,9 +215,6 @@ def copy(job: Job, other: Job, clock: Clock) -> None:
                 f"{target.place} already has state of {json.dumps(job.name)}", "Nothing was copied."
             )
         _replace(database, target, job.name, lease)
-
-
-_NOTHING = StoredState(tables.FORMAT, {}, None, None, None)
 
 
 def _holdings(database: Database, job: str) -> StoredState:

@@ -45,7 +45,7 @@ class LabelTable:
         """
         known = {entry.label: entry for entry in self.entries()}
         for label in labels:
-            _require_label(label)
+            require_label(label)
             if label not in known:
                 raise ConfigError.single(
                     "TIMELABEL",
@@ -145,7 +145,7 @@ class LabelTable:
                 "Rotate only tables to which rows are only added: ms.publish.mode=append.",
             )
         text = label or label_text(windows_of(self.schedule).of_run(now_ms).low)
-        _require_label(text)
+        require_label(text)
         return text, self.access.rotate(Rotation(text, clock(), takes_empty=takes_empty))
 
     def _entries_of(self, names: frozenset[str]) -> list[LabelEntry]:
@@ -181,7 +181,7 @@ def no_labels() -> ConfigError:
     )
 
 
-def _require_label(text: str) -> None:
+def require_label(text: str) -> None:
     """Refuse a text that is no timelabel.
 
     Raises:

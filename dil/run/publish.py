@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from dil import publishing
 from dil.execution.executor import Execution
 from dil.execution.stages import Stages
@@ -26,8 +28,7 @@ from dil.run.active_run import ActiveRun
 from dil.run.books_closing import rejected_notes, side_table_notes, with_books
 from dil.run.forgetting import forgotten_by_run, unrecorded_by_run
 from dil.run.plan import PlannedRun
-from dil.state.blocks.canonical import SHA2_256
-from dil.state.chain.recorded_files import begins_changelog, live_parts
+from dil.state.chain.recorded_files import begins_changelog, file_of, live_parts
 
 if TYPE_CHECKING:
     from dil.run.queries.slices import PlannedQuery
@@ -279,8 +280,7 @@ def _left_behind(run: ActiveRun, live: Sequence[PublishedFile]) -> Iterator[Publ
         return
     known = live_parts(run.store)
     for part in (known[uri] for uri in gone if uri in known):
-        digest = part.physical_hash.removeprefix(SHA2_256)
-        yield PublishedFile(part.path, "", part.rows, part.size, digest, "unknown", part.timelabel)
+        yield structs.replace(file_of(part), run_id="unknown")
 
 
 def _file_notes(

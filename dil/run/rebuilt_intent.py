@@ -28,8 +28,7 @@ from dil.publishing.layout import unit_hash_in
 from dil.run import event_time
 from dil.run.forgetting import forgotten_by_run
 from dil.spi.state_store import LAST_PUBLISH, StateStore
-from dil.state.blocks.canonical import SHA2_256
-from dil.state.chain.recorded_files import live_parts
+from dil.state.chain.recorded_files import file_of, live_parts
 from dil.storage import filesystem_for
 from dil.types.schema_text import merged_text
 
@@ -147,14 +146,7 @@ def _visible_commit(
     )
     skipped = (replace(_outcome(each), high=None, attempts=0) for each in unfinished.missed)
     here = {file.uri for file in live}
-    gone = tuple(
-        PublishedFile(
-            uri, "", part.rows, part.size, part.physical_hash.removeprefix(SHA2_256), "",
-            part.timelabel,
-        )
-        for uri, part in live_parts(store).items()
-        if uri not in here
-    )  # fmt: skip
+    gone = tuple(file_of(part) for uri, part in live_parts(store).items() if uri not in here)
     commit = _with_moves(bare, own, staging)
     forgotten = forgotten_by_run(job, store, outcomes)
     work = replace(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from dil.reshaping.dataset_reading import DatasetReading, rows_of_tasks
 from dil.reshaping.files import DatasetFiles
 from dil.spark.failing import shown_errors
 from dil.spark.options import SourceOptions
-from dil.spark.pruning import pruning_of
+from dil.spark.pruning import FilterHints, pruning_of
 from dil.types.schema_text import parse_schema
 
 if TYPE_CHECKING:
@@ -148,10 +148,11 @@ class DatasetReader(DataSourceReader):
     @property
     def pushFilters(self) -> Any:
         """Take filters as hints to read less; Spark applies all of them itself."""
-        return _Hints(self._prune)
 
-    def _prune(self, filters: Sequence[object]) -> None:
-        self._reading = replace(self._reading, may_match=pruning_of(filters))
+        def prune(filters: Sequence[object]) -> None:
+            self._reading = replace(self._reading, may_match=pruning_of(filters))
+
+        return FilterHints(prune)
 
     def partitions(self) -> list[InputPartition]:
         """Return the files of the dataset as partitions; small files share a partition.
@@ -167,23 +168,3 @@ class DatasetReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition; runs on an executor."""
         yield from read_partition(self._reading, partition)
-
-
-class _Hints:
-    """``pushFilters`` of a reader that gives every filter back.
-
-    If filter pushdown is off, Spark refuses a reader that overrides the method, and its error does
-    not name the setting. Spark compares ``__func__`` with the method of the base class, and here
-    they are equal. This object does the same as that method, and also calls ``listen``.
-    """
-
-    # Static, so that it is not bound to this object; Spark 4.0 lacks the method and the check.
-    __func__ = staticmethod(getattr(DataSourceReader, "pushFilters", None) or list)
-
-    def __init__(self, listen: Callable[[Sequence[object]], None]) -> None:
-        self._listen = listen
-
-    def __call__(self, filters: list[Any]) -> Iterator[Any]:
-        """Return all filters, for Spark to apply."""
-        self._listen(filters)
-        return iter(filters)

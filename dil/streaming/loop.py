@@ -47,10 +47,6 @@ class Batches(Protocol):
         """Stop the Spark session."""
 
 
-def _never() -> bool:
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """The stream's inputs from outside: clocks, and requests to stop.
@@ -61,7 +57,7 @@ class Surroundings:
     """
 
     now_ms: Callable[[], int]
-    stops: Callable[[], bool] = _never
+    stops: Callable[[], bool] = lambda: False
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     forces_new_epoch: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from dil.model.report import RunReport
 from dil.model.stream import StreamSpec
@@ -74,14 +75,16 @@ def micro_batches(
     work, lowest_held = _work(due, patience, now_s)
     place = 0
     while place < len(work):
-        size = admission.next_size() or len(work)
-        first = work[place]
-        is_alone = patience.is_alone(first)
+        is_alone = patience.is_alone(work[place])
         if is_alone:
-            size = 1
-        elif patience.again and first.signature in patience.again:
-            size = sum(unit.signature in patience.again for unit in work)
-        taken = _together(work[place : place + size], patience)
+            taken = [work[place]]
+        else:
+            again = patience.again
+            size = admission.next_size() or len(work)
+            if work[place].signature in again:
+                size = sum(unit.signature in again for unit in work)
+            rest = work[place : place + size]
+            taken = list(takewhile(lambda unit: not patience.is_alone(unit), rest))
         place += len(taken)
         left = work[place:]
         # The plan's own list is in order of time, so its first unit has the lowest start. A list in
@@ -108,18 +111,3 @@ def _work(due: Plan, patience: Patience, now_s: float) -> tuple[Sequence[WorkUni
         (held if patience.is_held(unit, now_s) else work).append(unit)
     work.sort(key=lambda unit: unit.signature not in again)  # stable
     return work, min((unit.partition.low for unit in held), default=None)
-
-
-def _together(taken: Sequence[WorkUnit], patience: Patience) -> list[WorkUnit]:
-    """Return the work units before the first one that must be read alone.
-
-    If the very first work unit must be read alone, return only this unit.
-    """
-    found = list[WorkUnit]()
-    for unit in taken:
-        if found and patience.is_alone(unit):
-            break
-        found.append(unit)
-        if patience.is_alone(unit):
-            break
-    return found

@@ -18,8 +18,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from dil import config, coordination
+from dil import config
 from dil.coordination.client import DriverServices
+from dil.coordination.server import CoordinatorServer
 from dil.coordination.services import RequestLimits, RunServices
 from dil.execution.executor import Execution, Watch
 from dil.model.task import CoordinatorAddress, RunContext
@@ -63,7 +64,7 @@ def run_driver(folder: Path, units: int) -> None:
 
 def ask_coordinator() -> None:
     """Ask for tickets over loopback and print what one costs."""
-    with coordination.serve_tasks(RunServices(_LIMITS), "127.0.0.1", "127.0.0.1", 1) as server:
+    with CoordinatorServer(RunServices(_LIMITS), "127.0.0.1", "127.0.0.1", 1) as server:
         asking = Process(target=_ask, args=(server.address,))
         begun, cpu = time.monotonic(), time.process_time()
         asking.start()

@@ -4,6 +4,7 @@
 commits it. Nothing changes before ``apply``.
 """
 
+from dil.operator.amendments.applying import apply
 from dil.operator.amendments.books import (
     LabelListing,
     closed_labels,
@@ -14,7 +15,7 @@ from dil.operator.amendments.books import (
 from dil.operator.amendments.expiring import propose_expiry
 from dil.operator.amendments.files import FileChange, FileDecision
 from dil.operator.amendments.importing import propose_import
-from dil.operator.amendments.preview import Preview, apply
+from dil.operator.amendments.preview import Preview
 from dil.operator.amendments.proposing import (
     propose_forget,
     propose_prune,

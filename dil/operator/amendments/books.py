@@ -15,7 +15,7 @@ from dil.model.timelabels import TimelabelSpec
 from dil.observe.progress import counted
 from dil.operator.amendments.preview import Preview, preview_of
 from dil.operator.session import OperatorSession
-from dil.operator.timelabels import no_labels
+from dil.operator.timelabels import no_labels, require_label
 from dil.publishing.timeseries.registry import LabelEntry, LabelState
 from dil.run.books import kept_books
 from dil.run.schedules import with_schedules
@@ -167,12 +167,8 @@ def _require_books(job: Job, store: StateStore) -> tuple[TimelabelSpec, Books]:
 def _named(labels: Sequence[str], windows: Windows) -> list[LabelWindow]:
     found = []
     for label in dict.fromkeys(labels):
-        try:
-            window = publishing.window_of(label, windows)
-        except ValueError:
-            raise ConfigError.single(
-                "TIMELABEL", f'"{label}" is no timelabel', "Write 14 digits: 20180305080000."
-            ) from None
+        require_label(label)
+        window = publishing.window_of(label, windows)
         whole = windows.at(window.low)
         if whole.low != window.low:
             raise ConfigError.single(

@@ -17,8 +17,9 @@ from dil.model.dataset import EXPIRY, PublishedFile, UnitEntry
 from dil.model.destination import TableFormat
 from dil.model.job import Job, PublishingSpec, PublishMode
 from dil.observe.progress import counted
+from dil.operator.amendments.applying import require_applicable
 from dil.operator.amendments.files import NO_FILES, FileChange
-from dil.operator.amendments.preview import Preview, preview_of, require_applicable
+from dil.operator.amendments.preview import Preview, preview_of
 from dil.operator.session import OperatorSession
 from dil.publishing.own_folders import is_inside, outside_files_of
 from dil.spi.state_store import StateStore

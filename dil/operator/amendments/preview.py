@@ -1,30 +1,20 @@
-"""Previews an amendment: its changes, and the next run's plan; and applies the amendment."""
+"""Previews an amendment: its changes, and the plan of the next run after it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from dil import planning, publishing
+from dil import planning
 from dil.errors import DilError
-from dil.model.books import BookKeeping
-from dil.model.dataset import Commit, Move, PublishedFile, source_name
 from dil.model.job import Job, PublishMode
-from dil.model.json import JsonObject
 from dil.model.work_unit import Plan
 from dil.operator.amendments.files import KEPT, NO_FILES, FileChange
-from dil.operator.amendments.remainders import staged_remainders, whole_files
 from dil.operator.session import OperatorSession
-from dil.publishing import leftovers, set_aside, withdrawal
 from dil.publishing.leftovers import Leftovers
-from dil.run import event_time, plan_checks
+from dil.run import plan_checks
 from dil.run.books import kept_books
-from dil.run.books_closing import settle_registry
 from dil.state.amendments.amended_history import AmendedHistory
 from dil.state.amendments.operations import Proposal
-
-# Late rows of other actions stay visible, so that these are judged again as they were before.
-_LOSING = frozenset({"drop", "fail"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,104 +95,3 @@ def _next_plan(session: OperatorSession, proposal: Proposal) -> tuple[Plan | Non
 
 def _on_one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-def require_applicable(session: OperatorSession, preview: Preview) -> None:
-    """Raise the errors that ``apply`` would raise for files that are to be deleted for good.
-
-    Raises:
-        StateError: the state of the chain or the dataset allows no deletion.
-        WriteError: a file does not belong to the job.
-        CommitConflictError: another program removed a file.
-    """
-    if not preview.files.is_final:
-        return
-    withdrawal.require_recorded(session.store)
-    commit = _commit_of(session, preview, session.act_id or preview.proposal.verb, "")
-    place = (session.job.publishing, session.filesystem())
-    publishing.refuse_unpublishable(session.job.name, session.store, commit, *place)
-
-
-def _commit_of(session: OperatorSession, preview: Preview, act_id: str, reason: str) -> Commit:
-    now, proposal, events = session.clock(), preview.proposal, session.job.events
-    books = None
-    if proposal.closes or proposal.reopens:
-        books = BookKeeping(
-            reopens=proposal.reopens,
-            closes=proposal.closes,
-            forced=True,
-            marks=publishing.keeps_registry(session.job),
-            reason=reason or proposal.verb,
-        )
-    return Commit(
-        run_id=act_id,
-        config_digest=session.job.digest,
-        source_name=source_name(session.job.name),
-        moves=preview.files.moves,
-        removes=preview.files.withdrawn,
-        schema="",
-        system_time=now,
-        horizon=max(now, session.now_ms),
-        act=proposal.act(reason or proposal.verb, session.partition_ends()),
-        quarantine=preview.files.quarantine,
-        late_dir=set_aside.late_dir_of(
-            session.filesystem(), session.job.publishing, preview.files.quarantine
-        ),
-        checkpoints=event_time.checkpoints_with_forgotten(session.store, proposal.forgotten)
-        if events is not None and events.late_action in _LOSING
-        else {},
-        books=books,
-    )
-
-
-def apply(session: OperatorSession, preview: Preview, reason: str = "") -> JsonObject | None:
-    """Commit the changes of a preview of this session, and publish them as a run does.
-
-    Args:
-        session: The session that the preview was made in.
-        preview: The previewed amendment.
-        reason: The reason that the chain keeps, by default the verb.
-
-    Returns:
-        The last block of the amendment; None if the amendment adds no block.
-
-    Raises:
-        StateError: the operator has not decided about published files, or a file differs from the
-            published one.
-        CommitConflictError: another writer changed the same work units or files meanwhile.
-        LeaseLostError: the lease was taken over.
-    """
-    lease, job, files = session.require_lease(), session.job, preview.files
-    if preview.has_no_act:
-        leftovers.delete(session.filesystem(), job.publishing, preview.leftovers)
-        return None
-    if files.refusal is not None:
-        raise files.refusal
-    act_id, filesystem = lease.holder.run_id, session.filesystem()
-    withdrawn: Sequence[PublishedFile] = files.withdrawn
-    rests: Sequence[Move] = ()
-    if files.withdrawn and not files.only_records:
-        withdrawal.require_recorded(session.store)
-        withdrawn = whole_files(session, files.withdrawn, is_final=files.is_final)
-        if not files.is_final:
-            withdrawal.withdraw(filesystem, job.publishing, act_id, withdrawn)
-        rests = staged_remainders(session, act_id, files.withdrawn, withdrawn)
-    commit = _commit_of(session, preview, act_id, reason)
-    commit = replace(commit, moves=(*files.moves, *rests), removes=tuple(withdrawn))
-    place = (commit, job.publishing, filesystem)
-    if files.only_records:
-        sequence = publishing.append_block(session.store, lease, *place)
-        block = None if sequence is None else session.store.head()
-    else:
-        block = publishing.publish(session.store, lease, *place)
-    if commit.books is not None:
-        settle_registry(job, session.store, lease, filesystem)
-    if commit.act is not None:
-        session.drop_page_logs(commit.act)
-    for move in rests:
-        filesystem.delete_empty_folder(move.source.rpartition("/")[0])
-    if not files.only_records:
-        withdrawal.sweep(filesystem, files.moves)
-    set_aside.sweep(filesystem, job.publishing, files.quarantine)
-    leftovers.delete(filesystem, job.publishing, preview.leftovers)
-    return block

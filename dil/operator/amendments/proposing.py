@@ -19,9 +19,7 @@ from dil.operator.amendments.files import (
 )
 from dil.operator.amendments.preview import Preview, preview_of
 from dil.operator.amendments.refusals import (
-    refuse_compacted_units,
-    refuse_rewind_over_compaction,
-    refuse_rewritten_units,
+    refuse_doubled_rows,
     refuse_superseded_undo,
     refuse_undo_of_files,
 )
@@ -47,12 +45,11 @@ def propose_forget(
         StateError: the index does not know a named signature.
     """
     proposal = operations.forget(session.store.unit_entries(), selection)
-    refuse_compacted_units(session, _signatures(proposal), decision)
-    refuse_rewritten_units(session, _signatures(proposal), decision)
-    live = live_files_of(session, _signatures(proposal))
-    is_withdrawn = decision is FileDecision.WITHDRAW
+    signatures = _signatures(proposal)
+    refuse_doubled_rows(session, signatures, decision)
+    live = live_files_of(session, signatures)
     files = file_change(session, live.files, decision)
-    files = with_late_rows(session, files, _signatures(proposal) if is_withdrawn else ())
+    files = with_late_rows(session, files, signatures if decision is FileDecision.WITHDRAW else ())
     notes = _quarantine_notes(session, files.quarantine)
     proposal = replace(proposal, notes=(*proposal.notes, *live.notes, *notes))
     if selection.failed_only and proposal.is_empty:
@@ -103,14 +100,12 @@ def propose_rewind(
         session.watermark(),
         last_act.watermark_at(store.blocks(), sequence),
     )
-    refuse_compacted_units(session, _signatures(proposal), decision)
-    refuse_rewritten_units(session, _signatures(proposal), decision)
-    refuse_rewind_over_compaction(session, _signatures(proposal), sequence, decision)
+    signatures = _signatures(proposal)
+    refuse_doubled_rows(session, signatures, decision, rewinds_to=sequence)
     since = last_act.files_since(store.blocks(), sequence)
-    live = live_files_of(session, _signatures(proposal))
+    live = live_files_of(session, signatures)
     proposal, files = restore_rows(session, proposal, live, since, decision)
-    is_withdrawn = decision is FileDecision.WITHDRAW
-    again = _signatures(proposal) if is_withdrawn else ()
+    again = _signatures(proposal) if decision is FileDecision.WITHDRAW else ()
     files = with_late_rows(session, files, again, since.late)
     notes = _quarantine_notes(session, files.quarantine)
     proposal = replace(proposal, notes=(*proposal.notes, *notes))

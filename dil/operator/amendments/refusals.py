@@ -7,97 +7,99 @@ which work units `dil compact` wrote joint files, and which files runs have repl
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
+from dil import publishing
 from dil.errors import StateError
 from dil.model.dataset import EXPIRY, PublishedFile, is_compaction
+from dil.model.destination import TableFormat
 from dil.model.job import Job, PublishMode
 from dil.model.json import JsonObject
 from dil.model.work_unit import unit_hash
 from dil.operator.amendments.files import FileDecision
 from dil.operator.amendments.relisting import VERB as RELIST
-from dil.operator.rewritten import refusal_of_rewritten
 from dil.operator.session import OperatorSession
 from dil.publishing.layout import unit_hash_in
 from dil.state.amendments.last_act import LastAct
 
 
-def refuse_compacted_units(
-    session: OperatorSession, signatures: Collection[str], decision: FileDecision
+def refuse_doubled_rows(
+    session: OperatorSession,
+    signatures: Collection[str],
+    decision: FileDecision,
+    *,
+    rewinds_to: int | None = None,
 ) -> None:
-    """Refuse to read work units again whose rows share a file with other work units.
+    """Refuse to read work units again whose rows cannot be withdrawn one by one.
 
-    This applies only if runs append, and the file does not say which work unit a row belongs to.
-    Otherwise rows that are read again replace the earlier ones.
+    This applies only if runs append. Otherwise rows that are read again replace the earlier ones,
+    and the run itself checks for rows that another program may have rewritten.
+
+    Args:
+        session: The operator's session.
+        signatures: The work units.
+        decision: The decision about published files; KEEP accepts doubled rows.
+        rewinds_to: The block to which a rewind goes back.
 
     Raises:
         StateError: rows would be doubled, and the operator did not accept that by KEEP.
     """
     if session.job.publishing.mode is not PublishMode.APPEND or decision is FileDecision.KEEP:
         return
-    if not signatures or not any(file.has_unknown_units for file in session.live_files()):
+    if not signatures:
         return
-    compacted = _compacted_units(session.store.blocks())
-    found = sorted(each for each in signatures if unit_hash(each) in compacted)
-    if found:
-        raise StateError(
-            f"`dil compact` wrote the rows of {found[0]} into one file with rows of other work "
-            "units: they cannot be withdrawn, and the next run would publish them a second time",
-            "Read everything again with ms.publish.mode=replace, or give --keep-files if you "
-            "removed the rows yourself, or if you accept doubled rows. Nothing was changed.",
-        )
-
-
-def refuse_rewritten_units(
-    session: OperatorSession, signatures: Collection[str], decision: FileDecision
-) -> None:
-    """Refuse to read work units again whose rows another program may have rewritten.
-
-    This applies only if runs append: otherwise the run itself checks for such rows.
-
-    Raises:
-        StateError: rows would be doubled, and the operator did not accept that by KEEP.
-    """
-    if session.job.publishing.mode is not PublishMode.APPEND or decision is FileDecision.KEEP:
-        return
-    refusal = refusal_of_rewritten(session, signatures) if signatures else None
+    live = session.live_files()
+    if any(file.has_unknown_units for file in live):
+        compacted = _compacted_units(session.store.blocks())
+        found = sorted(each for each in signatures if unit_hash(each) in compacted)
+        if found:
+            raise StateError(
+                f"`dil compact` wrote the rows of {found[0]} into one file with rows of other work "
+                "units: they cannot be withdrawn, and the next run would publish them a second "
+                "time",
+                "Read everything again with ms.publish.mode=replace, or give --keep-files if you "
+                "removed the rows yourself, or if you accept doubled rows. Nothing was changed.",
+            )
+    refusal = refusal_of_rewritten(session, signatures)
     if refusal is not None:
         raise StateError(
             refusal.message,
             f"{refusal.fix} Give --keep-files if you removed the rows yourself, or if you accept "
             "doubled rows.",
         )
-
-
-def refuse_rewind_over_compaction(
-    session: OperatorSession, signatures: Collection[str], sequence: int, decision: FileDecision
-) -> None:
-    """Refuse to go back to a block before a compaction that joined rows of these work units.
-
-    This applies only if runs append: the new file does not show which rows precede the block.
-
-    Raises:
-        StateError: there is such a compaction, and the operator did not accept doubled rows by
-            KEEP.
-    """
-    if session.job.publishing.mode is not PublishMode.APPEND or decision is FileDecision.KEEP:
-        return
-    if not any(
+    if rewinds_to is not None and any(
         file.is_shared and is_compaction(file.run_id) and not file.signatures.isdisjoint(signatures)
-        for file in session.live_files()
+        for file in live
     ):
-        return
-    for block in session.store.blocks_of_kind("ResetState"):
-        event: Any = block["event"]
-        number = int(str(block["sequenceNumber"]))
-        if number > sequence and is_compaction(str(event.get("act"))):
-            raise StateError(
-                f"`dil compact` joined files after block {sequence} (in block {number}), and the "
-                f"new files do not show which rows are older than block {sequence}",
-                f"Rewind to block {number + int(event['dataBlocks'])} or later, or let single work"
-                " units be read again by `dil state forget`. Give --keep-files if you removed the "
-                "rows yourself, or if you accept doubled rows. Nothing was changed.",
-            )
+        _refuse_rewind_over_compaction(session, rewinds_to)
+
+
+def refusal_of_rewritten(
+    session: OperatorSession, signatures: Collection[str]
+) -> StateError | None:
+    """Return why work units cannot be read again or replaced, None if they can.
+
+    A manifest lists only published files. So the folder is searched for files of other writers, and
+    for published files whose length has changed.
+    """
+    if not session.job.publishing.keeps_files:
+        return None
+    job, filesystem, live = session.job, session.filesystem(), session.live_files()
+    spec = job.publishing
+    searched = replace(spec, mode=PublishMode.WINDOW_REPLACE)
+    seen = (*live, *publishing.untracked_files(searched, live, filesystem))
+    altered: list[PublishedFile] = []
+    if spec.table.format is TableFormat.FILES:  # files of a table are never overwritten
+        sizes = {file.path: file.size for file in filesystem.files(publishing.dataset_dir(spec))}
+        altered = [
+            file
+            for file in live
+            if sizes.get(filesystem.path_of(file.uri), file.bytes) != file.bytes
+        ]
+    return publishing.rewritten_units(
+        job.name, session.store, spec, filesystem, seen, signatures, altered
+    )
 
 
 def _compacted_units(blocks: Iterable[JsonObject]) -> frozenset[str]:
@@ -111,6 +113,21 @@ def _compacted_units(blocks: Iterable[JsonObject]) -> frozenset[str]:
             found.update(unit_hash_in(str(part["path"])) for part in removes)
         after = event
     return frozenset(found)
+
+
+def _refuse_rewind_over_compaction(session: OperatorSession, sequence: int) -> None:
+    """Refuse if files were joined after a block: they do not show which rows precede the block."""
+    for block in session.store.blocks_of_kind("ResetState"):
+        event: Any = block["event"]
+        number = int(str(block["sequenceNumber"]))
+        if number > sequence and is_compaction(str(event.get("act"))):
+            raise StateError(
+                f"`dil compact` joined files after block {sequence} (in block {number}), and the "
+                f"new files do not show which rows are older than block {sequence}",
+                f"Rewind to block {number + int(event['dataBlocks'])} or later, or let single work"
+                " units be read again by `dil state forget`. Give --keep-files if you removed the "
+                "rows yourself, or if you accept doubled rows. Nothing was changed.",
+            )
 
 
 def refuse_undo_of_files(last: LastAct) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dil import publishing
 from dil.errors import StateError
-from dil.model.dataset import Move, PublishedFile
+from dil.model.dataset import Move
 from dil.model.destination import TableFormat
 from dil.observe.progress import counted
 from dil.operator.amendments.files import FileChange
@@ -16,9 +16,7 @@ from dil.operator.amendments.preview import Preview, preview_of
 from dil.operator.session import OperatorSession
 from dil.publishing.layout import dataset_dir
 from dil.state.amendments.operations import Proposal
-from dil.state.blocks.canonical import SHA2_256
-from dil.state.blocks.events import SliceFile
-from dil.state.chain.recorded_files import live_parts
+from dil.state.chain.recorded_files import file_of, live_parts
 
 VERB = "relist"
 
@@ -57,7 +55,7 @@ def propose_relist(session: OperatorSession) -> Preview:
     live = {file.uri: file for file in session.live_files()}
     is_table = spec.table.format is not TableFormat.FILES
     gone = tuple(
-        _file(part)
+        file_of(part)
         for uri, part in known.items()
         if uri not in live and (is_table or not filesystem.exists(filesystem.path_of(uri)))
     )
@@ -76,22 +74,9 @@ def propose_relist(session: OperatorSession) -> Preview:
 def _without_lost_loads(session: OperatorSession) -> Preview:
     known = live_parts(session.store)
     lost = publishing.not_loaded(known, session.job.publishing, session.filesystem())
-    files = FileChange(withdrawn=tuple(_file(known[uri]) for uri in lost), only_records=True)
+    files = FileChange(withdrawn=tuple(file_of(known[uri]) for uri in lost), only_records=True)
     notes = (
         f"no longer listed: {counted(len(lost), 'file')} whose rows the table lacks. The next run"
         " reads them again only if their work units were forgotten (dil state forget)",
     )
     return preview_of(session, Proposal(VERB, notes=notes if lost else ()), files)
-
-
-def _file(part: SliceFile) -> PublishedFile:
-    """Return a file of the chain without its work unit, which the chain does not keep."""
-    return PublishedFile(
-        part.path,
-        "",
-        part.rows,
-        part.size,
-        part.physical_hash.removeprefix(SHA2_256),
-        "",
-        part.timelabel,
-    )

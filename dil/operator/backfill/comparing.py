@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dil import publishing
@@ -73,73 +73,59 @@ def compare(
             f"{definition.id} is {publication.status.phase}: it has no rows to compare any more",
             f"`dil state log {shlex.quote(session.job.path)}` shows what was published.",
         )
-    sides = _Sides(session, publication)
-    planned = definition.plan.work_units
-    keys = tuple(session.job.extraction.primary_keys) if by_key else ()
-    if not keys:
-        units = tuple(sides.difference(unit) for unit in planned)
-        note = () if not by_key else ("not compared by key: extract.primary.key.fields is not set",)
-        return Difference(publication, units, (), None, note)
-    schemas = (publishing.recorded_schema(session.store), publication.status.schema)
-    comparison = KeyComparison(session.job, schemas, keys)
-    if sides.has_shared:
-        total = comparison.merged(sides.live, publication.files)
-        units = tuple(sides.difference(unit) for unit in planned)
-        return Difference(publication, units, keys, total)
-    units = tuple(
-        sides.difference(
-            unit,
-            comparison.replaced(sides.before[unit.signature], sides.after[unit.signature])
-            if sides.is_read(unit)
-            else None,
-        )
-        for unit in planned
+    status, live = publication.status, session.own_live_files()
+    before, after = _by_unit(live), _by_unit(status.files)
+    # Files with rows of several work units belong to no single one.
+    is_joint = (
+        publication.mode is PublishMode.MERGE
+        or bool(publication.shared_file)
+        or any(file.is_shared for file in live)
     )
-    counts = [each.by_key for each in units if each.by_key is not None]
-    if not counts:
-        note = (f"not compared by key: not every file has the columns {', '.join(keys)}",)
-        return Difference(publication, units, keys, None, note if sides.after else ())
-    return Difference(publication, units, keys, sum(counts, KeyCounts()))
-
-
-class _Sides:
-    """The live files of each work unit, ``before``, and the files of the backfill, ``after``.
-
-    If live files are shared (``has_shared``), they belong to no single work unit.
-    """
-
-    def __init__(self, session: OperatorSession, publication: Publication) -> None:
-        self._status = publication.status
-        self._stale = frozenset(publication.stale)
-        self.live = session.own_live_files()
-        self.has_shared = (
-            publication.mode is PublishMode.MERGE
-            or bool(publication.shared_file)
-            or any(file.is_shared for file in self.live)
-        )
-        self.before: dict[str, list[PublishedFile]] = defaultdict(list)
-        for file in self.live:
-            self.before[file.signature].append(file)
-        self.after: dict[str, list[PublishedFile]] = defaultdict(list)
-        for file in publication.status.files:
-            self.after[file.signature].append(file)
-
-    def is_read(self, unit: WorkUnit) -> bool:
-        """Return whether the backfill has read a work unit."""
-        return unit.signature in self._status.done
-
-    def difference(self, unit: WorkUnit, by_key: KeyCounts | None = None) -> UnitDifference:
-        """Return the rows of a work unit on both sides."""
-        if unit.signature in self._stale:
-            status = "stale"
-        elif self.is_read(unit):
-            status = "read"
+    keys = tuple(session.job.extraction.primary_keys) if by_key else ()
+    counts: dict[str, KeyCounts | None] = {}
+    total: KeyCounts | None = None
+    notes: tuple[str, ...] = ()
+    if keys:
+        schemas = (publishing.recorded_schema(session.store), status.schema)
+        comparison = KeyComparison(session.job, schemas, keys)
+        if is_joint:
+            total = comparison.merged(live, publication.files)
         else:
-            status = "failed" if unit.signature in self._status.failed else "not read"
-        before = None if self.has_shared else _rows(self.before.get(unit.signature, ()))
-        after = _rows(self.after.get(unit.signature, ())) if self.is_read(unit) else None
-        return UnitDifference(unit, status, before, after, by_key)
+            for unit in definition.plan.work_units:
+                name = unit.signature
+                if name in status.done:
+                    counts[name] = comparison.replaced(before.get(name, ()), after.get(name, ()))
+            compared = [each for each in counts.values() if each is not None]
+            if compared:
+                total = sum(compared, KeyCounts())
+            elif counts or after:
+                notes = (f"not compared by key: not every file has the columns {', '.join(keys)}",)
+    elif by_key:
+        notes = ("not compared by key: extract.primary.key.fields is not set",)
+    units = tuple(_differences(publication, None if is_joint else before, after, counts))
+    return Difference(publication, units, keys, total, notes)
 
 
-def _rows(files: Sequence[PublishedFile]) -> int:
-    return sum(file.rows for file in files)
+def _by_unit(files: Iterable[PublishedFile]) -> Mapping[str, Sequence[PublishedFile]]:
+    found: dict[str, list[PublishedFile]] = defaultdict(list)
+    for file in files:
+        found[file.signature].append(file)
+    return found
+
+
+def _differences(
+    publication: Publication,
+    before: Mapping[str, Sequence[PublishedFile]] | None,
+    after: Mapping[str, Sequence[PublishedFile]],
+    counts: Mapping[str, KeyCounts | None],
+) -> Iterator[UnitDifference]:
+    """Yield the rows of each work unit on both sides; ``before`` is None if it is unknown."""
+    status, stale = publication.status, frozenset(publication.stale)
+    for unit in status.definition.plan.work_units:
+        name = unit.signature
+        is_read = name in status.done
+        how = "read" if is_read else "failed" if name in status.failed else "not read"
+        how = "stale" if name in stale else how
+        earlier = None if before is None else sum(file.rows for file in before.get(name, ()))
+        rows = sum(file.rows for file in after.get(name, ())) if is_read else None
+        yield UnitDifference(unit, how, earlier, rows, counts.get(name))

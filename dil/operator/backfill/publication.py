@@ -16,9 +16,9 @@ from dil.model.json import JsonObject
 from dil.model.work_unit import WorkUnit, unit_hash
 from dil.observe.progress import counted
 from dil.operator.amendments.files import late_taken
+from dil.operator.amendments.refusals import refusal_of_rewritten
 from dil.operator.backfill.definition import BackfillDefinition, configuration_changed
 from dil.operator.backfill.status import BackfillStatus, Phase, read_status
-from dil.operator.rewritten import refusal_of_rewritten
 from dil.operator.session import OperatorSession
 from dil.publishing.layout import unit_hash_in
 from dil.state.blocks.source_state import COMMITTED, FAILED, PENDING, SKIPPED

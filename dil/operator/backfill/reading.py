@@ -79,7 +79,7 @@ def find_unpublished(
             continue
         if each.digest in job.known_digests and read_status(job, each, clock).is_open:
             return each
-        log.info("backfill %s of this range is has another configuration, or is published", each.id)
+        log.info("backfill %s of this range has another configuration, or is published", each.id)
     return None
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dil.errors import StateError
-from dil.model.dataset import is_compaction
+from dil.model.dataset import PublishedFile, is_compaction
 from dil.model.job import PublishingSpec
 from dil.spi.state_store import StateStore
 from dil.state.blocks.block import read_block
+from dil.state.blocks.canonical import SHA2_256
 from dil.state.blocks.events import ConfigEvent, DataEvent, SideFile, SliceFile
 
 
@@ -39,6 +40,13 @@ def late_parts(store: StateStore) -> dict[str, SideFile]:
         if event.late is not None:
             found.update({each.path: each for each in event.late.parts})
     return found
+
+
+def file_of(part: SliceFile | SideFile) -> PublishedFile:
+    """Return a file of the chain without its work unit and run, which the chain does not keep."""
+    digest = part.physical_hash.removeprefix(SHA2_256)
+    label = part.timelabel if isinstance(part, SliceFile) else None
+    return PublishedFile(part.path, "", part.rows, part.size, digest, "", label)
 
 
 def _data_events(store: StateStore) -> Iterator[DataEvent]:

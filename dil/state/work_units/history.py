@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
 from dil.model.history import Coverage, History, UnitRecord, UnitStretches
-from dil.model.interval import Interval
+from dil.model.interval import Interval, joined
 from dil.state.blocks.canonical import key_hash
 from dil.state.blocks.source_state import COMMITTED, FAILED, PENDING, SKIPPED
 from dil.state.databases import sql
@@ -95,27 +95,8 @@ def stretches_of(unit_key: str, rows: Sequence[Row]) -> UnitStretches:
     newest = max(read, key=itemgetter(2), default=None)
     return UnitStretches(
         unit_key,
-        read=_joined(map(itemgetter(0, 2), read)),
-        failed=_joined(failed),
-        skipped=_joined(skipped),
+        read=joined(map(itemgetter(0, 2), read)),
+        failed=joined(failed),
+        skipped=joined(skipped),
         newest=Interval(newest[0], newest[2]) if newest and newest[3] == COMMITTED else None,
     )
-
-
-def _joined(stretches: Iterable[tuple[int, int]]) -> list[Interval]:
-    """Return stretches, sorted by start, with overlapping or adjoining ones merged."""
-    joined: list[Interval] = []
-    start = end = None
-    for low, high in stretches:
-        if low >= high:
-            continue
-        if start is None or end is None:
-            start, end = low, high
-        elif low > end:
-            joined.append(Interval(start, end))
-            start, end = low, high
-        elif high > end:
-            end = high
-    if start is not None and end is not None:
-        joined.append(Interval(start, end))
-    return joined

@@ -15,7 +15,6 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from dil.coordination import serve_tasks
 from dil.coordination.client import DriverServices
 from dil.coordination.pace import Ticket
 from dil.coordination.server import CoordinatorServer
@@ -68,7 +67,7 @@ def run_services(source: Numbered) -> RunServices:
 
 @pytest.fixture
 def server(run_services: RunServices) -> Iterator[CoordinatorServer]:
-    with serve_tasks(run_services, HOST, tasks=4) as running:
+    with CoordinatorServer(run_services, HOST, tasks=4) as running:
         yield running
 
 
@@ -146,7 +145,7 @@ def test_what_tasks_tell_reaches_the_driver(services, run_services):
 )
 def test_errors_of_a_source_of_tokens_arrive_as_they_were(failure):
     with (
-        serve_tasks(RunServices(RequestLimits(), Numbered(failure)), HOST) as server,
+        CoordinatorServer(RunServices(RequestLimits(), Numbered(failure)), HOST) as server,
         closing(DriverServices(server.address, RequestLimits())) as line,
         pytest.raises(type(failure)) as caught,
     ):
@@ -299,7 +298,7 @@ def test_a_slot_of_a_driver_that_is_gone_is_not_waited_for_by_another_clock(serv
 
 
 def test_closing_twice_and_with_nobody_there_ends_the_listening(run_services):
-    server = serve_tasks(run_services, HOST)
+    server = CoordinatorServer(run_services, HOST)
     server.close()
     server.close()
 
@@ -310,7 +309,7 @@ def test_closing_twice_and_with_nobody_there_ends_the_listening(run_services):
 
 def test_an_address_of_another_machine_cannot_be_listened_at(run_services):
     with pytest.raises(ExecutionError, match=r"192\.0\.2\.1"):
-        serve_tasks(run_services, "192.0.2.1")
+        CoordinatorServer(run_services, "192.0.2.1")
 
 
 def test_the_address_never_prints_the_key(server):

@@ -6,7 +6,7 @@ from pyspark.sql.types import StructField, StructType, VariantType
 
 from dil.errors import ConfigError, ConversionError, SourceContractError
 from dil.execution.spark_types import arrow_schema, spark_schema
-from dil.spark.fitting import Fit
+from dil.spark.work_units import Fit
 
 KINDS = [
     (pa.bool_(), "boolean"),

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 from dil.spark.failing import DilQueryError
-from dil.spark.fitting import Fit
 from dil.spark.limits import default_limit
 from dil.spark.options import SourceOptions
 from dil.spark.source_plans import source_job
-from dil.spark.source_streams import SourceStreamReader
+from dil.spark.source_rows import SourceStreamReader
+from dil.spark.work_units import Fit
 from tests.jobs import DAY_MS, write_job
 from tests.servers.rows import START_MS
 
