@@ -140,7 +140,8 @@ def register(
 
 def _table(job: Job, wanted: Registration) -> CatalogTable:
     # Imported here, so that a run that registers nothing does not import Arrow.
-    from dil.types.hive import hive_columns_of
+    from dil.types.hive import hive_columns
+    from dil.types.schema_text import parse_schema
 
     catalog = job.publishing.catalog
     if catalog is None:
@@ -148,7 +149,7 @@ def _table(job: Job, wanted: Registration) -> CatalogTable:
     return CatalogTable(
         database=catalog.database,
         name=catalog.table,
-        columns=hive_columns_of(wanted.schema, wanted.apart, job.writing.format),
+        columns=hive_columns(parse_schema(wanted.schema), wanted.apart, job.writing.format),
         apart=wanted.apart,
         location=wanted.location,
         format=job.writing.format,

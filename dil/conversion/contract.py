@@ -21,7 +21,7 @@ from dil.model.job import ExtractionSpec, Job
 from dil.model.schema import ArrayType, DataType, MapType, Primitive, RecordType, Schema
 from dil.spi.converter import Converter, ConverterContext, PageFacts
 from dil.spi.registry import load
-from dil.types.containers import positions
+from dil.types.nested import positions
 from dil.types.schema_text import parse_schema
 
 _TEXTS = {"string", "enum"}

@@ -81,11 +81,11 @@ def _type(text: str) -> tuple[pa.DataType, str]:
         return pa.struct(fields), rest[1:]
     if text.startswith("list<"):
         item, rest = _field(text.removeprefix("list<"))
-        return pa.list_(item), _closed(rest)
+        return pa.list_(item), _after(">", rest)
     if text.startswith("map<"):
         key, rest = _type(text.removeprefix("map<"))
         value, rest = _type(_after(", ", rest))
-        return pa.map_(key, value), _closed(rest)
+        return pa.map_(key, value), _after(">", rest)
     match = _FLAT.match(text)
     if match is None:
         raise ValueError(text)
@@ -101,10 +101,6 @@ def _flat(word: str) -> pa.DataType:
     if match := _FIXED.fullmatch(word):
         return pa.binary(int(match[1]))
     return pa.type_for_alias(word)
-
-
-def _closed(text: str) -> str:
-    return _after(">", text)
 
 
 def _after(start: str, text: str) -> str:
