@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -132,3 +133,20 @@ def kept_watermark(feed: Feed) -> dict[str, object]:
 
 class Crash(BaseException):
     """The driver is gone."""
+
+
+def crash_at_second_call(step: Callable[..., object], when: str) -> Callable[..., object]:
+    """Return a step whose second call crashes, before or after it is carried out."""
+    calls = 0
+
+    def crashing(*given, **more):
+        nonlocal calls
+        calls += 1
+        if calls == 2 and when == "before":
+            raise Crash
+        result = step(*given, **more)
+        if calls == 2:
+            raise Crash
+        return result
+
+    return crashing

@@ -7,8 +7,23 @@ import os
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
+
+from dil.model.job import (
+    ClassRef,
+    ConversionSpec,
+    ExtractionSpec,
+    Job,
+    PlanningSpec,
+    PublishingSpec,
+    RunningSpec,
+    SourceSpec,
+    StateSpec,
+    WritingSpec,
+)
+from dil.model.properties import Properties
 
 ROOT = Path(__file__).resolve().parents[1]
 DIL = [sys.executable, "-m", "dil.cli"]
@@ -119,3 +134,22 @@ def published_ids(files: list[Path]) -> Counter[tuple[str, int]]:
         table = pq.read_table(file, columns=["unit", "id"])
         rows.update(zip(table["unit"].to_pylist(), table["id"].to_pylist(), strict=True))
     return rows
+
+
+def bare_job(**parts: Any) -> Job:
+    """Return a job that no file describes, with some of its parts given."""
+    usual: dict[str, Any] = {
+        "name": "orders",
+        "path": "orders.conf",
+        "digest": "",
+        "properties": Properties({}),
+        "planning": PlanningSpec(),
+        "source": SourceSpec(ClassRef("m", "C"), "http://x"),
+        "extraction": ExtractionSpec(ClassRef("m", "E")),
+        "conversion": ConversionSpec(),
+        "writing": WritingSpec(),
+        "publishing": PublishingSpec("file:///out", "orders"),
+        "running": RunningSpec(),
+        "state": StateSpec(),
+    }
+    return Job(**{**usual, **parts})

@@ -102,7 +102,8 @@ def register(
         DilError: see the errors of opening the catalog.
     """
     # Imported here, so that a run that registers nothing does not import Arrow.
-    from dil.types.hive import hive_columns_of
+    from dil.types.hive import hive_columns
+    from dil.types.schema_text import parse_schema
 
     wanted, known = due
     catalog = job.publishing.catalog
@@ -111,7 +112,7 @@ def register(
     table = CatalogTable(
         database=catalog.database,
         name=catalog.table,
-        columns=hive_columns_of(wanted.schema, wanted.apart, job.writing.format),
+        columns=hive_columns(parse_schema(wanted.schema), wanted.apart, job.writing.format),
         apart=wanted.apart,
         location=wanted.location,
         format=job.writing.format,

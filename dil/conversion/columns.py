@@ -23,7 +23,7 @@ from dil.model.schema import (
     Primitive,
     RecordType,
 )
-from dil.types.containers import (
+from dil.types.nested import (
     has_not_null,
     items_of,
     keys_of,

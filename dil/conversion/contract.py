@@ -28,7 +28,7 @@ from dil.model.schema import (
 )
 from dil.spi.converter import Converter, ConverterContext, PageFacts
 from dil.spi.registry import load
-from dil.types.containers import positions
+from dil.types.nested import positions
 from dil.types.schema_text import parse_schema
 
 _TEXTS = {"string", "enum"}

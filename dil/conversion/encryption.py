@@ -18,7 +18,7 @@ from dil.secrets.authenticated import Encryptor
 from dil.spi.converter import Converter, ConverterContext, PageFacts
 from dil.text.java_regex import compile_java
 from dil.text.paths import compile_path
-from dil.types.containers import items_of, keys_of, members_of, rebuilt, records
+from dil.types.nested import items_of, keys_of, members_of, rebuilt, records
 
 _KEY = "ms.encryption.fields"
 _WORD = {TYPE_KEY: b"string"}

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from dil.errors import ConversionError
 from dil.spi.rejects import RejectedRow
-from dil.types.containers import positions
+from dil.types.nested import positions
 
 _HINT_LENGTH = 35
 _FIX = "Correct the source or the column's type in ms.output.schema."

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dil.conversion.failures import NULL, FailureReason, RowFailures
-from dil.types.containers import has_not_null, items_of, keys_of, rebuilt, rows_of_items, spread
 from dil.types.fitting import fit_leaf
 from dil.types.lattice import is_number
+from dil.types.nested import has_not_null, items_of, keys_of, rebuilt, rows_of_items, spread
 
 UNKNOWN = FailureReason("the column is not in the schema")
 

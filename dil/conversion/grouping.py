@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from dil.conversion.joining import join_batches
 from dil.conversion.texts import text_of
-from dil.types.containers import positions
+from dil.types.nested import positions
 
 
 @dataclass(frozen=True, slots=True)

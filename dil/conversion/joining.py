@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 
 from dil.conversion.texts import text_of
 from dil.model.arrow import TYPE_KEY
-from dil.types.containers import items_of, keys_of, members_of, records
 from dil.types.fitting import exact_cast
 from dil.types.lattice import widened_word, wider_flat
 from dil.types.merging import refuse_clash
+from dil.types.nested import items_of, keys_of, members_of, records
 
 FieldArray = tuple[pa.Field, pa.Array]
 

@@ -12,7 +12,7 @@ from dil.conversion.texts import text_of
 from dil.errors import ConversionError
 from dil.model.arrow import raw_schema
 from dil.model.schema import ArrayType, Column, DataType, MapType, RecordType
-from dil.types.containers import items_of, members_of, positions, rebuilt, records
+from dil.types.nested import items_of, members_of, positions, rebuilt, records
 
 
 def conformed(array: pa.Array, kind: DataType) -> pa.Array:

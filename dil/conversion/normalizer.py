@@ -16,7 +16,7 @@ from dil.model.arrow import raw_schema
 from dil.model.schema import ArrayType, Column, MapType, RecordType, Schema
 from dil.sections.conversion import NormalizerSection
 from dil.spi.converter import Converter, ConverterContext, PageFacts
-from dil.types.containers import records
+from dil.types.nested import records
 
 _TARGET = "ms.target.schema"
 _MOST_ROWS = 2**31 - 1

@@ -21,7 +21,7 @@ from dil.model.settings import ValidationAttributes
 from dil.sections.conversion import ValidationSection
 from dil.spi.converter import Converter, ConverterContext, PageFacts
 from dil.text.paths import name_of
-from dil.types.containers import items_of
+from dil.types.nested import items_of
 
 _ATTRIBUTES = "ms.validation.attributes"
 _NUMBER = re.compile(r"\s*[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?\s*")

@@ -27,7 +27,7 @@ from dil.model.job import ConversionSpec, OutputFormat
 from dil.model.schema import DataType, Primitive
 from dil.text.joda import ISO, JodaPattern, compile_pattern
 from dil.types.fitting import exact_cast, exact_or_null, fit_leaf
-from dil.types.typed_form import INSTANT, typed_form
+from dil.types.lattice import INSTANT, typed_form
 
 _MILLIS = pa.timestamp("ms", tz="UTC")
 _US_PER_MS = 1000

@@ -28,7 +28,7 @@ from dil.publishing.destination import place
 from dil.publishing.dumps import holds
 from dil.storage import Filesystem, LocalFilesystem
 from dil.storage.side_by_side import call_each
-from dil.text.hive_folders import hive_values
+from dil.text.file_names import hive_values
 
 FORMAT_KEY = "ms.table.format"
 PARTITION_KEY = "ms.table.partition.fields"

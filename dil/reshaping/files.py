@@ -19,7 +19,7 @@ from dil.errors import ConversionError, WriteError
 from dil.model.job import OutputFormat, WritingSpec
 from dil.model.task import StagedFile
 from dil.storage import Filesystem, Folder, filesystem_for
-from dil.text.hive_folders import hive_values
+from dil.text.file_names import hive_values
 from dil.types.widening import conform
 from dil.writing.formats import reader_for, writer_for, writer_of
 from dil.writing.rolling import FileNumbers, OutputFolder, RollingFiles

@@ -32,9 +32,9 @@ from dil.publishing.page_log import (
 )
 from dil.spi.registry import load
 from dil.task.context import AttemptContext
+from dil.types.schema_text import decoded_schema, decoded_type, encoded_schema, encoded_type
 from dil.writing.refused_rows import RefusedRows
 from dil.writing.rolling import WrittenFile
-from dil.writing.schema_codec import decoded_schema, decoded_type, encoded_schema, encoded_type
 from dil.writing.staging import StagedWriter, WriterMark
 
 log = logging.getLogger(__name__)

@@ -18,7 +18,6 @@ from dil.conversion.row_paths import SearchError, find_column
 from dil.errors import ConversionError
 from dil.eventtime.judging import FARTHEST, late_rows, refused_rows
 from dil.eventtime.tally import StreamTally, coded, encode_tallies, merge, tallies_of
-from dil.model.arrow import TYPE_KEY
 from dil.model.event_tally import EventContext, EventTally
 from dil.model.event_time import EventTimeSpec
 from dil.model.interval import DAY_MS
@@ -32,7 +31,7 @@ from dil.text.paths import compile_path
 from dil.text.zones import iso
 from dil.types.schema_text import parse_schema
 from dil.writing.late_rows import LateRows
-from dil.writing.system_columns import without_own
+from dil.writing.system_columns import with_own
 
 LATE, LATENESS = "_late", "_lateness_ms"
 _COLUMN, _PARTITIONS = "ms.event.column", "ms.event.partition.column"
@@ -41,10 +40,6 @@ _NAMES = 20
 _ROWS_AT_ONCE = 262_144
 _NOTHING = pa.scalar(0, pa.int64())
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_FIELDS = (
-    pa.field(LATE, pa.bool_(), metadata={TYPE_KEY: b"boolean"}),
-    pa.field(LATENESS, pa.int64(), metadata={TYPE_KEY: b"long"}),
-)
 
 
 class NoColumnError(ConversionError):
@@ -280,18 +275,15 @@ class EventRows:
         """
         if self._spec.late_action != "flag":
             return batch
-        batch = without_own(batch, (LATE, LATENESS), "ms.late.action=flag adds")
-        rows = batch.num_rows
         if late is None:
-            columns = [pa.nulls(rows, pa.bool_()), pa.nulls(rows, pa.int64())]
+            late = pa.nulls(batch.num_rows, pa.bool_())
+            behind = pa.nulls(batch.num_rows, pa.int64())
         elif self._effective is None:
-            columns = [late, pc.if_else(times.is_valid(), pa.scalar(0, pa.int64()), None)]
+            behind = pc.if_else(times.is_valid(), pa.scalar(0, pa.int64()), None)
         else:
             behind = pc.subtract(pa.scalar(self._effective, pa.int64()), times)
             behind = pc.max_element_wise(behind, pa.scalar(0, pa.int64()), skip_nulls=False)
-            columns = [late, behind]
-        schema = pa.schema([*batch.schema, *_FIELDS])
-        return pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=schema)
+        return with_own(batch, {LATE: late, LATENESS: behind}, "ms.late.action=flag adds")
 
 
 @dataclass(frozen=True, slots=True)

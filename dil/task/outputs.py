@@ -28,8 +28,7 @@ from dil.writing.rolling import OutputFolder
 from dil.writing.staging import StagedWriter
 
 if TYPE_CHECKING:
-    from dil.writing.closed_labels import ClosedLabelRows
-    from dil.writing.late_rows import LateRows
+    from dil.writing.late_rows import ClosedLabelRows, LateRows
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dil.model.section import Int, Section, prop
@@ -37,10 +36,7 @@ class _Session(ByteSession):
 
     def fetch(self, values: RequestValues) -> Response:
         del values
-        body = json.dumps(list(self._rows())).encode()
-        return Response(io.BytesIO(body), content_type="application/json", location="few rows")
-
-    def _rows(self) -> Iterator[dict[str, object]]:
         first = self._section.first
-        for number in range(first, first + self._section.rows):
-            yield {"id": number, "name": f"row {number}"}
+        ids = range(first, first + self._section.rows)
+        body = json.dumps([{"id": number, "name": f"row {number}"} for number in ids]).encode()
+        return Response(io.BytesIO(body), content_type="application/json", location="few rows")

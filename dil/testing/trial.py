@@ -67,7 +67,7 @@ class Trial:
 
     def run(self, job: Job) -> RunReport:
         """Run the job once, as of ``NOW_MS``."""
-        executor = InProcessExecutor(Clocks(sleep=_no_wait))
+        executor = InProcessExecutor(Clocks(sleep=lambda _seconds: None))
         return run_job(job, RunOptions(now_ms=NOW_MS, clock=lambda: NOW_MS, executor=executor))
 
     def failure(self, job: Job) -> str:
@@ -111,7 +111,3 @@ def reading_of(job: Job) -> UnitReading:
     shared, renewed = local_coordinator(job), authentication_reader(job)
     context = SessionContext(job, unit, "trial", NOW_MS, 1, coordinator=shared, renewed=renewed)
     return UnitReading(context, ParameterScope.of(unit, full_extract=False), "")
-
-
-def _no_wait(seconds: float) -> None:
-    del seconds

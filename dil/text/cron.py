@@ -14,7 +14,7 @@ from enum import IntEnum
 from functools import lru_cache
 
 from dil.model.interval import DAY_MS, HOUR_MS, MINUTE_MS
-from dil.text.zones import LOCAL_EPOCH, gap_at, offset_ms, to_local, to_ms
+from dil.text.zones import LOCAL_EPOCH, clock_change, gap_at, offset_ms, to_local, to_ms
 
 CRON_FIX = (
     'Write minute, hour, day of month, month, day of week: "10 0 * * *" is ten past midnight.'
@@ -220,24 +220,12 @@ def _steady(zone: tzinfo, low: int, high: int) -> Iterator[tuple[int, int, int]]
         ahead = min(at + DAY_MS, high)
         changed = _offset(zone, ahead)
         if changed != offset:
-            change = _change(zone, at, ahead, offset)
+            change = clock_change(zone, at, ahead)
             yield start, change, offset
             start, offset = change, changed
         at = ahead
     if start < high:
         yield start, high, offset
-
-
-def _change(zone: tzinfo, before: int, after: int, offset: int) -> int:
-    """Return the first millisecond in (before, after] whose offset differs from ``offset``."""
-    low, high = before, after
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _offset(zone, middle) == offset:
-            low = middle
-        else:
-            high = middle
-    return high
 
 
 def _offset(zone: tzinfo, ms: int) -> int:

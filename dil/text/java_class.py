@@ -140,11 +140,11 @@ def _category_items(category: str) -> str:
     )
     runs = groupby(enumerate(codes), key=lambda pair: pair[1] - pair[0])
     ranges = ([code for _, code in run] for _, run in runs)
-    return "".join(f"{_item(chr(run[0]))}-{_item(chr(run[-1]))}" for run in ranges)
+    return "".join(_range(chr(run[0]), chr(run[-1])) for run in ranges)
 
 
-def _item(char: str) -> str:
-    return re.escape(char)
+def _range(first: str, last: str) -> str:
+    return f"{re.escape(first)}-{re.escape(last)}"
 
 
 class ClassReader:
@@ -177,9 +177,6 @@ class ClassReader:
             else:
                 operands[-1].append(self._item())
         self.at += 1
-        return self._combine(operands, negated=negated, is_nested=is_nested)
-
-    def _combine(self, operands: list[list[CharSet]], *, negated: bool, is_nested: bool) -> CharSet:
         if not all(operands):
             raise ValueError('"&&" in a character class needs something on both sides')
         if negated and (is_nested or len(operands) > 1):
@@ -195,12 +192,12 @@ class ClassReader:
         if isinstance(low, CharSet):
             return low
         if not has_range:
-            return CharSet(_item(low))
+            return CharSet(re.escape(low))
         self.at += 1
         high = self._element()
         if isinstance(high, CharSet) or high < low:
             raise ValueError("a range in a character class goes backwards or ends in a class")
-        return CharSet(f"{_item(low)}-{_item(high)}")
+        return CharSet(_range(low, high))
 
     def _element(self) -> CharSet | str:
         if self._peek("\\"):

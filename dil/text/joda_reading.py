@@ -86,7 +86,13 @@ def _field(token: Token, after: Token) -> str:
     if token.is_two_digit_year and after.is_number:
         return "[0-9]{2}"
     if token.is_number:
-        digits = _digits(token, after)
+        match token.letter:
+            case "y" | "Y":
+                digits = token.width if after.is_number else max(_YEAR_DIGITS, token.width)
+            case "S":
+                digits = token.width
+            case letter:
+                digits = max(_MAX_DIGITS.get(letter, 2), token.width)
         sign = "[+-]?+" if token.letter == "y" or token.is_two_digit_year else ""
         return f"{sign}[0-9]{{1,{digits}}}+"
     if token.letter in _NAMES:
@@ -95,16 +101,6 @@ def _field(token: Token, after: Token) -> str:
     if token.is_zone_id:
         return "(?>[A-Za-z][A-Za-z0-9_+/-]*)"
     return _OFFSET_TEXT
-
-
-def _digits(token: Token, after: Token) -> int:
-    match token.letter:
-        case "y" | "Y":
-            return token.width if after.is_number else max(_YEAR_DIGITS, token.width)
-        case "S":
-            return token.width
-        case letter:
-            return max(_MAX_DIGITS.get(letter, 2), token.width)
 
 
 class ParsedFields:
@@ -145,7 +141,8 @@ class ParsedFields:
             case letter:
                 value = int(text)
                 if token.is_two_digit_year and text.isdigit() and len(text) == token.width:
-                    value = _with_century(value, self._run_now)
+                    first = to_local(self._run_now, UTC).year - _YEARS_BACK
+                    value = first + (value - first) % 100
                 low, high = _BOUNDS[letter]
                 if not low <= value <= high:
                     raise ValueError(
@@ -205,12 +202,6 @@ class ParsedFields:
             seconds=numbers.get("s", 0),
             milliseconds=numbers.get("S", 0),
         )
-
-
-def _with_century(year: int, run_now: int) -> int:
-    """Return the year with these last two digits among the 100 years that Joda allows."""
-    first = to_local(run_now, UTC).year - _YEARS_BACK
-    return first + (year - first) % 100
 
 
 def _moved(day: date, year: int, month: int) -> date:

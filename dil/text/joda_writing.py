@@ -49,24 +49,18 @@ def _year(value: Callable[[datetime], int]) -> _Writer:
     return write
 
 
-def _write_weekday(local: datetime, token: Token, _zone: str) -> str:
-    name = WEEKDAYS[local.weekday()]
+def _name(name: str, token: Token) -> str:
     return name if token.is_long else name[:3]
 
 
 def _write_month(local: datetime, token: Token, _zone: str) -> str:
     if token.is_number:
         return str(local.month).zfill(token.width)
-    name = MONTHS[local.month - 1]
-    return name if token.is_long else name[:3]
+    return _name(MONTHS[local.month - 1], token)
 
 
 def _write_fraction(local: datetime, token: Token, _zone: str) -> str:
     return f"{local.microsecond // 1000:03}".ljust(token.width, "0")[: token.width]
-
-
-def _write_short_zone(local: datetime, _token: Token, zone: str) -> str:
-    return local.tzname() or zone
 
 
 def _write_offset(local: datetime, token: Token, zone: str) -> str:
@@ -86,7 +80,7 @@ _WRITERS: dict[str, _Writer] = {
     "x": _year(lambda local: local.isocalendar().year),
     "w": _number(lambda local: local.isocalendar().week),
     "e": _number(datetime.isoweekday),
-    "E": _write_weekday,
+    "E": lambda local, token, _zone: _name(WEEKDAYS[local.weekday()], token),
     "D": _number(lambda local: local.timetuple().tm_yday),
     "M": _write_month,
     "d": _number(lambda local: local.day),
@@ -98,6 +92,6 @@ _WRITERS: dict[str, _Writer] = {
     "m": _number(lambda local: local.minute),
     "s": _number(lambda local: local.second),
     "S": _write_fraction,
-    "z": _write_short_zone,
+    "z": lambda local, _token, zone: local.tzname() or zone,
     "Z": _write_offset,
 }

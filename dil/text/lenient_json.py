@@ -291,7 +291,7 @@ def flow_text(text: str, string: Callable[[str], str] = str) -> str:
             continue
         plain = text[position : token.start()]
         parts.append(_spaced(plain, before))
-        before = _since_comma(before + plain)
+        before = re.split(r"[\[{,]", before + plain)[-1]  # since the last bracket or comma
         if token.lastgroup == "comment":
             parts.append(re.sub(r"[^\n]", " ", token[0]))
         else:
@@ -308,8 +308,3 @@ def _spaced(plain: str, before: str) -> str:
     """
     first = _OTHER if before.strip() else ","
     return _NAME_WITHOUT_BLANK.sub(r"\1: ", first + plain.replace("\t", " "))[1:]
-
-
-def _since_comma(text: str) -> str:
-    """Return the text since the last opening bracket or comma; all of it if there is none."""
-    return re.split(r"[\[{,]", text)[-1]

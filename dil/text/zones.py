@@ -165,15 +165,21 @@ def gap_at(local: datetime, zone: tzinfo) -> tuple[datetime, datetime] | None:
     after = _offset(local.replace(tzinfo=zone, fold=1))
     if after <= before:
         return None
-    low, high = local - after, local - before  # UTC; the jump lies in (low, high]
-    while high - low > timedelta(seconds=1):
-        middle = low + (high - low) // 2
-        if _offset(middle.replace(tzinfo=UTC).astimezone(zone)) == before:
+    low, high = ((local - each - LOCAL_EPOCH) // MILLISECOND for each in (after, before))
+    jump = LOCAL_EPOCH + clock_change(zone, low, high) * MILLISECOND
+    return jump + before, jump + after
+
+
+def clock_change(zone: tzinfo, low: int, high: int) -> int:
+    """Return the instant in (low, high] at which clocks change, if they change once; epoch ms."""
+    before = to_local(low, zone).utcoffset()
+    while high - low > 1:
+        middle = (low + high) // 2
+        if to_local(middle, zone).utcoffset() == before:
             low = middle
         else:
             high = middle
-    jump = high.replace(microsecond=0)
-    return jump + before, jump + after
+    return high
 
 
 def _offset(local: datetime) -> timedelta:

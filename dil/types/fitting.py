@@ -84,17 +84,15 @@ def fit_leaf(array: pa.Array, target: pa.DataType, *, declared: bool = False) ->
 
 
 def _numbers(array: pa.Array, target: pa.DataType, *, rounds: bool) -> pa.Array:
-    if pa.types.is_floating(target):
-        # Through text, a decimal becomes the nearest float; Arrow's own cast may miss it by one
-        # step.
-        numbers = array.cast(pa.string()) if _is_decimal(array) else array
-        fitted = numbers.cast(target, safe=False)
-        if rounds:
-            return fitted
-        back = fitted.cast(pa.string()) if _is_decimal(array) else fitted
-        back = exact_or_null(back, array.type)
-        return pc.if_else(pc.fill_null(pc.equal(back, array), fill_value=False), fitted, None)
-    return exact_or_null(array, target)
+    if not pa.types.is_floating(target):
+        return exact_or_null(array, target)
+    # Through text, a decimal becomes the nearest float; Arrow's own cast may miss it by one step.
+    is_decimal = pa.types.is_decimal(array.type)
+    fitted = (array.cast(pa.string()) if is_decimal else array).cast(target, safe=False)
+    if rounds:
+        return fitted
+    back = exact_or_null(fitted.cast(pa.string()) if is_decimal else fitted, array.type)
+    return pc.if_else(pc.fill_null(pc.equal(back, array), fill_value=False), fitted, None)
 
 
 def _from_text(array: pa.Array, target: pa.DataType, *, declared: bool) -> pa.Array:
@@ -111,10 +109,6 @@ def _from_text(array: pa.Array, target: pa.DataType, *, declared: bool) -> pa.Ar
         return numbers
     is_same = pc.equal(texts_of_numbers(numbers), array)
     return pc.if_else(pc.fill_null(is_same, fill_value=False), numbers, None)
-
-
-def _is_decimal(array: pa.Array) -> bool:
-    return bool(pa.types.is_decimal(array.type))
 
 
 def _same_time(a: pa.DataType, b: pa.DataType) -> bool:

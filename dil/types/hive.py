@@ -12,7 +12,6 @@ import pyarrow as pa
 from dil.errors import ConversionError
 from dil.model.job import OutputFormat
 from dil.types.lattice import MOST_DIGITS
-from dil.types.schema_text import parse_schema
 
 _LONGEST_NAME = 128
 # Characters that could end a name inside the text of a type.
@@ -32,13 +31,6 @@ _FLAT: dict[pa.DataType, str] = {
     pa.large_binary(): "binary",
     pa.date32(): "date",
 }
-
-
-def hive_columns_of(
-    schema: str, apart: tuple[str, ...], form: OutputFormat
-) -> tuple[tuple[str, str], ...]:
-    """Return the result of ``hive_columns`` for the text of a schema."""
-    return hive_columns(parse_schema(schema), apart, form)
 
 
 def hive_columns(
@@ -69,7 +61,13 @@ def hive_columns(
 
 def _type(kind: pa.DataType, path: str, form: OutputFormat) -> str:
     if pa.types.is_struct(kind):
-        return f"struct<{','.join(_member(field, path, form) for field in kind)}>"
+        members = []
+        for field in kind:
+            place = f"{path}.{field.name}"
+            if not field.name or _UNSAFE_MEMBER.search(field.name):
+                raise _unfit(place, "is no name of a member in Hive or Glue")
+            members.append(f"{field.name}:{_type(field.type, place, form)}")
+        return f"struct<{','.join(members)}>"
     if pa.types.is_map(kind):
         key = _type(kind.key_type, f"{path}.key", form)
         return f"map<{key},{_type(kind.item_type, f'{path}.value', form)}>"
@@ -91,12 +89,6 @@ def flat_word(kind: pa.DataType) -> str:
     if pa.types.is_timestamp(kind) and kind.unit in {"s", "ms", "us"}:
         return "timestamp"
     return _FLAT.get(kind, "")
-
-
-def _member(field: pa.Field, path: str, form: OutputFormat) -> str:
-    if not field.name or _UNSAFE_MEMBER.search(field.name):
-        raise _unfit(f"{path}.{field.name}", "is no name of a member in Hive or Glue")
-    return f"{field.name}:{_type(field.type, f'{path}.{field.name}', form)}"
 
 
 def _unfit(column: str, what: str) -> ConversionError:

@@ -45,7 +45,7 @@ class SeenType:
 
 def wider(a: pa.DataType, b: pa.DataType) -> pa.DataType:
     """Return a type that holds the values of both exactly; text if no other type does."""
-    return _merged(SeenType(a, a), SeenType(b, b), _as_text, "")
+    return _merged(SeenType(a, a), SeenType(b, b), lambda _path: pa.string(), "")
 
 
 def wider_schema(a: pa.Schema, b: pa.Schema) -> pa.Schema:
@@ -146,8 +146,3 @@ def refuse_clash(path: str) -> NoReturn:
         f'column "{path}" holds records or lists in some rows and plain values in others',
         "Describe the columns of this job in ms.output.schema, without this column.",
     )
-
-
-def _as_text(path: str) -> pa.DataType:
-    del path
-    return pa.string()

@@ -1,10 +1,13 @@
-"""The text form of a dataset's schema, as the chain keeps it: one line per column.
+"""Schemas as texts: a dataset's as the chain keeps it, and whole ones with all their metadata.
 
-A line is ``name: type``, in Arrow's own words, and ``not null`` if the column is not nullable.
+The chain keeps one line per column: ``name: type``, in Arrow's own words, and ``not null`` if the
+column is not nullable. An encoded schema is for a later attempt, which continues with it.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
 from collections.abc import Iterable
 from functools import reduce
@@ -60,6 +63,30 @@ def merged_text(known: str, others: Iterable[str]) -> str:
     return schema_text(reduce(wider_schema, map(parse_schema, texts)))
 
 
+def encoded_schema(schema: pa.Schema) -> str:
+    """Return a schema with all its metadata as text."""
+    return base64.b64encode(schema.serialize().to_pybytes()).decode()
+
+
+def decoded_schema(text: str) -> pa.Schema | None:
+    """Return the schema that a text encodes, None if the text is damaged."""
+    try:
+        return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text, validate=True)))
+    except (binascii.Error, pa.ArrowException, OSError):
+        return None
+
+
+def encoded_type(data_type: pa.DataType) -> str:
+    """Return a type as text."""
+    return encoded_schema(pa.schema([pa.field("", data_type)]))
+
+
+def decoded_type(text: str) -> pa.DataType | None:
+    """Return the type that a text encodes, None if the text is damaged."""
+    schema = decoded_schema(text)
+    return None if schema is None or len(schema) != 1 else schema.field(0).type
+
+
 def _field(text: str) -> tuple[pa.Field, str]:
     """Return the field ``name: type`` that begins a text, and the rest of the text."""
     name, colon, rest = text.partition(": ")
@@ -81,11 +108,11 @@ def _type(text: str) -> tuple[pa.DataType, str]:
         return pa.struct(fields), rest[1:]
     if text.startswith("list<"):
         item, rest = _field(text.removeprefix("list<"))
-        return pa.list_(item), _closed(rest)
+        return pa.list_(item), _after(">", rest)
     if text.startswith("map<"):
         key, rest = _type(text.removeprefix("map<"))
         value, rest = _type(_after(", ", rest))
-        return pa.map_(key, value), _closed(rest)
+        return pa.map_(key, value), _after(">", rest)
     match = _FLAT.match(text)
     if match is None:
         raise ValueError(text)
@@ -101,10 +128,6 @@ def _flat(word: str) -> pa.DataType:
     if match := _FIXED.fullmatch(word):
         return pa.binary(int(match[1]))
     return pa.type_for_alias(word)
-
-
-def _closed(text: str) -> str:
-    return _after(">", text)
 
 
 def _after(start: str, text: str) -> str:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.types as pt
 
-from dil.types.lattice import decimal_type
-from dil.types.typed_form import INSTANT
+from dil.types.lattice import INSTANT, decimal_type
 
 JSON = pa.json_(pa.string())
 TEXT = pa.string()

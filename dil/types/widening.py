@@ -11,11 +11,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.types.containers import items_of
 from dil.types.fitting import exact_cast
 from dil.types.lattice import is_number
 from dil.types.merging import SeenType, merged_records, refuse_clash, union_of_seen
-from dil.types.nested import rebuild_batch
+from dil.types.nested import items_of, rebuild_batch
 from dil.types.number_texts import texts_of_numbers
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
-from typing import BinaryIO
 
 import pyarrow as pa
 
@@ -12,8 +10,8 @@ from dil.errors import WriteError
 from dil.model.arrow import typed_schema
 from dil.model.schema import Column, Primitive
 from dil.model.task import StagedFile
-from dil.storage import Filesystem, Folder
-from dil.writing.sink import MeasuredSink, write_errors
+from dil.storage import Folder
+from dil.writing.sink import MeasuredFile, write_errors
 
 _COLUMNS = (
     Column("file", Primitive("string"), nullable=False),
@@ -30,7 +28,8 @@ class DumpWriter:
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
-        self._open: _OpenDump | None = None
+        self._open: MeasuredFile | None = None
+        self._names = ("", "")  # of the open file: alone, and numbered
         self._done: list[tuple[StagedFile, str]] = []
 
     @property
@@ -45,12 +44,13 @@ class DumpWriter:
             WriteError: the file system refused to write: it is full, forbidden or gone.
         """
         for alone, numbered, data in zip(*batch.columns, strict=True):
-            if self._open is None or self._open.numbered != numbered.as_py():
+            names = (alone.as_py(), numbered.as_py())
+            if self._open is None or self._names[1] != names[1]:
                 self._end_file()
                 path = self._folder.file(f"dump-{len(self._done)}")
-                filesystem = self._folder.filesystem
-                self._open = _OpenDump(filesystem, path, alone.as_py(), numbered.as_py())
-            self._open.write(data.as_buffer())
+                self._open, self._names = MeasuredFile(self._folder.filesystem, path), names
+            with write_errors(self._open.path):
+                self._open.sink.write(data.as_buffer())
 
     def finish(self) -> tuple[StagedFile, ...]:
         """Finish the files and return them, durable and named; call it once, at the end.
@@ -74,42 +74,21 @@ class DumpWriter:
     def abort(self) -> None:
         """Delete all written files; safe to call at any time."""
         if self._open is not None:
-            self._open.abandon()
+            self._open.delete()
             self._open = None
         for file, _ in self._done:
             self._folder.filesystem.delete_file(file.path)
         self._done = []
 
     def _end_file(self) -> None:
-        if self._open is not None:
-            current, self._open = self._open, None
-            self._done.append((current.finish(), current.numbered))
-
-
-class _OpenDump:
-    def __init__(self, filesystem: Filesystem, path: str, alone: str, numbered: str) -> None:
-        self._filesystem = filesystem
-        self._path = path
-        self._alone = alone
-        self.numbered = numbered
-        self._stream: BinaryIO = filesystem.open_output(path)
-        self._sink = MeasuredSink(self._stream)
-
-    def write(self, data: pa.Buffer) -> None:
-        with write_errors(self._path):
-            self._sink.write(data)
-
-    def finish(self) -> StagedFile:
+        if self._open is None:
+            return
+        current, self._open = self._open, None
         try:
-            with write_errors(self._path):
-                self._stream.close()
+            with write_errors(current.path):
+                file = current.finish(1)
         except BaseException:
-            self.abandon()
+            current.delete()
             raise
-        return StagedFile(self._path, 1, self._sink.bytes, self._sink.sha256, self._alone)
-
-    def abandon(self) -> None:
-        with suppress(OSError, WriteError):
-            self._stream.close()
-        with suppress(WriteError):
-            self._filesystem.delete_file(self._path)
+        alone, numbered = self._names
+        self._done.append((replace(file, name=alone), numbered))

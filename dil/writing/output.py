@@ -11,13 +11,11 @@ from dil.model.job import Job
 from dil.model.task import RunContext, StagedFile
 from dil.model.timelabels import label_folder
 from dil.model.work_unit import WorkUnit
-from dil.writing.closed_labels import ClosedLabelRows
-from dil.writing.late_rows import LateRows
+from dil.writing.late_rows import ClosedLabelRows, LateRows
 from dil.writing.partitioned import PartitionedWriter, RowPartitioning
 from dil.writing.rolling import OutputFolder
-from dil.writing.row_labels import RowLabels
 from dil.writing.staging import StagedWriter
-from dil.writing.system_columns import RUN_ID, SIGNATURE, TIMELABEL, SystemColumns
+from dil.writing.system_columns import RUN_ID, SIGNATURE, TIMELABEL, RowLabels, SystemColumns
 
 
 class OutputWriter:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from dil.errors import ConversionError
 from dil.model.task import StagedFile
 from dil.model.timelabels import label_folder
-from dil.text.hive_folders import NULL, hive_folder
+from dil.text.file_names import HIVE_NULL, hive_folder
 from dil.types.widening import Widening, conform
 from dil.writing.rewriting import Rewriting
 from dil.writing.rolling import FileNumbers, OutputFolder, RollingFiles, RowPlacement
@@ -180,9 +180,9 @@ class PartitionedWriter:
     def _placement(self, key: Key) -> RowPlacement:
         partitioning = self._partitioning
         label, *texts = key
-        if not partitioning.keeps_columns and NULL in texts:
+        if not partitioning.keeps_columns and HIVE_NULL in texts:
             raise ConversionError(
-                f'a column of {_KEY} holds the text "{NULL}", which means null',
+                f'a column of {_KEY} holds the text "{HIVE_NULL}", which means null',
                 "Convert the text at the source, or leave the column out.",
             )
         folder = (

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import BinaryIO
+from dataclasses import dataclass
+from itertools import islice
 
 import msgspec
 import pyarrow as pa
 
-from dil.errors import ConversionError, WriteError
+from dil.errors import ConversionError
 from dil.model.schema import QuarantineSpec
 from dil.model.task import AttemptId, DiscardCount, RejectCount, StagedFile
 from dil.spi.rejects import RejectedRow
-from dil.storage import Filesystem, Folder
+from dil.storage import Folder
 from dil.types.nested import rows_of
-from dil.writing.sink import MeasuredSink, write_errors
+from dil.writing.sink import MeasuredFile, write_errors
 
 _SLICE_ROWS = 1024
 _MOST_REASONS = 50
@@ -50,7 +49,8 @@ class QuarantineWriter:
         self._attempt = attempt
         self._target_bytes = target_bytes
         self._batch = _Batch(0, 0, 0)
-        self._open: _OpenFile | None = None
+        self._open: MeasuredFile | None = None
+        self._open_rows = 0
         self._files: list[StagedFile] = []
         self._next = 0
         self._reasons: Counter[tuple[str, str]] = Counter()
@@ -71,7 +71,16 @@ class QuarantineWriter:
             WriteError: the rows cannot be written.
         """
         places = self._batch.take([each.row for each in rejected], batch.num_rows)
-        self._refuse_too_many(rejected, places)
+        limit = self._spec.max_rows
+        if limit is not None and self.rows + len(rejected) > limit:
+            at = limit - self.rows
+            first, row = rejected[at], places[at]
+            place = "" if row is None else f", row {row} of page {self._batch.page}"
+            raise ConversionError(
+                f'column "{first.column}"{place}: {first.reason}; the work unit may put at most'
+                f" {limit} rows aside",
+                "Correct the source or the schema, or raise ms.quarantine.max.rows.",
+            )
         self.rows += len(rejected)
         for each in rejected:
             self._reasons[each.column, each.kind or each.reason] += 1
@@ -112,59 +121,39 @@ class QuarantineWriter:
         """Return the counts of dropped values by column, the most frequent column first."""
         return tuple(DiscardCount(*each) for each in self._discarded.most_common(_MOST_REASONS))
 
-    def _refuse_too_many(
-        self, rejected: Sequence[RejectedRow], places: Sequence[int | None]
-    ) -> None:
-        limit = self._spec.max_rows
-        if limit is None or self.rows + len(rejected) <= limit:
-            return
-        at = limit - self.rows
-        first, row = rejected[at], places[at]
-        place = "" if row is None else f", row {row} of page {self._batch.page}"
-        raise ConversionError(
-            f'column "{first.column}"{place}: {first.reason}; the work unit may put at most'
-            f" {limit} rows aside",
-            "Correct the source or the schema, or raise ms.quarantine.max.rows.",
-        )
-
     def _write(
         self, batch: pa.RecordBatch, rejected: Sequence[RejectedRow], places: Sequence[int | None]
     ) -> None:
         indices = pa.array([each.row for each in rejected], pa.int64())
-        position = 0
+        reasons = zip(rejected, places, strict=True)
         for rows in rows_of(_printable(batch.take(indices)), _SLICE_ROWS):
             lines = [
-                self._line(row, rejected[at], places[at]) for at, row in enumerate(rows, position)
+                {
+                    "row": row,
+                    "reason": why.reason,
+                    "column": why.column,
+                    "work_unit": self._attempt.signature,
+                    "run_id": self._attempt.run_id,
+                    "attempt": self._attempt.number,
+                    "page": self._batch.page or None,
+                    "row_number": place,
+                }
+                for row, (why, place) in zip(rows, islice(reasons, len(rows)), strict=True)
             ]
-            position += len(rows)
-            self._file().write(_ENCODER.encode_lines(lines), len(rows))
-            if self._file().size >= self._target_bytes:
+            if self._open is None:
+                path = self._folder.file(f"quarantine-{self._next}.json")
+                self._open, self._open_rows = MeasuredFile(self._folder.filesystem, path), 0
+                self._next += 1
+            self._open.sink.write(_ENCODER.encode_lines(lines))
+            self._open_rows += len(rows)
+            if self._open.sink.bytes >= self._target_bytes:
                 self._end_file()
-
-    def _line(self, row: object, why: RejectedRow, place: int | None) -> dict[str, object]:
-        return {
-            "row": row,
-            "reason": why.reason,
-            "column": why.column,
-            "work_unit": self._attempt.signature,
-            "run_id": self._attempt.run_id,
-            "attempt": self._attempt.number,
-            "page": self._batch.page or None,
-            "row_number": place,
-        }
-
-    def _file(self) -> _OpenFile:
-        if self._open is None:
-            path = self._folder.file(f"quarantine-{self._next}.json")
-            self._open = _OpenFile(self._folder.filesystem, path)
-            self._next += 1
-        return self._open
 
     def _end_file(self) -> None:
         if self._open is not None:
             current, self._open = self._open, None
             with write_errors(self._folder.path):
-                self._files.append(current.finish())
+                self._files.append(current.finish(self._open_rows))
 
 
 @dataclass(slots=True)
@@ -190,29 +179,6 @@ class _Batch:
         gone = set(rows)
         self.left = [number for at, number in enumerate(left) if at not in gone]
         return [left[row] for row in rows]
-
-
-class _OpenFile:
-    def __init__(self, filesystem: Filesystem, path: str) -> None:
-        self._file = StagedFile(path, 0, 0, "")
-        self._stream: BinaryIO = filesystem.open_output(path)
-        self._sink = MeasuredSink(self._stream)
-
-    @property
-    def size(self) -> int:
-        return self._sink.bytes
-
-    def write(self, lines: bytes, rows: int) -> None:
-        self._sink.write(lines)
-        self._file = replace(self._file, rows=self._file.rows + rows)
-
-    def finish(self) -> StagedFile:
-        self._stream.close()
-        return replace(self._file, bytes=self._sink.bytes, sha256=self._sink.sha256)
-
-    def abandon(self) -> None:
-        with suppress(OSError, WriteError):  # The attempt failed already, for another reason.
-            self._stream.close()
 
 
 def _printable(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from typing import BinaryIO
+from contextlib import contextmanager
 
 from dil.errors import RefusedAnswer, SourceContractError, WriteError
 from dil.model.destination import EgressSpec
@@ -19,7 +18,7 @@ from dil.model.json import JsonObject, JsonValue, compact
 from dil.model.secret import OpenedText
 from dil.model.task import AnswerCount, AttemptId, StagedFile
 from dil.storage import Folder
-from dil.writing.sink import MeasuredSink
+from dil.writing.sink import MeasuredFile
 
 MEMBER = "_failed"
 REFUSED_NAME = "failed-"
@@ -44,8 +43,7 @@ class RefusedRows:
         self._spec = spec
         self._attempt = attempt
         self._clean = clean
-        self._stream: BinaryIO | None = None
-        self._sink: MeasuredSink | None = None
+        self._file: MeasuredFile | None = None
         self._counts: Counter[int] = Counter()
         self.answers: list[tuple[int, RefusedAnswer]] = []
 
@@ -95,10 +93,10 @@ class RefusedRows:
                 member = f"_{member}"
             lines.append(f"{compact({**written, member: why})}\n")
         with _write_errors(self._folder.path):
-            if self._sink is None:
-                self._stream = self._folder.filesystem.open_output(self._path)
-                self._sink = MeasuredSink(self._stream)
-            self._sink.write("".join(lines).encode("utf-8", "backslashreplace"))
+            if self._file is None:
+                path = self._folder.file(f"{REFUSED_NAME}0.json")
+                self._file = MeasuredFile(self._folder.filesystem, path)
+            self._file.sink.write("".join(lines).encode("utf-8", "backslashreplace"))
 
     @property
     def rows(self) -> int:
@@ -115,23 +113,17 @@ class RefusedRows:
         Raises:
             WriteError: the file cannot be made durable.
         """
-        if self._stream is None or self._sink is None:
+        if self._file is None:
             return ()
-        stream, self._stream = self._stream, None
+        file, self._file = self._file, None
         with _write_errors(self._folder.path):
-            stream.close()
-        return (StagedFile(self._path, self.rows, self._sink.bytes, self._sink.sha256),)
+            return (file.finish(self.rows),)
 
     def abort(self) -> None:
         """Close the file; the attempt's folder is deleted as a whole."""
-        if self._stream is not None:
-            with suppress(OSError, WriteError):  # The attempt failed already, for another reason.
-                self._stream.close()
-            self._stream = None
-
-    @property
-    def _path(self) -> str:
-        return self._folder.file(f"{REFUSED_NAME}0.json")
+        if self._file is not None:
+            self._file.abandon()
+            self._file = None
 
     def _rows(self, payload: JsonObject) -> Iterator[JsonObject]:
         batch = payload.get(self._spec.batch_field) if self._spec.batch_field else None

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO, cast
 
 import pyarrow as pa
 
-from dil.errors import ConversionError, DilError, WriteError
+from dil.errors import ConversionError, DilError
 from dil.model.job import WritingSpec
 from dil.model.task import StagedFile
 from dil.spi.plugin_failures import plugin_failure
 from dil.spi.writer import FileWriter
 from dil.storage import Filesystem, Folder
-from dil.writing.sink import MeasuredSink, write_errors
+from dil.writing.sink import MeasuredFile, write_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,22 +144,19 @@ class _OpenFile:
     def __init__(self, output: OutputFolder, number: int, schema: pa.Schema) -> None:
         self.schema = schema
         self._output = output
-        self._path = output.path(number)
         self.rows = 0
-        self._stream: BinaryIO = output.filesystem.open_output(self._path)
-        self._sink = MeasuredSink(self._stream)
+        self._file = MeasuredFile(output.filesystem, output.path(number))
         try:
             with self._errors():
-                self._writer = output.writer_class(
-                    cast("BinaryIO", self._sink), schema, output.spec
-                )
+                sink = cast("BinaryIO", self._file.sink)
+                self._writer = output.writer_class(sink, schema, output.spec)
         except BaseException:
-            self._drop_file()
+            self._file.delete()
             raise
 
     @property
     def bytes(self) -> int:
-        return self._sink.bytes
+        return self._file.sink.bytes
 
     def write(self, batch: pa.RecordBatch) -> None:
         with self._errors():
@@ -174,7 +171,7 @@ class _OpenFile:
     def _errors(self) -> Iterator[None]:
         """Translate errors of file systems, format libraries and plug-ins."""
         own = self._output.spec.own
-        with _format_errors(self._path), write_errors(self._path):
+        with _format_errors(self._file.path), write_errors(self._file.path):
             if own is None:
                 yield
                 return
@@ -189,32 +186,19 @@ class _OpenFile:
         try:
             with self._errors():
                 self._writer.close()
-                self._stream.close()
+                file = self._file.finish(self.rows)
         except BaseException:
             self.abandon()
             raise
-        file = StagedFile(
-            self._path,
-            self.rows,
-            self._sink.bytes,
-            self._sink.sha256,
-            folder=placement.folder,
-            timelabel=placement.timelabel,
-        )
-        is_part = 2 * self._sink.bytes < self._output.spec.target_bytes
-        return WrittenFile(file, self.schema, is_part=is_part)
+        placed = replace(file, folder=placement.folder, timelabel=placement.timelabel)
+        is_part = 2 * file.bytes < self._output.spec.target_bytes
+        return WrittenFile(placed, self.schema, is_part=is_part)
 
     def abandon(self) -> None:
-        self._sink.discard()
+        self._file.sink.discard()
         with suppress(Exception):  # The attempt failed already, whatever error the library raises.
             self._writer.close()
-        self._drop_file()
-
-    def _drop_file(self) -> None:
-        with suppress(OSError, WriteError):
-            self._stream.close()
-        with suppress(WriteError):
-            self._output.filesystem.delete_file(self._path)
+        self._file.delete()
 
 
 @contextmanager

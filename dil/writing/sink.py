@@ -1,14 +1,16 @@
-"""Writing to file systems: a stream that counts and hashes its bytes, and errors for people."""
+"""Writing to file systems: files that count and hash their bytes, and errors for people."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, BinaryIO
 
 from dil.errors import WriteError
+from dil.model.task import StagedFile
+from dil.storage import Filesystem
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -53,6 +55,32 @@ class MeasuredSink(io.RawIOBase):
     def sha256(self) -> str:
         """Return the hex digest of the bytes written so far."""
         return self._digest.hexdigest()
+
+
+class MeasuredFile:
+    """A new file of an attempt: write to its ``sink``, and end it by exactly one of the methods."""
+
+    def __init__(self, filesystem: Filesystem, path: str) -> None:
+        self.path = path
+        self._filesystem = filesystem
+        self._stream = filesystem.open_output(path)
+        self.sink = MeasuredSink(self._stream)
+
+    def finish(self, rows: int) -> StagedFile:
+        """Make the file durable and return it."""
+        self._stream.close()
+        return StagedFile(self.path, rows, self.sink.bytes, self.sink.sha256)
+
+    def abandon(self) -> None:
+        """Close the file without an error: the attempt failed already, for another reason."""
+        with suppress(OSError, WriteError):
+            self._stream.close()
+
+    def delete(self) -> None:
+        """Close and delete the file, also without an error."""
+        self.abandon()
+        with suppress(WriteError):
+            self._filesystem.delete_file(self.path)
 
 
 @contextmanager

@@ -1,20 +1,24 @@
-"""Adds columns that show the origin of a row: ``ms.output.system.columns``."""
+"""What DIL knows about each row: the columns of its origin, and its timelabel.
+
+See ``ms.output.system.columns``, and rule T12 for the labels.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from dil.errors import ConversionError
-from dil.model.arrow import TYPE_KEY
+from dil.errors import ConversionError, PlanningError
+from dil.model.arrow import TYPE_KEY, word_of
 
 RUN_ID = "_dil_run_id"
 SIGNATURE = "_dil_signature"
 EXTRACTED_AT = "_dil_extracted_at"
 TIMELABEL = "_timelabel"
 _INSTANT = pa.timestamp("us", tz="UTC")
-_US_PER_MS = 1000
+_MILLISECONDS = pa.timestamp("ms")
 
 
 class SystemColumns:
@@ -31,7 +35,7 @@ class SystemColumns:
         """
         self._names = tuple(names)
         self._texts = texts
-        self._extracted = pa.scalar(extracted_ms * _US_PER_MS, _INSTANT)
+        self._extracted_ms = extracted_ms
 
     def add(self, batch: pa.RecordBatch, labels: pa.Array | None) -> pa.RecordBatch:
         """Return the batch with its system columns; ``labels`` are the rows' timelabels, if any.
@@ -40,33 +44,41 @@ class SystemColumns:
             ConversionError: the source has a column with the name of a system column, and the
                 column holds values.
         """
-        batch = without_own(batch, self._names, "is one of ms.output.system.columns")
-        arrays, fields = [], []
+        own: dict[str, pa.Array] = {}
         for name in self._names:
-            word = b"string"
             if name == EXTRACTED_AT:
-                values, word = pa.repeat(self._extracted, batch.num_rows), b"timestamp"
+                own[name] = instant_column(self._extracted_ms, batch.num_rows)
             elif name == TIMELABEL and labels is not None:
-                values = labels
+                own[name] = labels
             else:
-                values = pa.repeat(pa.scalar(self._texts[name], pa.string()), batch.num_rows)
-            arrays.append(values)
-            fields.append(pa.field(name, values.type, metadata={TYPE_KEY: word}))
-        schema = pa.schema([*batch.schema, *fields])
-        return pa.RecordBatch.from_arrays([*batch.columns, *arrays], schema=schema)
+                own[name] = text_column(self._texts[name], batch.num_rows)
+        return with_own(batch, own, "is one of ms.output.system.columns")
 
 
-def without_own(batch: pa.RecordBatch, names: Sequence[str], whose: str) -> pa.RecordBatch:
-    """Remove columns of these lower-case names that a schema contract filled with null.
+def text_column(text: str, rows: int) -> pa.Array:
+    """Return a column that has one text in all rows."""
+    return pa.repeat(pa.scalar(text, pa.string()), rows)
 
-    The dataset's recorded schema has these columns, but the source does not.
+
+def instant_column(ms: int | None, rows: int) -> pa.Array:
+    """Return a column that has one instant in all rows, epoch ms UTC, or null."""
+    if ms is None:
+        return pa.nulls(rows, _INSTANT)
+    return pa.repeat(pa.scalar(ms * 1000, _INSTANT), rows)
+
+
+def with_own(batch: pa.RecordBatch, own: Mapping[str, pa.Array], whose: str) -> pa.RecordBatch:
+    """Return a batch with columns that DIL adds; their names are in lower case.
+
+    If the batch has columns of these names that are all null, they are left out: a schema contract
+    made them, because the dataset's recorded schema has them and the source does not.
 
     Raises:
         ConversionError: the source has a column of one of these names, and the column holds values;
             ``whose`` says why that is forbidden, as a clause after "which".
     """
-    own = [name for name in batch.schema.names if name.lower() in names]
-    for name in own:
+    filled = [name for name in batch.schema.names if name.lower() in own]
+    for name in filled:
         column = batch.column(name)
         if column.null_count < len(column):
             raise ConversionError(
@@ -74,4 +86,81 @@ def without_own(batch: pa.RecordBatch, names: Sequence[str], whose: str) -> pa.R
                 "Remove the name from the property, or rename the source's column with"
                 " ms.schema.cleansing.",
             )
-    return batch.drop_columns(own) if own else batch
+    if filled:
+        batch = batch.drop_columns(filled)
+    fields = [
+        pa.field(name, values.type, metadata={TYPE_KEY: word_of(values.type).encode()})
+        for name, values in own.items()
+    ]
+    schema = pa.schema([*batch.schema, *fields])
+    return pa.RecordBatch.from_arrays([*batch.columns, *own.values()], schema=schema)
+
+
+class RowLabels:
+    """Labels rows by the time in a column.
+
+    A row without a time has the label of its work unit. Whole numbers are epoch milliseconds;
+    dates begin at midnight UTC.
+    """
+
+    def __init__(
+        self, column: str, unit_label: str, label_at: Callable[[int], str], *, is_needed: bool
+    ) -> None:
+        """Take the column, and the function that labels an instant in epoch ms UTC.
+
+        If ``is_needed`` is true, the column must exist and hold times. If ``is_needed`` is false,
+        the column is used if it holds times; if not, all rows have the label of their work unit.
+        """
+        self._column = column
+        self._unit_label = unit_label
+        self._label_at = label_at
+        self._is_needed = is_needed
+
+    def of(self, batch: pa.RecordBatch) -> pa.Array | None:
+        """Return the label of each row; None if each row has the label of the work unit.
+
+        Raises:
+            ConversionError: the column is missing, or holds no times, or holds a time outside of
+                the years that have labels.
+        """
+        place = batch.schema.get_field_index(self._column)
+        times = None if place < 0 else _times_in_utc(batch.column(place))
+        if times is None:
+            if not self._is_needed:
+                return None
+            what = "but the rows have no such column"
+            if place >= 0:
+                what = f"which holds {batch.schema.field(place).type} and no times"
+            raise ConversionError(
+                f'ms.timelabel.column is "{self._column}", {what}',
+                "Name a column of timestamps, of dates or of epoch milliseconds. Texts become"
+                " timestamps if ms.output.schema declares the column as such.",
+            )
+        # Periods begin at whole minutes, and a batch has few distinct minutes.
+        minutes = pc.floor_temporal(times, unit="minute").cast(_MILLISECONDS).cast(pa.int64())
+        known = minutes.dictionary_encode()
+        starts: list[int] = known.dictionary.to_pylist()
+        # The minutes are sorted, because a schedule finds neighbouring minutes quickly.
+        labels = {}
+        for at in sorted(starts):
+            try:
+                labels[at] = self._label_at(at)
+            except PlanningError as error:
+                raise ConversionError(
+                    f'ms.timelabel.column is "{self._column}", and a row has a time of which '
+                    f"{error.message}",
+                    "Correct the time at its source, or make it null: a row without a time has the "
+                    "label of its work unit.",
+                ) from error
+        by_row = pa.array([labels[at] for at in starts], pa.string()).take(known.indices)
+        return by_row.fill_null(self._unit_label)
+
+
+def _times_in_utc(times: pa.Array) -> pa.Array | None:
+    """Return instants in UTC, None if the column holds no times."""
+    kind = times.type
+    if pa.types.is_null(kind) or pa.types.is_date(kind) or pa.types.is_int64(kind):
+        return times.cast(_MILLISECONDS)
+    if pa.types.is_timestamp(kind):
+        return times.cast(pa.timestamp(kind.unit))
+    return None

@@ -24,7 +24,7 @@ from dil.operator.streaming import run_stream
 from dil.run import job_run, micro_batches
 from dil.run.options import RunOptions
 from dil.state import open_store
-from tests.event_feed import Crash
+from tests.event_feed import Crash, crash_at_second_call
 from tests.integration.local_jobs import NOW
 from tests.stories import Story, day, executor, ids_of
 from tests.streams import INGEST, StreamFeed
@@ -139,25 +139,12 @@ def test_a_crash_at_a_step_of_the_second_micro_batch_changes_no_row(
     policy = ("full", "successful")[(STEPS.index(step) + (when == "after")) % 2]
     filled(feed, 6)
     place, _, name = step.rpartition(".")
-    calls = 0
     try:
         target = importlib.import_module(place)
     except ImportError:
         module, _, kind = place.rpartition(".")
         target = getattr(importlib.import_module(module), kind)
-    through = getattr(target, name)
-
-    def crashing(*given, **more):
-        nonlocal calls
-        calls += 1
-        if calls == 2 and when == "before":
-            raise Crash
-        result = through(*given, **more)
-        if calls == 2:
-            raise Crash
-        return result
-
-    monkeypatch.setattr(target, name, crashing)
+    monkeypatch.setattr(target, name, crash_at_second_call(getattr(target, name), when))
     with pytest.raises(Crash):
         feed.stream(**{"job.commit.policy": policy})
     monkeypatch.undo()

@@ -19,7 +19,7 @@ from dil.operator.compaction import CompactionRequest, compact
 from dil.run import micro_batches
 from dil.run.queries.slices import plan_slices
 from tests.derived import SCHEMA, Lake
-from tests.event_feed import Crash
+from tests.event_feed import Crash, crash_at_second_call
 from tests.unit.state.derived_store import counted_bodies
 
 # make torture: DIL_COMMITS=500.
@@ -194,19 +194,7 @@ def test_a_crash_at_a_step_of_a_micro_batch_changes_no_row(
     path = even(fed(lake, 3), ms__query__input__max__blocks="3")
     place, _, name = step.rpartition(".")
     target = importlib.import_module(place)
-    through, calls = getattr(target, name), 0
-
-    def crashing(*given, **more):
-        nonlocal calls
-        calls += 1
-        if calls == 2 and when == "before":
-            raise Crash
-        result = through(*given, **more)
-        if calls == 2:
-            raise Crash
-        return result
-
-    monkeypatch.setattr(target, name, crashing)
+    monkeypatch.setattr(target, name, crash_at_second_call(getattr(target, name), when))
     with pytest.raises(Crash):
         lake.stream(path)
     monkeypatch.undo()

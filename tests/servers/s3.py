@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,7 +18,7 @@ from typing import Any, Self
 
 from tests.servers.programs import free_port
 from tests.servers.third_party import needed
-from tests.servers.waiting import wait_until
+from tests.servers.waiting import wait_until_listening
 
 KEY, SECRET = "AKIADILDILDILDILDIL", "s3cr/et+key/of/dil"
 REGION = "eu-test-1"
@@ -47,7 +46,7 @@ class S3Server(ABC):
                 self.command(), stdout=log, stderr=log, cwd=self.folder, start_new_session=True,
                 env={**os.environ, "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y"},
             )  # fmt: skip
-        wait_until(self._answers)
+        wait_until_listening(self._process, self.port, self.folder / "log")
 
     def stop(self) -> None:
         os.killpg(self._process.pid, signal.SIGKILL)
@@ -76,15 +75,6 @@ class S3Server(ABC):
         for key, body in objects.items():
             client.put_object(Bucket=name, Key=key, Body=body)
         return client
-
-    def _answers(self) -> bool:
-        if self._process.poll() is not None:
-            raise RuntimeError((self.folder / "log").read_text(errors="replace"))
-        try:
-            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-        except OSError:
-            return False
-        return True
 
 
 class MotoServer(S3Server):

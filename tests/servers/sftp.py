@@ -23,7 +23,7 @@ from typing import Self
 import paramiko
 
 from tests.servers.programs import free_port, needed_program
-from tests.servers.waiting import wait_until
+from tests.servers.waiting import wait_until_listening
 
 PASSPHRASE = "pass phrase ü"
 
@@ -110,7 +110,7 @@ class SftpServer:
                 [self._program, "-D", "-e", "-f", "/dev/null", *options],
                 stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
-        wait_until(self._answers)
+        wait_until_listening(self._process, self.port, self.folder / "log")
 
     def stop(self) -> None:
         """Kill the server and all its sessions, which are process groups of their own."""
@@ -119,15 +119,6 @@ class SftpServer:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self._process.wait(timeout=30)
-
-    def _answers(self) -> bool:
-        if self._process.poll() is not None:
-            raise RuntimeError((self.folder / "log").read_text(errors="replace"))
-        try:
-            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-        except OSError:
-            return False
-        return True
 
 
 def _children(pid: int) -> list[int]:

@@ -11,7 +11,7 @@ from dil.errors import SourceContractError
 from dil.extraction.names import NameCleansing
 from dil.model.arrow import raw_schema
 from dil.model.schema import ArrayType, Column, DataType, MapType, RecordType
-from dil.types.containers import items_of, rebuilt
+from dil.types.nested import items_of, rebuilt
 
 _NESTED = (RecordType, ArrayType, MapType)
 

@@ -29,7 +29,7 @@ from dil.publishing.warehouse.rows import (
     WarehouseRows,
 )
 from dil.publishing.warehouse.shape import TableChanges, TargetTable
-from dil.types.typed_form import INSTANT
+from dil.types.lattice import INSTANT
 
 
 class SideTableRows(Protocol):

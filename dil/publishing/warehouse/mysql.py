@@ -39,8 +39,7 @@ from dil.publishing.warehouse.dialect import (
     instant_text,
 )
 from dil.text.warehouse_url import WarehouseAddress
-from dil.types.lattice import decimal_type
-from dil.types.typed_form import INSTANT
+from dil.types.lattice import INSTANT, decimal_type
 from dil.types.warehouse import JSON, MYSQL_WORDS, TEXT
 
 _INTEGERS = {

@@ -15,7 +15,7 @@ import pyarrow as pa
 from dil.databases.statements import MARK
 from dil.model.dataset import Commit, PublishedFile
 from dil.publishing.warehouse.dialect import Connection, Dialect, TableColumn, TableName
-from dil.types.typed_form import INSTANT
+from dil.types.lattice import INSTANT
 from dil.types.warehouse import TEXT
 
 # Text columns that are part of a key.

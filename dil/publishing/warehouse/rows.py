@@ -21,8 +21,8 @@ from dil.publishing.warehouse.dialect import TableColumn
 from dil.publishing.warehouse.json_texts import are_plain, json_texts
 from dil.storage import Filesystem
 from dil.types.fitting import exact_cast
+from dil.types.lattice import INSTANT
 from dil.types.merging import wider
-from dil.types.typed_form import INSTANT
 from dil.types.warehouse import JSON
 
 SIGNATURE, LABEL = "_dil_signature", "_timelabel"

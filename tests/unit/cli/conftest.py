@@ -9,40 +9,22 @@ import dil.config
 from dil.errors import Origin, Problem
 from dil.model.job import (
     ClassRef,
-    ConversionSpec,
-    ExtractionSpec,
     Job,
     PlanningSpec,
-    PublishingSpec,
-    RunningSpec,
     SourceSpec,
-    StateSpec,
-    WritingSpec,
 )
-from dil.model.properties import Properties
 from dil.model.report import RunReport, RunStatus, UnitCounts
 from dil.model.secret import Secret
 from dil.run.options import RunOptions
+from tests.jobs import bare_job
 
 SECRET = "s3cret/canary+"
 
 
 @pytest.fixture
 def job() -> Job:
-    return Job(
-        name="orders",
-        path="orders.conf",
-        digest="",
-        properties=Properties({}),
-        planning=PlanningSpec(zone="UTC"),
-        source=SourceSpec(ClassRef("m", "C"), "http://x", password=Secret(SECRET)),
-        extraction=ExtractionSpec(ClassRef("m", "E")),
-        conversion=ConversionSpec(),
-        writing=WritingSpec(),
-        publishing=PublishingSpec("file:///out", "orders"),
-        running=RunningSpec(),
-        state=StateSpec(),
-    )
+    source = SourceSpec(ClassRef("m", "C"), "http://x", password=Secret(SECRET))
+    return bare_job(planning=PlanningSpec(zone="UTC"), source=source)
 
 
 class Loads:

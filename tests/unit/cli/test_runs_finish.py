@@ -14,7 +14,7 @@ from dil.state.amendments.last_act import watermark_at
 from dil.storage.local import LocalFilesystem
 from tests.dumps import dump_story, dumped, listed
 from tests.jobs import dataset, manifest_files, visible_files
-from tests.killed import KilledError, killed
+from tests.killed import KilledError, killed, killed_after
 from tests.servers.http_server import HttpServer, Reply
 from tests.stories import Story, day, ids_of, work_unit
 
@@ -75,16 +75,8 @@ def test_a_finish_that_is_cut_off_leaves_no_file_that_the_manifest_does_not_know
 ) -> None:
     story.changes["ms.publish.mode"] = "replace"
     story.run(day(2))
-    move, moved = LocalFilesystem.move, []
-
-    def some(self, source, target, *, mode=None):
-        if len(moved) == 3:
-            raise KilledError
-        moved.append(target)
-        return move(self, source, target, mode=mode)
-
     with monkeypatch.context() as patch:
-        patch.setattr(LocalFilesystem, "move", some)
+        patch.setattr(LocalFilesystem, "move", killed_after(3, LocalFilesystem.move))
         with pytest.raises(KilledError):
             story.run(day(3))
     next(path for path in story.staged() if path.suffix == ".parquet").unlink()
@@ -112,16 +104,8 @@ def pages_story(folder: Path, source: HttpServer) -> Story:
 
 def lose_the_second_page(story: Story, now: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run until the first page is at its name; what is staged of the second one disappears."""
-    replace, moved = LocalFilesystem.replace, []
-
-    def one(self, source, target, *, mode=None):
-        if moved:
-            raise KilledError
-        moved.append(target)
-        return replace(self, source, target, mode=mode)
-
     with monkeypatch.context() as patch:
-        patch.setattr(LocalFilesystem, "replace", one)
+        patch.setattr(LocalFilesystem, "replace", killed_after(1, LocalFilesystem.replace))
         with pytest.raises(KilledError):
             story.run(now)
     for path in story.staged():

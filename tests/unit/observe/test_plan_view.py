@@ -8,35 +8,13 @@ from msgspec import structs
 
 from dil.model.interval import Interval
 from dil.model.job import (
-    ClassRef,
-    ConversionSpec,
-    ExtractionSpec,
-    Job,
     PlanningSpec,
-    PublishingSpec,
-    RunningSpec,
-    SourceSpec,
-    StateSpec,
-    WritingSpec,
 )
-from dil.model.properties import Properties
 from dil.model.work_unit import Plan, Reason, Skip, WorkUnit
 from dil.observe.plan_view import plan_json, plan_text, summary_text, why_no_partition
+from tests.jobs import bare_job
 
-JOB = Job(
-    name="orders",
-    path="orders.conf",
-    digest="",
-    properties=Properties({}),
-    planning=PlanningSpec(is_dated=True),
-    source=SourceSpec(ClassRef("m", "C"), "http://x"),
-    extraction=ExtractionSpec(ClassRef("m", "E")),
-    conversion=ConversionSpec(),
-    writing=WritingSpec(),
-    publishing=PublishingSpec("file:///out", "orders"),
-    running=RunningSpec(),
-    state=StateSpec(),
-)
+JOB = bare_job(planning=PlanningSpec(is_dated=True))
 # 2024-03-09, 10 (the day without 02:00) and 11, midnight in Los Angeles.
 DAYS = (1709971200000, 1710057600000, 1710140400000)
 

@@ -13,15 +13,9 @@ from dil.config.table import TABLE
 from dil.model.authentication import Authentication
 from dil.model.job import (
     ClassRef,
-    ConversionSpec,
     ExtractionSpec,
     Job,
-    PlanningSpec,
-    PublishingSpec,
-    RunningSpec,
     SourceSpec,
-    StateSpec,
-    WritingSpec,
 )
 from dil.model.properties import Properties
 from dil.model.secret import MASK, Secret
@@ -29,6 +23,7 @@ from dil.model.settings import Parameter
 from dil.observe.own_words import NAMES
 from dil.observe.redaction import redactor, secrets_of
 from dil.secrets import learn, learned
+from tests.jobs import bare_job
 
 CANARY = 'p/ss w+rd="ünï"&%'
 
@@ -134,12 +129,8 @@ def test_no_text_ever_shows_the_secret(secret: str, before: str, after: str) -> 
 
 
 def job_with(**properties: object) -> Job:
-    return Job(
-        name="orders",
-        path="orders.conf",
-        digest="",
+    return bare_job(
         properties=Properties(properties),
-        planning=PlanningSpec(),
         source=SourceSpec(ClassRef("m", "C"), "http://x", password=Secret("source-password")),
         extraction=ExtractionSpec(
             ClassRef("m", "E"),
@@ -151,11 +142,6 @@ def job_with(**properties: object) -> Job:
                 ),
             ),
         ),
-        conversion=ConversionSpec(),
-        writing=WritingSpec(),
-        publishing=PublishingSpec("file:///out", "orders"),
-        running=RunningSpec(),
-        state=StateSpec(),
     )
 
 

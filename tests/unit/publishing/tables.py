@@ -20,7 +20,7 @@ from dil.model.secret import SecretUrl
 from dil.publishing import destination_for
 from dil.spi.destination import Destination
 from dil.storage import LocalFilesystem
-from dil.text.hive_folders import hive_folder
+from dil.text.file_names import hive_folder
 from dil.types.schema_text import schema_text
 from tests.table_readers import delta_table, files_of, iceberg_table, rows_of
 

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dil.text.file_names import RESERVED, fitted, relative_name
+from dil.text.file_names import (
+    HIVE_NULL,
+    RESERVED,
+    fitted,
+    hive_folder,
+    hive_values,
+    relative_name,
+)
+
+SHORT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 
 
 @pytest.mark.parametrize(
@@ -80,3 +89,18 @@ def test_a_cut_name_keeps_its_ending_and_stays_different() -> None:
     assert one != two
     assert one.endswith(".csv.gpg")
     assert len(one.encode()) == 255
+
+
+@given(SHORT, SHORT)
+def test_a_value_comes_back_as_it_was(column: str, text: str) -> None:
+    assert hive_values(hive_folder([column], [text])) == {column: text}
+
+
+def test_null_and_an_empty_text_are_one() -> None:
+    folder = hive_folder(["a", "b"], [None, ""])
+    assert folder == f"a={HIVE_NULL}/b={HIVE_NULL}"
+    assert hive_values(folder) == {"a": None, "b": None}
+
+
+def test_other_folders_name_no_column() -> None:
+    assert hive_values("lake/day=1/part/x==y") == {"day": "1", "x": "=y"}

@@ -13,9 +13,9 @@ from dil.errors import ConversionError
 from dil.model.job import OutputFormat, WritingSpec
 from dil.model.task import StagedFile
 from dil.storage import Folder, LocalFilesystem
+from dil.types.schema_text import decoded_schema, decoded_type, encoded_schema, encoded_type
 from dil.writing.formats import reader_for, writer_for
 from dil.writing.rolling import OutputFolder, WrittenFile
-from dil.writing.schema_codec import decoded_schema, decoded_type, encoded_schema, encoded_type
 from dil.writing.staging import StagedWriter
 from tests.unit.writing.test_staging import Lines
 

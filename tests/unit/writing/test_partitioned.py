@@ -18,7 +18,7 @@ from dil.errors import ConversionError, WriteError
 from dil.model.job import OutputFormat, WritingSpec
 from dil.model.task import StagedFile
 from dil.storage import Folder, LocalFilesystem
-from dil.text.hive_folders import NULL
+from dil.text.file_names import HIVE_NULL
 from dil.writing import partitioned
 from dil.writing.formats import reader_for, writer_for
 from dil.writing.ownership import give
@@ -53,7 +53,7 @@ def test_rows_of_one_value_are_in_one_file_without_the_column(tmp_path: Path) ->
     writer.write(rows(shop=["y", None], a=[4, 5]))
     files = writer.finish()
 
-    assert in_folders(files) == {"shop=x": [1, 3], "shop=y": [2, 4], f"shop={NULL}": [5]}
+    assert in_folders(files) == {"shop=x": [1, 3], "shop=y": [2, 4], f"shop={HIVE_NULL}": [5]}
     assert {tuple(pq.read_schema(file.path).names) for file in files} == {("a",)}
     assert writer.schema is not None
     assert writer.schema.names == ["shop", "a"]
@@ -69,8 +69,8 @@ def test_a_table_format_may_want_the_column_in_the_files(tmp_path: Path) -> None
     found = [(file.folder, pq.read_table(file.path).to_pylist()) for file in files]
     assert found == [
         ("shop=x", [{"shop": "x", "a": 1}]),
-        (f"shop={NULL}", [{"shop": "", "a": 2}]),
-        (f"shop={NULL}", [{"shop": None, "a": 3}]),
+        (f"shop={HIVE_NULL}", [{"shop": "", "a": 2}]),
+        (f"shop={HIVE_NULL}", [{"shop": None, "a": 3}]),
     ]
 
 
@@ -140,7 +140,7 @@ def test_a_column_whose_values_are_no_names_is_an_error(tmp_path: Path, values: 
         writer.finish()
 
 
-@pytest.mark.parametrize("value", [NULL, "x" * 260])
+@pytest.mark.parametrize("value", [HIVE_NULL, "x" * 260])
 def test_a_value_that_would_be_lost_is_an_error(tmp_path: Path, value: str) -> None:
     writer = apart(tmp_path, "p")
     writer.write(rows(p=[value], a=[1]))
@@ -161,7 +161,7 @@ def test_a_column_that_comes_later_is_null_before(tmp_path: Path) -> None:
     writer = apart(tmp_path, "p")
     writer.write(rows(a=[1]))
     writer.write(rows(a=[2], p=["x"]))
-    assert in_folders(writer.finish()) == {f"p={NULL}": [1], "p=x": [2]}
+    assert in_folders(writer.finish()) == {f"p={HIVE_NULL}": [1], "p=x": [2]}
 
 
 def test_rows_need_a_column_besides(tmp_path: Path) -> None:
@@ -300,7 +300,7 @@ def test_every_row_is_once_in_the_folder_of_its_values(
         number += len(batch)
         writer.write(rows(p=p, q=q, a=pa.array(a, pa.int64())))
         for (text, other), value in zip(batch, a, strict=True):
-            expected[f"p={text or NULL}/q={other}", value] += 1
+            expected[f"p={text or HIVE_NULL}/q={other}", value] += 1
     found = Counter(
         (folder, value)
         for folder, values in in_folders(writer.finish()).items()

@@ -11,8 +11,7 @@ import pytest
 from dil.errors import ConversionError
 from dil.model.timelabels import LabelUnit, TimelabelSpec
 from dil.planning.timelabels import label_at
-from dil.writing.row_labels import RowLabels
-from dil.writing.system_columns import SystemColumns
+from dil.writing.system_columns import RowLabels, SystemColumns
 
 ALL = ("_dil_run_id", "_dil_signature", "_dil_extracted_at", "_timelabel")
 TEXTS = {"_dil_run_id": "r1", "_dil_signature": "s1", "_timelabel": "20200101000000"}

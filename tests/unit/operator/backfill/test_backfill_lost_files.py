@@ -15,7 +15,7 @@ from dil.operator.backfill.status import Phase
 from dil.storage.local import LocalFilesystem
 from tests.backfills import Backfills, correct, notes_of, source_notes
 from tests.jobs import properties, published_ids
-from tests.killed import KilledError
+from tests.killed import KilledError, killed_after
 from tests.servers.http_server import HttpServer
 from tests.stories import ROWS_PER_DAY, Story, day, work_unit
 
@@ -39,16 +39,8 @@ def begin_to_publish(
     backfills: Backfills, definition: BackfillDefinition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Kill the publish of a backfill when three files are at their names."""
-    move, moved = LocalFilesystem.move, []
-
-    def some(self, source, target, *, mode=None):
-        if len(moved) == 3:
-            raise KilledError
-        moved.append(target)
-        return move(self, source, target, mode=mode)
-
     with monkeypatch.context() as patch:
-        patch.setattr(LocalFilesystem, "move", some)
+        patch.setattr(LocalFilesystem, "move", killed_after(3, LocalFilesystem.move))
         with pytest.raises(KilledError):
             backfills.publish(definition)
 
