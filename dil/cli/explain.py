@@ -7,8 +7,8 @@ import os
 import click
 
 from dil import config
+from dil.cli.completion import property_names
 from dil.cli.error_codes import CODES
-from dil.cli.property_names import property_names
 from dil.cli.stdout import emit, emit_json
 from dil.config import explaining
 from dil.config.explaining import elsewhere, search

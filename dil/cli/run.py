@@ -13,7 +13,6 @@ import click
 
 from dil.cli.invocation import Invocation
 from dil.cli.job_command import JobCall, job_command, now_option
-from dil.cli.outcome import describe
 from dil.cli.signals import stoppable
 from dil.cli.stdout import emit, emit_json, results_only
 from dil.errors import ConfigError, LeaseHeldError
@@ -188,8 +187,7 @@ def report_of(call: JobCall, start: Callable[[], RunReport]) -> tuple[RunReport,
             return start(), False
     except BaseException as error:  # noqa: BLE001 - every exit of a run has a report
         invocation = call.invocation
-        located = invocation.located(error)
-        click.echo(invocation.redact(describe(located, verbose=invocation.verbose)), err=True)
+        located = invocation.print_error(error)
         job = invocation.job_name or Path(call.job_file).stem
         seconds = invocation.seconds()
         return failed_report(located, job=job, run_id=invocation.run_id, seconds=seconds), True

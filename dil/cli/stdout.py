@@ -30,6 +30,11 @@ def emit(text: str) -> bool:
     return True
 
 
+def emit_lines(lines: Iterable[str]) -> bool:
+    """Write lines until the reader has gone; return whether all of them were written."""
+    return all(emit(f"{line}\n") for line in lines)
+
+
 def emit_json(value: object) -> bool:
     """Write one JSON document; plain ASCII, so that no terminal or locale can spoil it."""
     return emit(indented(value) + "\n")

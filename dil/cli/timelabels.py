@@ -14,7 +14,7 @@ from dil.cli.groups import LazyGroup
 from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.state.amending import Request, act_command, conclude, operator_session
 from dil.cli.state.opening import instant, opened
-from dil.cli.stdout import emit, emit_json, results_only
+from dil.cli.stdout import emit, emit_json, emit_lines, results_only
 from dil.errors import ConfigError
 from dil.operator.amendments import closed_labels, list_books, propose_close, propose_reopen
 from dil.operator.timelabels import LabelTable, open_labels
@@ -81,9 +81,7 @@ def list_labels(call: JobCall) -> int:
     emit("windows are UTC\n")
     if not entries:
         emit("no timelabel is known yet\n")
-    for line in _rows(entries):
-        if not emit(f"{line}\n"):
-            break
+    emit_lines(_rows(entries))
     return 0
 
 
@@ -134,7 +132,12 @@ def reopen(request: Request, *, labels: tuple[str, ...]) -> int:
 
     This makes no work unit due: use `dil state forget` for that.
     """
-    if _reopens_books(request.call, labels):
+    with opened(request.call) as (job, store):
+        # The labels were closed in the job's books, or else in the registry of its database.
+        is_in_books = _keeps_books(job) and (
+            not keeps_registry(job) or bool(closed_labels(job, store, labels))
+        )
+    if is_in_books:
         with operator_session(request, "reopen") as session:
             return conclude(request, session, propose_reopen(session, labels))
     with opened(request.call) as (job, store):
@@ -175,21 +178,13 @@ def rotate(call: JobCall, *, now: str | None, label: str | None, empty: bool) ->
     elif entry is None:
         emit(f"{job.name}  {table.spec.table} has no rows: nothing to rotate\n")
     else:
-        lines = "\n".join(_rows([entry]))
-        emit(f"{job.name}  {table.spec.table} rotated\n{lines}\n")
+        emit(f"{job.name}  {table.spec.table} rotated\n")
+        emit_lines(_rows([entry]))
     return 0
 
 
 def _keeps_books(job: Job) -> bool:
     return job.planning.timelabel is not None and job.planning.timelabel.closes
-
-
-def _reopens_books(call: JobCall, labels: Sequence[str]) -> bool:
-    """Return whether the job's books list the closed labels, not the database's registry."""
-    with opened(call) as (job, store):
-        if not _keeps_books(job):
-            return False
-        return not keeps_registry(job) or bool(closed_labels(job, store, labels))
 
 
 def _chosen(table: LabelTable, labels: Sequence[str], until: int | None) -> list[LabelEntry]:
@@ -209,10 +204,10 @@ def _show_outcome(
     if call.as_json:
         emit_json({"job": job.name, word: is_done, "labels": [_json(each) for each in chosen]})
         return
-    lines = "".join(f"{line}\n" for line in _rows(chosen))
     is_preview = bool(chosen) and not is_done
     head = f"would be {word}; {_WITHOUT}" if is_preview else word if chosen else f"nothing {word}"
-    emit(f"{job.name}  {head}\n{lines}")
+    emit(f"{job.name}  {head}\n")
+    emit_lines(_rows(chosen))
 
 
 def _json(entry: LabelEntry) -> dict[str, object]:
