@@ -17,11 +17,18 @@ from dil.config.state import PUBLISHED, StateSection
 from dil.errors import ConfigError, DilError
 from dil.model.stream import STREAM, StreamState
 from dil.observe.event_view import events_json, judging_line
-from dil.observe.plan_view import plan_json, plan_text, summary_text
+from dil.observe.plan_view import (
+    plan_json,
+    plan_text,
+    query_stream_json,
+    query_stream_line,
+    stream_json,
+    stream_line,
+    summary_text,
+)
 from dil.observe.progress import counted
 from dil.observe.query_view import query_json, query_text
 from dil.observe.request_view import curl_line, masked_view, request_json, request_lines
-from dil.observe.stream_view import query_stream_json, query_stream_line, stream_json, stream_line
 from dil.planning.explanation import arithmetic, skip_reason
 from dil.planning.plan_file import encode_plan, is_plan
 from dil.run import event_time
@@ -127,8 +134,8 @@ def plan(
         text = plan_text(
             planned,
             job,
-            arithmetic=lambda work_unit: arithmetic(work_unit, planned),
-            skip_reason=lambda skip: skip_reason(skip, planned),
+            arithmetic=arithmetic,
+            skip_reason=skip_reason,
             notes=notes,
             **shown,
         )

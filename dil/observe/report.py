@@ -14,7 +14,8 @@ from typing import TypeAlias
 
 from dil.errors import QueryError
 from dil.model.report import ReportedFailure, RunReport, RunStatus
-from dil.observe import drift_view, event_view
+from dil.observe import event_view
+from dil.observe.drift import drift_json, drift_lines
 from dil.observe.progress import counted, human_bytes, human_seconds
 
 ReportJson: TypeAlias = dict[str, object]
@@ -29,9 +30,6 @@ _WORDS = {
     RunStatus.PARTIAL: "PARTIAL",
     RunStatus.NOTHING_DUE: "NOTHING DUE",
 }
-_AGAIN = "Run the job again."
-_KEPT = "Run the job again: successful work units are kept."
-_MENDED = "Run the job again when the cause is fixed."
 # What to do next, by error code; the first that applies is shown. Other failures have their own
 # advice. Failures in _OWN_ADVICE usually have their own, too: a store that does not answer needs
 # other advice than a damaged store.
@@ -104,7 +102,7 @@ def report_json(report: RunReport) -> ReportJson:
         **({"rows_beside": report.rows_beside} if report.rows_beside else {}),
         "retries": report.retries,
         "peak_rss_bytes": report.peak_rss_bytes,
-        **drift_view.members(report),
+        **drift_json(report),
     }
 
 
@@ -221,7 +219,7 @@ def _result(report: RunReport) -> Iterator[str]:
         yield _row("where", report.dataset_dir)
     for label, text in event_view.lines(report.events) if report.events else ():
         yield _row(label, text)
-    for label, text in drift_view.lines(report):
+    for label, text in drift_lines(report):
         yield _row(label, _indented(text))
     if report.left:
         verb = "is" if report.left == 1 else "are"
@@ -278,21 +276,15 @@ def _next_step(report: RunReport) -> str:
     if report.status is RunStatus.PARTIAL:
         # Only a partial run records which work units failed.
         return "Run the job again: work units that failed are due first."
-    if report.failures:
-        may_pass = any(one.code == "DIL-SRC-TRANSIENT" or not one.fix for one in report.failures)
-        return _again(report) if may_pass else ""
-    if report.left:
-        return "Run the job again for the remaining work units."
-    return ""
-
-
-def _again(report: RunReport) -> str:
-    """Return the advice to run again; only complete work units are certainly kept."""
+    if not report.failures:
+        return "Run the job again for the remaining work units." if report.left else ""
+    if all(one.fix and one.code != "DIL-SRC-TRANSIENT" for one in report.failures):
+        return ""
+    # Only complete work units are certainly kept.
     if report.units.succeeded or report.units.adopted:
-        return _KEPT
-    if all(one.code == "DIL-INTERRUPTED" for one in report.failures):
-        return _AGAIN
-    return _MENDED
+        return "Run the job again: successful work units are kept."
+    is_interrupted = all(one.code == "DIL-INTERRUPTED" for one in report.failures)
+    return "Run the job again." if is_interrupted else "Run the job again when the cause is fixed."
 
 
 def _row(label: str, text: str) -> str:

@@ -127,13 +127,7 @@ def _plan(call: JobCall, now: str | None, bounds: tuple[str, str], units: tuple[
     if call.as_json:
         emit_json(plan_json(plan, job) | {"backfill": None if known is None else known.id})
         return 0
-    text = plan_text(
-        plan,
-        job,
-        arithmetic=lambda unit: arithmetic(unit, plan),
-        skip_reason=lambda skip: skip_reason(skip, plan),
-    )
-    emit(text)
+    emit(plan_text(plan, job, arithmetic=arithmetic, skip_reason=skip_reason))
     if plan.skipped:
         emit(f"  Work units that no run has read, left to the next run: {plan.skipped:,}.\n")
     if known is not None:
