@@ -17,7 +17,7 @@ from dil.cli.state.opening import instant, opened
 from dil.cli.stdout import emit, emit_json, emit_lines, results_only
 from dil.errors import ConfigError
 from dil.operator.amendments import closed_labels, list_books, propose_close, propose_reopen
-from dil.operator.timelabels import LabelTable, open_labels
+from dil.operator.timelabels import open_labels
 from dil.publishing import keeps_registry
 from dil.run.process import real_clock
 from dil.state import open_store
@@ -102,7 +102,14 @@ def drop(
         table = open_labels(job)
         table.require_droppable()
         until = None if before is None else instant(before, "--before", job)
-        chosen = _chosen(table, labels, until)
+        if bool(labels) == (until is not None):
+            what, fix = "needs to know which labels", "Name labels, or give --before."
+            raise ConfigError.single("dil timelabels drop", what, fix)
+        if until is None:
+            found = table.named(labels)
+        else:
+            found = [each for each in table.entries() if each.end_ms <= until]
+        chosen = [each for each in found if each.is_live]
         is_done = bool(yes and chosen)
         if is_done:
             chosen = table.drop(store, chosen, reason, real_clock)
@@ -185,17 +192,6 @@ def rotate(call: JobCall, *, now: str | None, label: str | None, empty: bool) ->
 
 def _keeps_books(job: Job) -> bool:
     return job.planning.timelabel is not None and job.planning.timelabel.closes
-
-
-def _chosen(table: LabelTable, labels: Sequence[str], until: int | None) -> list[LabelEntry]:
-    """Return the named labels with rows, or the labels that ended by an instant."""
-    if bool(labels) == (until is not None):
-        raise ConfigError.single(
-            "dil timelabels drop", "needs to know which labels", "Name labels, or give --before."
-        )
-    if until is not None:
-        return [each for each in table.entries() if each.is_live and each.end_ms <= until]
-    return [entry for entry in table.named(labels) if entry.is_live]
 
 
 def _show_outcome(

@@ -12,7 +12,7 @@ import click
 
 from dil.cli.arguments import parse_unit
 from dil.cli.job_command import JobCall, job_command
-from dil.cli.state.opening import HASH_SHOWN, block_line, member, opened, sequence
+from dil.cli.state.opening import block_moment, opened, sequence
 from dil.cli.stdout import emit, emit_json_array, emit_lines
 from dil.observe.event_view import events_json, kept_lines
 from dil.observe.logs import one_line
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _UNITS_SHOWN = 20
 _STRETCHES_SHOWN = 5
+_HASH_SHOWN = 12
 
 as_of_option = click.option(
     "--as-of",
@@ -85,7 +86,7 @@ def log(call: JobCall, *, as_of: str | None, limit: int | None) -> int:
         emit(f"{job.name}  times in {job.planning.zone}, newest block first\n")
         newer = None
         for block in blocks:
-            if not emit(f"{block_line(block, job, newer=newer)}\n"):
+            if not emit(f"{_block_line(block, job, newer=newer)}\n"):
                 return 0
             newer = block
         if newer is None:
@@ -98,6 +99,54 @@ def _blocks_until(store: StateStore, last: int | None) -> Iterator[JsonObject]:
     for block in store.blocks():
         if last is None or int(str(block["sequenceNumber"])) <= last:
             yield block
+
+
+def _block_line(block: JsonObject, job: Job, *, newer: JsonObject | None = None) -> str:
+    """Return one block on one line: number, time, content, the beginning of its hash.
+
+    Args:
+        block: The block.
+        job: The job; times are shown in its zone.
+        newer: The next block; it says what an operator's act did to files.
+    """
+    event = _member(block, "event")
+    parts = [
+        f"{block.get('sequenceNumber'):>6}  {block_moment(block.get('systemTime'), job)}",
+        str(event.get("kind")),
+    ]
+    if "timelabel" in event:
+        parts.append(str(event["timelabel"]))
+        parts += [f"reason: {event['reason']}"] if event.get("reason") else []
+    elif "actId" in event:
+        parts.append(f"{event.get('act')} {event.get('actId')}")
+        parts += _files(_member(_member(newer or {}, "event"), "newData"))
+        parts.append(f"reason: {one_line(str(event.get('reason')))}")
+    else:
+        new_data = _member(event, "newData")
+        interval = _member(new_data, "offsetInterval")
+        start, end = interval.get("start"), interval.get("end")
+        if isinstance(start, int) and isinstance(end, int):
+            parts.append(counted(end - start + 1, "row"))
+        parts += _files(new_data)
+        parts += (f"beside the dataset {text}" for text in _files(_member(event, "lateData")))
+        parts += (f"changelog {text}" for text in _files(_member(event, "changelogData")))
+    if event.get("newWatermark"):
+        parts.append(f"watermark {block_moment(event['newWatermark'], job)}")
+    parts.append(str(block.get("hash", ""))[:_HASH_SHOWN])
+    return "  ".join(parts)
+
+
+def _files(new_data: JsonObject) -> Iterator[str]:
+    for name, word in (("parts", "added"), ("removes", "taken out")):
+        files = new_data.get(name)
+        if isinstance(files, Sequence) and files:
+            yield f"{counted(len(files), 'file')} {word}"
+
+
+def _member(value: JsonObject, name: str) -> JsonObject:
+    """Return an object member; an empty object if it is absent or null."""
+    found = value.get(name)
+    return found if isinstance(found, Mapping) else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +183,7 @@ class _View:
         The offset is None if no row is read.
         """
         for block in _blocks_until(self.store, self.at):
-            inputs = member(block, "event").get("queryInputs")
+            inputs = _member(block, "event").get("queryInputs")
             if isinstance(inputs, Sequence):
                 return [
                     {
@@ -206,7 +255,7 @@ def _show_json(view: _View) -> None:
 def _show_text(view: _View) -> None:
     job, head, events, books = view.job, view.head(), view.events(), view.books()
     emit(f"{job.name}  times in {job.planning.zone}\n")
-    emit(f"  head  {block_line(head, job) if head else 'none: no run has committed yet'}\n")
+    emit(f"  head  {_block_line(head, job) if head else 'none: no run has committed yet'}\n")
     if events is not None:
         emit_lines(kept_lines(events))
     if books is not None:
@@ -235,7 +284,7 @@ def _show_inputs(inputs: Sequence[JsonObject]) -> None:
     emit("\n" + line.format("read up to offset", "block", "input"))
     for each in inputs:
         offset = "no row yet" if each["offset"] is None else f"{each['offset']:,}"
-        emit(line.format(offset, str(each["block"])[:HASH_SHOWN], each["dataset"]))
+        emit(line.format(offset, str(each["block"])[:_HASH_SHOWN], each["dataset"]))
 
 
 def _show_units(view: _View) -> None:
