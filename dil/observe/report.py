@@ -10,15 +10,12 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TypeAlias
 
 from dil.errors import QueryError
 from dil.model.report import ReportedFailure, RunReport, RunStatus
 from dil.observe import event_view
 from dil.observe.drift import drift_json, drift_lines
 from dil.observe.progress import counted, human_bytes, human_seconds
-
-ReportJson: TypeAlias = dict[str, object]
 
 # Notes that no reader may overlook begin with capitals: NO ROWS, MIXED, ROWS MAY BE MISSING.
 _LOUD = re.compile(r"[A-Z]{3,}(?: [A-Z]{2,})*(?::| [0-9])")
@@ -65,8 +62,11 @@ def redacted(report: RunReport, redact: Callable[[str], str]) -> RunReport:
     )
 
 
-def report_json(report: RunReport) -> ReportJson:
-    """Return the report as JSON members; bytes and rows are counts, seconds is wall time."""
+def report_json(report: RunReport) -> dict[str, object]:
+    """Return the report as JSON members; bytes and rows are counts, seconds is wall time.
+
+    A failure of a work unit also has the number and duration of its attempts.
+    """
     units = report.units
     return {
         "job": report.job,
@@ -84,7 +84,16 @@ def report_json(report: RunReport) -> ReportJson:
         "rows": report.rows,
         "bytes": report.bytes,
         "files": list(report.files),
-        "failures": [failure_json(one) for one in report.failures],
+        "failures": [
+            {
+                "signature": one.signature,
+                "code": one.code,
+                "error": one.error,
+                "fix": one.fix,
+                **({"attempts": one.attempts, "seconds": one.seconds} if one.attempts else {}),
+            }
+            for one in report.failures
+        ],
         "seconds": round(report.seconds, 3),
         "dataset_dir": report.dataset_dir,
         **({"relation": report.relation} if report.relation else {}),
@@ -104,16 +113,6 @@ def report_json(report: RunReport) -> ReportJson:
         "peak_rss_bytes": report.peak_rss_bytes,
         **drift_json(report),
     }
-
-
-def failure_json(one: ReportedFailure) -> ReportJson:
-    """Return a failure as JSON; for a work unit also the number and duration of its attempts."""
-    members: ReportJson = {
-        "signature": one.signature, "code": one.code, "error": one.error, "fix": one.fix
-    }  # fmt: skip
-    if one.attempts:
-        members |= {"attempts": one.attempts, "seconds": one.seconds}
-    return members
 
 
 def write_report(path: Path, report: RunReport) -> None:
