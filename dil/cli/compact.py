@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import click
 
 from dil.cli.job_command import JobCall, job_command
-from dil.cli.stdout import emit, emit_json, results_only
+from dil.cli.stdout import emit_json, emit_lines, results_only
 from dil.observe.progress import counted, human_bytes
 from dil.operator.compaction import CompactionRequest, CompactionResult
 from dil.operator.compaction import compact as compact_files
@@ -70,8 +70,7 @@ def compact(
     if call.as_json:
         emit_json(_json(job, result, is_dry_run=dry_run))
     else:
-        for line in _lines(job, result, is_dry_run=dry_run):
-            emit(f"{line}\n")
+        emit_lines(_lines(job, result, is_dry_run=dry_run))
     return 0
 
 

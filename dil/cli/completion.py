@@ -1,4 +1,4 @@
-"""``dil completion``: the script by which a shell completes commands, options and properties."""
+"""Completes commands, options and properties in a shell; ``dil completion`` prints its script."""
 
 from __future__ import annotations
 
@@ -33,6 +33,17 @@ def completion(context: click.Context, shell: str) -> int:
     script = found(context.find_root().command, {}, _NAME, COMPLETION_VARIABLE).source()
     emit(f"# {_WHERE[shell]}\n{script}\n")
     return 0
+
+
+def property_names(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    """Return the properties that begin with a text, followed by ``=`` if they are for -D."""
+    from dil.config.table import TABLE  # needed only while a shell completes
+
+    del context
+    end = "=" if "definitions" in (parameter.name or "") else ""
+    return [f"{name}{end}" for name in sorted(TABLE) if name.startswith(incomplete)]
 
 
 def answer_shell(cli: click.Command) -> int:

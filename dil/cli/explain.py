@@ -7,11 +7,10 @@ import os
 import click
 
 from dil import config
+from dil.cli.completion import property_names
 from dil.cli.error_codes import CODES
-from dil.cli.property_names import property_names
 from dil.cli.stdout import emit, emit_json
 from dil.config import explaining
-from dil.config.explaining import elsewhere, search
 from dil.errors import ConfigError
 from dil.spi.registry import load
 
@@ -40,59 +39,51 @@ def explain(names: tuple[str, ...], *, job_file: str | None, as_json: bool) -> i
     """
     name = " ".join(names)
     if name.upper().startswith(_CODE):
-        _explain_codes(name.upper(), as_json=as_json)
+        document, text = _codes(name.upper())
     elif not name:
-        if as_json:
-            emit_json(explaining.groups_json())
-        else:
-            emit(f"{explaining.groups_text()}\n")
-    elif not explaining.is_known(name) and _explain_others(name, job_file, as_json=as_json):
-        pass
-    elif as_json:
-        emit_json(explaining.explained(name))
+        document, text = explaining.groups_json(), f"{explaining.groups_text()}\n"
     else:
-        emit(f"{explaining.explain(name)}\n")
+        document, text = _properties(name, job_file)
+    if as_json:
+        emit_json(document)
+    else:
+        emit(text)
     return 0
 
 
-def _explain_codes(prefix: str, *, as_json: bool) -> None:
+def _codes(prefix: str) -> tuple[object, str]:
+    """Return the error codes with this beginning, as JSON and as text."""
     found = {code: words for code, words in CODES.items() if code.startswith(prefix)}
     if not found:
         known = ", ".join(CODES)
         raise ConfigError.single(prefix, "is no error code", f"Known codes: {known}.")
-    if as_json:
-        codes = [{"code": code, "means": a, "what_to_do": b} for code, (a, b) in found.items()]
-        emit_json({"codes": codes})
-        return
-    for code, (means, to_do) in found.items():
-        emit(f"{code}\n    means: {means}\n    what to do: {to_do or 'nothing'}\n")
-    emit("documented in: docs/errors.md\n")
+    codes = [{"code": code, "means": a, "what_to_do": b} for code, (a, b) in found.items()]
+    text = "".join(
+        f"{code}\n    means: {means}\n    what to do: {to_do or 'nothing'}\n"
+        for code, (means, to_do) in found.items()
+    )
+    return {"codes": codes}, f"{text}documented in: docs/errors.md\n"
 
 
-def _explain_others(name: str, job_file: str | None, *, as_json: bool) -> bool:
-    """Print a property that is not in the reference, or the properties that words find.
+def _properties(name: str, job_file: str | None) -> tuple[object, str]:
+    """Return the property of this name, or all that have these words, as JSON and as text.
 
-    The classes that a job names may declare properties, too. Return False if nothing is found.
+    The classes that a job names may declare properties, too.
     """
-    classes: tuple[type, ...] = ()
-    if job_file is not None:
-        job = config.load(job_file, environ=os.environ, lenient=True, secrets=False).job
-        references = [job.source.connector, job.extraction.extractor, *job.conversion.converters]
-        classes = tuple(load(each) for each in references)
-    found = elsewhere(name, classes)
-    if found is not None:
-        if as_json:
-            emit_json(found.json())
-        else:
-            emit(f"{found}\n")
-        return True
-    # A name with a dot and without blanks is a misspelt property.
-    several = () if "." in name and " " not in name else search(name, classes)
-    if several and as_json:
-        emit_json({"found": [each.json() for each in several]})
-    elif several:
-        width = max(len(each.name) for each in several)
-        for each in several:
-            emit(f"{each.name:<{width}}  {each.line}\n")
-        emit("\ndil explain PROPERTY shows the whole entry.\n")
-    return bool(several)
+    if not explaining.is_known(name):
+        classes: tuple[type, ...] = ()
+        if job_file is not None:
+            job = config.load(job_file, environ=os.environ, lenient=True, secrets=False).job
+            plugins = [job.source.connector, job.extraction.extractor, *job.conversion.converters]
+            classes = tuple(map(load, plugins))
+        declared = explaining.elsewhere(name, classes)
+        if declared is not None:
+            return declared.json(), f"{declared}\n"
+        is_misspelt = "." in name and " " not in name
+        several = () if is_misspelt else explaining.search(name, classes)
+        if several:
+            width = max(len(each.name) for each in several)
+            lines = "".join(f"{each.name:<{width}}  {each.line}\n" for each in several)
+            hint = "\ndil explain PROPERTY shows the whole entry.\n"
+            return {"found": [each.json() for each in several]}, f"{lines}{hint}"
+    return explaining.explained(name), f"{explaining.explain(name)}\n"

@@ -1,16 +1,20 @@
-"""One call of ``dil``: its log, its clock, its environment, and the secrets that it masks."""
+"""One call of ``dil``: its log, its clock, the secrets that it masks, and how it says a failure."""
 
 from __future__ import annotations
 
 import logging
 import time
+import traceback
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import click
+
 from dil.cli.arguments import parse_now
-from dil.errors import ConfigError, DilError, Problem
+from dil.errors import ConfigError, DilError, Problem, RunInterruptedError
 from dil.observe.property_places import located_advice
+from dil.run.failing import AGAIN, INTERNAL, interruption, one_line
 from dil.run.process import real_clock
 
 if TYPE_CHECKING:
@@ -59,7 +63,30 @@ class Invocation:
             self._redact = redactor(self._secrets)
         return self._redact(text)
 
-    def located(self, error: BaseException) -> BaseException:
+    def print_error(self, error: BaseException) -> BaseException:
+        """Print an error, with its traceback if ``verbose``; return it with its places."""
+        located = self._located(error)
+        if isinstance(located, ConfigError):
+            count = len(located.problems)
+            noun = "problem" if count == 1 else "problems"
+            warnings = "".join(f"warning: {notice}\n" for notice in located.warnings)
+            text = f"{located}\n{warnings}{count} {noun}, nothing was done  [{located.code}]"
+        elif isinstance(located, DilError):
+            text = str(located)
+        elif isinstance(located, KeyboardInterrupt):
+            text = f"{interruption(located)}  [{RunInterruptedError.code}]\n    {AGAIN}"
+        else:
+            text = (
+                f"internal error: {one_line(located)}  [{INTERNAL}]\n"
+                "    Run again with -v for the traceback, and report it."
+            )
+        if self.verbose and not isinstance(located, ConfigError):
+            trace = "".join(traceback.format_exception(located)).rstrip()
+            text = f"{trace}\n{text}"
+        click.echo(self.redact(text), err=True)
+        return located
+
+    def _located(self, error: BaseException) -> BaseException:
         """Return the error with file and line of the job's properties that the error names."""
         if self._job is None or not isinstance(error, DilError):
             return error
@@ -91,11 +118,8 @@ class Invocation:
         for notice in notices:
             is_warning = not self.quiet and notice not in infos
             level = logging.WARNING if is_warning else logging.INFO
-            log.log(level, "%s", notice_line(notice), extra={"event": "config.notice"})
-
-
-def notice_line(notice: Problem) -> str:
-    """Return a notice on one line; the advice is a sentence of its own."""
-    what, _, fix = str(notice).partition("\n")
-    joint = " " if what.endswith((".", "?", "!", ":")) else ". "
-    return " ".join((what + joint + fix if fix else what).split())
+            what, _, fix = str(notice).partition("\n")
+            if fix and not what.endswith((".", "?", "!", ":")):
+                what += "."  # the advice is a sentence of its own
+            line = " ".join(f"{what} {fix}".split())
+            log.log(level, "%s", line, extra={"event": "config.notice"})

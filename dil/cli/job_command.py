@@ -12,8 +12,8 @@ import click
 
 from dil import config
 from dil.cli.arguments import parse_definitions
+from dil.cli.completion import property_names
 from dil.cli.invocation import Invocation
-from dil.cli.property_names import property_names
 from dil.config import Loaded
 from dil.errors import ConfigError
 from dil.model.job import Job

@@ -13,7 +13,7 @@ import click
 
 from dil.cli.job_command import JobCall, job_command
 from dil.cli.state.opening import opened
-from dil.cli.stdout import emit, emit_json
+from dil.cli.stdout import emit_json, emit_lines
 from dil.errors import ConfigError
 from dil.eventtime.lateness import LEAST_COMMITS, LEAST_ROWS, LatenessMeter
 from dil.model.grace import GraceMode
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 _COLUMN = "ms.event.column"
 _DAY_S = 86_400
-_ROW = "  {:<18} {:>14} {:>9}\n"
-_GRACE = "  {:<18} {:>14} {:>9} {:>16}  {}\n"
+_ROW = "  {:<18} {:>14} {:>9}"
+_GRACE = "  {:<18} {:>14} {:>9} {:>16}  {}"
 
 
 @click.command()
@@ -47,7 +47,7 @@ def lateness(call: JobCall) -> int:
                 "is not set: without the event time of rows, no row is behind another",
                 fix,
             )
-        meter = lateness_meter(store)
+        column, meter = job.events.column, lateness_meter(store)
     if call.as_json:
         histogram = meter.histogram
         emit_json(
@@ -64,8 +64,7 @@ def lateness(call: JobCall) -> int:
             }
         )
     else:
-        for text in _lines(job, meter):
-            emit(text)
+        emit_lines(_lines(job, column, meter))
     return 0
 
 
@@ -75,30 +74,30 @@ def _recommended_days(job: Job, meter: LatenessMeter) -> int | None:
     return None if ms is None else -(-ms // DAY_MS)
 
 
-def _lines(job: Job, meter: LatenessMeter) -> Iterator[str]:
+def _lines(job: Job, column: str, meter: LatenessMeter) -> Iterator[str]:
     histogram = meter.histogram
     rows, commits = histogram.rows, len(meter.commits)
-    column = job.events.column if job.events is not None else ""
-    yield f"{job.name}  how far behind new rows came, by {_COLUMN}={column}\n"
-    yield f"  {counted(rows, 'new row')} in {counted(commits, 'commit')}\n"
+    yield f"{job.name}  how far behind new rows came, by {_COLUMN}={column}"
+    yield f"  {counted(rows, 'new row')} in {counted(commits, 'commit')}"
     if not job.publishing.keeps_files:
-        yield "  rows that are read again are not compared with rows of a database\n"
+        yield "  rows that are read again are not compared with rows of a database"
     if not rows:
-        yield "  nothing is measured yet: later rows are compared with those of the first commit\n"
+        yield "  nothing is measured yet: later rows are compared with those of the first commit"
         return
-    yield "\n"
+    yield ""
     yield from _advice(job, meter)
-    yield "\n" + _ROW.format("behind by at most", "rows", "share")
+    yield ""
+    yield _ROW.format("behind by at most", "rows", "share")
     for edge, count in histogram.ascending():
         yield _ROW.format(_length(edge), f"{count:,}", _share(count, rows))
-    heads = _GRACE.format("grace period", "rows missed", "share", "read again", "")
-    yield f"\n{heads.rstrip()}\n"
+    yield ""
+    yield _GRACE.format("grace period", "rows missed", "share", "read again", "").rstrip()
     chosen = _recommended_days(job, meter)
     for each in meter.costs(job.planning.grace.high_ms):
         mark = "recommended" if each.days == chosen else ""
         days, share = counted(each.days, "day"), _share(each.missed, rows)
         line = _GRACE.format(days, f"{each.missed:,}", share, f"{each.reread_rows:,}", mark)
-        yield line.rstrip() + "\n"
+        yield line.rstrip()
         if not each.missed and (chosen is None or each.days >= chosen):
             return  # longer grace periods would miss no row, either
 
@@ -109,43 +108,42 @@ def _advice(job: Job, meter: LatenessMeter) -> Iterator[str]:
     if ms is None and not meter.has_read_back:
         yield (
             "Nothing is recommended: no run read back, so no run could see rows that came behind. "
-            "Set "
-            "ms.grace.period.days, or ms.grace.mode=auto, whose probes look for them.\n"
+            "Set ms.grace.period.days, or ms.grace.mode=auto, whose probes look for them."
         )
         return
     if ms is None:
         yield (
             f"Nothing is recommended yet: {weighed.rows:,} of {LEAST_ROWS:,} new rows, in "
-            f"{len(meter.commits)} of {LEAST_COMMITS} commits, are measured.\n"
+            f"{len(meter.commits)} of {LEAST_COMMITS} commits, are measured."
         )
         return
     beyond = meter.histogram.rows - weighed.rows
     if beyond:
         yield (
             f"{counted(beyond, 'row')} came further behind than the grace period of their run,"
-            " which found them by chance. They do not count: only a probe finds all such rows.\n"
+            " which found them by chance. They do not count: only a probe finds all such rows."
         )
     yield (
         f"Recommended: {period(ms)}. Of {weighed.rows:,} rows {share_text(grace)} % were no further"
-        " behind (ms.grace.quantile).\n"
+        " behind (ms.grace.quantile)."
     )
     reach = max(each.grace_ms for each in meter.commits)
     if not any(each.is_probe for each in meter.commits):
         yield (
             f"No run read back further than {period(reach)}, so it is not known how many rows come "
-            "further behind.\n"
+            "further behind."
         )
     if job.planning.once:
-        yield "This job reads each file once, whenever it comes: it needs no grace period.\n"
+        yield "This job reads each file once, whenever it comes: it needs no grace period."
     elif grace.mode is GraceMode.AUTO:
         yield (
             "ms.grace.mode is auto: the next run reads back as far, or ms.grace.max if it is a "
-            "probe.\n"
+            "probe."
         )
     else:
-        yield "To let each run follow the measurements, put into the job file:\n\n"
-        yield "  ms.grace.mode=auto\n\nor, to keep today's result:\n\n"
-        yield f"  ms.grace.mode=fixed\n  ms.grace.period={period(ms)}\n"
+        yield "To let each run follow the measurements, put into the job file:\n"
+        yield "  ms.grace.mode=auto\n\nor, to keep today's result:\n"
+        yield f"  ms.grace.mode=fixed\n  ms.grace.period={period(ms)}"
 
 
 def _length(ms: int) -> str:

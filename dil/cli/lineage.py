@@ -9,7 +9,7 @@ import click
 from dil import config
 from dil.cli.arguments import utf_8_text
 from dil.cli.job_command import JobCall, job_command
-from dil.cli.stdout import emit, emit_json, results_only
+from dil.cli.stdout import emit_json, emit_lines, results_only
 from dil.errors import ConfigError
 from dil.operator.lineage import Tracer, trace_json, trace_lines
 from dil.run.process import real_clock
@@ -49,9 +49,6 @@ def lineage(call: JobCall, *, row: str | None, sequence: int | None) -> int:
         found = tracer.block(sequence) if row is None else tracer.row(row)
     if call.as_json:
         emit_json({"job": job.name, "blocks": list(map(trace_json, found))})
-        return 0
-    for block in found:
-        for line in trace_lines(block):
-            if not emit(f"{line}\n"):
-                return 0
+    else:
+        emit_lines(line for block in found for line in trace_lines(block))
     return 0

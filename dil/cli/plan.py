@@ -17,11 +17,18 @@ from dil.config.state import PUBLISHED, StateSection
 from dil.errors import ConfigError, DilError
 from dil.model.stream import STREAM, StreamState
 from dil.observe.event_view import events_json, judging_line
-from dil.observe.plan_view import plan_json, plan_text, summary_text
+from dil.observe.plan_view import (
+    plan_json,
+    plan_text,
+    query_stream_json,
+    query_stream_line,
+    stream_json,
+    stream_line,
+    summary_text,
+)
 from dil.observe.progress import counted
 from dil.observe.query_view import query_json, query_text
 from dil.observe.request_view import curl_line, masked_view, request_json, request_lines
-from dil.observe.stream_view import query_stream_json, query_stream_line, stream_json, stream_line
 from dil.planning.explanation import arithmetic, skip_reason
 from dil.planning.plan_file import encode_plan, is_plan
 from dil.run import event_time
@@ -34,6 +41,7 @@ from dil.text.zones import find_zone, iso, moment
 if TYPE_CHECKING:
     from dil.model.job import Job, QuerySpec
     from dil.model.report import EventSummary
+    from dil.model.work_unit import Plan
     from dil.operator.amendments.expiring import ExpiringFiles
     from dil.planning import SavedPlan
     from dil.spi.state_store import StateStore
@@ -96,41 +104,26 @@ def plan(
     with results_only():
         now_ms = call.invocation.now(now)
         job = call.job(secrets=False)
-        query = None if job.query is None else _planned_query(job, job.query, now_ms)
-    if query is not None:
-        if call.as_json:
-            emit_json(query.members)
-        else:
-            emit(query.text)
-        return 0
+    if job.query is not None:
+        return _plan_query(call, job, job.query, now_ms)
     with results_only():
         with open_store(job.state, job.name, clock=real_clock) as store:
             saved = plan_with(job, store, now_ms=now_ms, explain=shown["everything"])
-            expiring = _expiring(job, store, now_ms)
-            events = _event_time(job, store)
-            stream = _stream_state(job, store)
-            forgotten = [each.signature for each in forgotten_by_plan(job, store, saved.plan)]
+            outlook = _Outlook.of(job, store, saved.plan)
         if out_file is not None:
             _keep(saved, out_file)
         request = _first_request(call, job, now_ms, signature) if show_request else None
     planned = saved.plan
     if call.as_json:
         asked = {} if request is None else {"request": request.members}
-        more = _members(job, expiring, events, stream, forgotten)
-        emit_json({**plan_json(planned, job), **more, **asked})
+        emit_json({**plan_json(planned, job), **outlook.json(), **asked})
         return 0
-    due = len(planned.work_units) + planned.left
-    notes = (*_notes(job, expiring, events, stream, due), *_forgotten_notes(job, forgotten))
+    notes = tuple(outlook.notes())
     if short:
         emit(summary_text(planned, job, notes))
     else:
         text = plan_text(
-            planned,
-            job,
-            arithmetic=lambda work_unit: arithmetic(work_unit, planned),
-            skip_reason=lambda skip: skip_reason(skip, planned),
-            notes=notes,
-            **shown,
+            planned, job, arithmetic=arithmetic, skip_reason=skip_reason, notes=notes, **shown
         )
         emit(text)
     if request is not None:
@@ -142,16 +135,8 @@ def plan(
     return 0
 
 
-@dataclass(frozen=True, slots=True)
-class _ShownQuery:
-    """The input rows that a run of a derived dataset would take, for people and machines."""
-
-    text: str
-    members: dict[str, object]
-
-
-def _planned_query(job: Job, spec: QuerySpec, now_ms: int) -> _ShownQuery:
-    """Return the plan of a derived dataset's run, without waiting for new rows."""
+def _plan_query(call: JobCall, job: Job, spec: QuerySpec, now_ms: int) -> int:
+    """Show which input rows a run of a derived dataset would take, without waiting for new rows."""
     from dil.run.queries.slices import as_plan, plan_slices, view_of_plan
 
     for name in ("out_file", "show_request", "everything", "signatures", "short"):
@@ -162,104 +147,107 @@ def _planned_query(job: Job, spec: QuerySpec, now_ms: int) -> _ShownQuery:
                 "has no meaning for a job with ms.query.inputs: it has no work units of a source",
                 "Leave it out.",
             )
-    found = plan_slices(job, spec, real_clock)
-    view = view_of_plan(job, spec, found, now_ms)
-    text, members = query_text(view), plan_json(as_plan(job, spec, found, now_ms), job)
-    events = known = None
-    if job.events is not None or job.stream is not None:
-        with open_store(job.state, job.name, clock=real_clock) as store:
-            events, known = _event_time(job, store), _stream_state(job, store)
-    notes = []
-    members |= query_json(view)
+    events = stream = None
+    with results_only():
+        found = plan_slices(job, spec, real_clock)
+        view = view_of_plan(job, spec, found, now_ms)
+        members = plan_json(as_plan(job, spec, found, now_ms), job) | query_json(view)
+        if job.events is not None or job.stream is not None:
+            with open_store(job.state, job.name, clock=real_clock) as store:
+                events, stream = event_time.current(job, store), _stream_state(job, store)
+    text = query_text(view)
     if events is not None:
-        notes.append(f"{judging_line(events)}.")
+        text += f"  {judging_line(events)}.\n"
         members["events"] = events_json(events)
     if job.stream is not None:
-        notes.append(query_stream_line(job.stream, spec, known))
-        members["stream"] = query_stream_json(job.stream, spec, known)
-    return _ShownQuery(text + "".join(f"  {note}\n" for note in notes), members)
-
-
-def _expiring(job: Job, store: StateStore, now_ms: int) -> ExpiringFiles | None:
-    if PUBLISHED not in job.properties.section(StateSection).retention:
-        return None
-    from dil.operator.amendments.expiring import expiring_files
-
-    try:
-        return expiring_files(job, store, now_ms)
-    except (DilError, OSError) as error:
-        log.warning("cannot determine which published files are due to expire: %s", error)
-        return None
-
-
-def _event_time(job: Job, store: StateStore) -> EventSummary | None:
-    """Return the event-time summary of a job, None for a job without event column."""
-    if job.events is None:
-        return None
-    return event_time.current(job, store)
+        text += f"  {query_stream_line(job.stream, spec, stream)}\n"
+        members["stream"] = query_stream_json(job.stream, spec, stream)
+    if call.as_json:
+        emit_json(members)
+    else:
+        emit(text)
+    return 0
 
 
 def _stream_state(job: Job, store: StateStore) -> StreamState | None:
-    """Return the newest micro-batch, None if there is none."""
-    if job.stream is None:
-        return None
-    return StreamState.of(store.checkpoint(STREAM))
+    """Return the newest micro-batch; None if there is none, or the job is no stream."""
+    return None if job.stream is None else StreamState.of(store.checkpoint(STREAM))
 
 
-def _members(
-    job: Job,
-    expiring: ExpiringFiles | None,
-    events: EventSummary | None,
-    known: StreamState | None,
-    forgotten: Sequence[str],
-) -> dict[str, object]:
-    """Return the JSON members about expiring files, event time, stream, and forgotten units."""
-    members: dict[str, object] = {}
-    if expiring is not None:
-        until = expiring.published_until
-        members["expiring"] = {
-            "files": expiring.files,
-            "bytes": expiring.bytes,
-            "published_until": until,
-            "published_until_iso": iso(until),
-        }
-    if events is not None:
-        members["events"] = events_json(events)
-    if job.stream is not None:
-        members["stream"] = stream_json(job.stream, job.planning.limit, known)
-    if forgotten:
-        members["forgets"] = forgotten
-    return members
+@dataclass(frozen=True, slots=True)
+class _Outlook:
+    """What a run of a plan would meet or do beside reading its work units.
 
+    ``due`` counts the work units of this run and of later ones. ``forgotten`` are the signatures of
+    work units whose records the run would remove.
+    """
 
-def _notes(
-    job: Job,
-    expiring: ExpiringFiles | None,
-    events: EventSummary | None,
-    known: StreamState | None,
-    due: int,
-) -> Iterator[str]:
-    """Yield notes about the stream, event time and files that are due to expire."""
-    if job.stream is not None:
-        yield stream_line(job.stream, job.planning.limit, due, known)
-    if events is not None:
-        yield f"{judging_line(events)}."
-    if expiring is not None:
-        until = moment(expiring.published_until, find_zone(job.planning.zone))
-        yield (
-            f"Due to expire: {counted(expiring.files, 'file')} of {expiring.bytes:,} bytes, "
-            f"published up to {until}; `dil state expire {shlex.quote(job.path)}` deletes them."
+    job: Job
+    due: int
+    events: EventSummary | None
+    stream: StreamState | None
+    expiring: ExpiringFiles | None
+    forgotten: Sequence[str]
+
+    @classmethod
+    def of(cls, job: Job, store: StateStore, planned: Plan) -> _Outlook:
+        """Return the outlook of a plan, from the job's state."""
+        expiring = None
+        if PUBLISHED in job.properties.section(StateSection).retention:
+            from dil.operator.amendments.expiring import expiring_files
+
+            try:
+                expiring = expiring_files(job, store, planned.now)
+            except (DilError, OSError) as error:
+                log.warning("cannot determine which published files are due to expire: %s", error)
+        return cls(
+            job,
+            len(planned.work_units) + planned.left,
+            event_time.current(job, store),
+            _stream_state(job, store),
+            expiring,
+            [each.signature for each in forgotten_by_plan(job, store, planned)],
         )
 
+    def json(self) -> dict[str, object]:
+        """Return the JSON members, only those that the job has."""
+        members: dict[str, object] = {}
+        if self.expiring is not None:
+            until = self.expiring.published_until
+            members["expiring"] = {
+                "files": self.expiring.files,
+                "bytes": self.expiring.bytes,
+                "published_until": until,
+                "published_until_iso": iso(until),
+            }
+        if self.events is not None:
+            members["events"] = events_json(self.events)
+        if self.job.stream is not None:
+            members["stream"] = stream_json(self.job.stream, self.job.planning.limit, self.stream)
+        if self.forgotten:
+            members["forgets"] = self.forgotten
+        return members
 
-def _forgotten_notes(job: Job, signatures: Sequence[str]) -> Iterator[str]:
-    if signatures and job.publishing.replaces_once:
-        yield (
-            f"The run forgets {counted(len(signatures), 'work unit')}, for example {signatures[0]}:"
-            " earlier runs published their rows, this run replaces the dataset and does not read"
-            " these work units, or not as far. Later runs read them again if they are in the job's"
-            " range and units."
-        )
+    def notes(self) -> Iterator[str]:
+        """Yield sentences for people."""
+        job, expiring = self.job, self.expiring
+        if job.stream is not None:
+            yield stream_line(job.stream, job.planning.limit, self.due, self.stream)
+        if self.events is not None:
+            yield f"{judging_line(self.events)}."
+        if expiring is not None:
+            until = moment(expiring.published_until, find_zone(job.planning.zone))
+            yield (
+                f"Due to expire: {counted(expiring.files, 'file')} of {expiring.bytes:,} bytes, "
+                f"published up to {until}; `dil state expire {shlex.quote(job.path)}` deletes them."
+            )
+        if self.forgotten and job.publishing.replaces_once:
+            yield (
+                f"The run forgets {counted(len(self.forgotten), 'work unit')}, for example "
+                f"{self.forgotten[0]}: earlier runs published their rows, this run replaces the "
+                "dataset and does not read these work units, or not as far. Later runs read them "
+                "again if they are in the job's range and units."
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
 
 from dil.cli.job_command import JobCall, job_command, now_option
-from dil.cli.stdout import emit, emit_json, results_only
+from dil.cli.stdout import emit, emit_json, emit_lines, results_only
 from dil.conversion.iso_texts import word_of_texts
 from dil.errors import DilError
 from dil.model.job import Job, OutputFormat
@@ -70,32 +70,30 @@ def preview(
     The command asks the source for as many pages as that takes; if the first due work unit has no
     rows, it asks for the next ones. It keeps no state and no files.
     """
-    command = _PreviewCommand(call, now, show_curl=show_request, may_send=send)
     with results_only():
         job = call.source_job("dil preview", _INSTEAD)
-        found = command.preview(job, rows, signature=signature, skips_empty=True)
+        view = _View(call, job, show_curl=show_request)
+        limits = PreviewLimits(may_send=send, skips_empty=True)
+        found = view.ask(now, rows, limits, signature)
     if call.as_json:
+        unit = found.work_unit
         emit_json(
             {
                 "job": job.name,
-                "signature": found.work_unit.signature if found.work_unit else None,
-                "low": found.work_unit.low if found.work_unit else None,
-                "high": found.work_unit.high if found.work_unit else None,
+                "signature": unit.signature if unit else None,
+                "low": unit.low if unit else None,
+                "high": unit.high if unit else None,
                 "due": found.is_due,
                 "schema": columns_json(found.rows.schema),
                 "rows": rows_json(found.rows),
                 "dropped": found.dropped,
-                **_answers_json(command, job, found),
+                **view.answers_json(found),
             }
         )
         return 0
-    _head(command, job, found)
-    if found.rows.num_rows:
-        emit(f"\n{rows_text(found.rows)}")
-    else:
-        emit("\nno rows\n")
-    for note in _notes(command, job, found):
-        emit(f"  {note_label(note)}: {note}\n")
+    emit_lines(view.head(found))
+    emit(f"\n{rows_text(found.rows)}" if found.rows.num_rows else "\nno rows\n")
+    emit_lines(view.notes(found))
     if found.rows.num_rows and job.extraction.output_schema is None:
         emit("\nThe columns are inferred from these pages. To keep them so:\n\n")
         emit(schema_text(found.rows, _words_of_texts(found.rows, job)))
@@ -114,22 +112,19 @@ def check(call: JobCall, *, now: str | None, show_request: bool, send: bool) -> 
     run. The exit code is 1 if something cannot be reached, 2 if a setting does not fit the
     destination or the state.
     """
-    command = _PreviewCommand(call, now, show_curl=show_request, may_send=send)
     with results_only():
         job = call.source_job("dil check", _INSTEAD)
+        view = _View(call, job, show_curl=show_request)
         claim.check_claim(job, RunOptions(call.invocation.now(now), real_clock))
         places = preflight.check_outputs(job, os.environ, cache_dir(os.environ))
-        found = command.preview(job, rows=1)
+        found = view.ask(now, 1, PreviewLimits(may_send=send))
     if call.as_json:
-        emit_json({"job": job.name, "ok": True, **_answers_json(command, job, found)})
+        emit_json({"job": job.name, "ok": True, **view.answers_json(found)})
         return 0
-    _head(command, job, found)
-    state = job.state.place if job.state.enabled else "none is kept"
-    emit(f"  state: {state}\n")
-    for place in places:
-        emit(f"  {place}\n")
-    for note in _notes(command, job, found):
-        emit(f"  {note_label(note)}: {note}\n")
+    emit_lines(view.head(found))
+    emit(f"  state: {job.state.place if job.state.enabled else 'none is kept'}\n")
+    emit_lines(f"  {place}" for place in places)
+    emit_lines(view.notes(found))
     answer = "its first page has rows" if found.rows.num_rows else "its first page has no rows"
     if found.work_unit is None:
         answer = "it has nothing to read"
@@ -138,69 +133,96 @@ def check(call: JobCall, *, now: str | None, show_request: bool, send: bool) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class _PreviewCommand:
-    """A command that asks the source, and shows whole requests with masked secrets."""
+class _View:
+    """Asks the source of a job, and shows requests and answers with masked secrets."""
 
     call: JobCall
-    now: str | None
+    job: Job
     show_curl: bool
-    may_send: bool
 
-    def preview(
-        self, job: Job, rows: int, *, signature: str | None = None, skips_empty: bool = False
+    def ask(
+        self, now: str | None, rows: int, limits: PreviewLimits, signature: str | None = None
     ) -> SourcePreview:
         """Ask the source; if a request fails, show that request on standard error."""
         asked: list[RequestView] = []
         try:
             return preview_source(
-                job,
-                now_ms=self.call.invocation.now(self.now),
+                self.job,
+                now_ms=self.call.invocation.now(now),
                 rows=rows,
                 signature=signature,
                 clock=real_clock,
-                rules=PreviewLimits(
-                    may_send=self.may_send, skips_empty=skips_empty, on_request=asked.append
-                ),
+                rules=replace(limits, on_request=asked.append),
             )
         except DilError:
             for view in asked[-1:]:
-                click.echo("\n".join(("the request was:", *self.lines(view))), err=True)
+                click.echo("\n".join(("the request was:", *self._request(view))), err=True)
             raise
 
-    def lines(self, view: RequestView) -> Iterator[str]:
-        """Yield the lines of a request."""
+    def head(self, found: SourcePreview) -> Iterator[str]:
+        """Yield the lines about the work unit and the answers of the source."""
+        unit, job = found.work_unit, self.job
+        if unit is None:
+            yield f"{job.name}  no work unit"
+            return
+        yield f"{job.name}  {unit.signature}"
+        zone, due = find_zone(job.planning.zone), "due now" if found.is_due else "not due"
+        if job.planning.is_dated:
+            window = f"{moment(unit.low, zone)} .. {moment(unit.high, zone)}"
+            yield f"  {window} {job.planning.zone}, {due}"
+        else:  # the job has no range of time
+            yield f"  {due}"
+        for number, answer in enumerate(found.answers):
+            for line in self._answer(answer, is_first=number == 0):
+                yield f"  {line}"
+
+    def _answer(self, answer: SourceAnswer, *, is_first: bool) -> Iterator[str]:
+        """Yield the first request in full and the address of later ones, then the answer."""
+        parts = [str(answer.status)] if answer.status else []
+        parts += [answer.content_type] if answer.content_type else []
+        parts += [f"{answer.seconds * 1000:,.0f} ms"]
+        parts += [answer.warning] if answer.warning else []
+        if answer.request is None:
+            yield "  ".join([answer.location, *parts])
+            return
+        lines = list(self._request(answer.request))
+        yield from lines if is_first or self.show_curl else lines[:1]
+        yield f"answered: {'  '.join(parts)}"
+
+    def _request(self, view: RequestView) -> Iterator[str]:
         clean = masked_view(view, self.call.invocation.redact)
         yield from request_lines(clean)
         if self.show_curl and clean.is_http:
             yield f"  {curl_line(clean)}"
 
-    def json(self, view: RequestView | None) -> dict[str, object] | None:
-        """Return a request as JSON members; None if there is no request."""
-        return (
-            None if view is None else request_json(masked_view(view, self.call.invocation.redact))
-        )
+    def notes(self, found: SourcePreview) -> Iterator[str]:
+        """Yield the lines with the notes, each with its label."""
+        for note in self._notes(found):
+            yield f"  {note_label(note)}: {note}"
 
+    def _notes(self, found: SourcePreview) -> list[str]:
+        redact, places = self.call.invocation.redact, self.job.properties.origin
+        return [redact(with_places(note, places)) for note in found.notes]
 
-def _notes(command: _PreviewCommand, job: Job, found: SourcePreview) -> list[str]:
-    clean = command.call.invocation.redact
-    return [clean(with_places(note, job.properties.origin)) for note in found.notes]
-
-
-def _answers_json(command: _PreviewCommand, job: Job, found: SourcePreview) -> dict[str, object]:
-    return {
-        "notes": _notes(command, job, found),
-        "requests": [
-            {
-                "location": answer.location,
-                "request": command.json(answer.request),
-                "status": answer.status,
-                "content_type": answer.content_type,
-                "milliseconds": round(answer.seconds * 1000),
-                "warning": answer.warning,
-            }
-            for answer in found.answers
-        ],
-    }
+    def answers_json(self, found: SourcePreview) -> dict[str, object]:
+        """Return notes, requests and answers as JSON members."""
+        redact = self.call.invocation.redact
+        return {
+            "notes": self._notes(found),
+            "requests": [
+                {
+                    "location": answer.location,
+                    "request": None
+                    if answer.request is None
+                    else request_json(masked_view(answer.request, redact)),
+                    "status": answer.status,
+                    "content_type": answer.content_type,
+                    "milliseconds": round(answer.seconds * 1000),
+                    "warning": answer.warning,
+                }
+                for answer in found.answers
+            ],
+        }
 
 
 def _words_of_texts(rows: pa.Table, job: Job) -> dict[str, str]:
@@ -210,35 +232,3 @@ def _words_of_texts(rows: pa.Table, job: Job) -> dict[str, str]:
     found = {name: word_of_texts(rows[name].combine_chunks(), digits) for name in texts}
     keys = job.extraction.primary_keys
     return {name: word for name, word in found.items() if word and name not in keys}
-
-
-def _head(command: _PreviewCommand, job: Job, found: SourcePreview) -> None:
-    unit, zone = found.work_unit, find_zone(job.planning.zone)
-    if unit is None:
-        emit(f"{job.name}  no work unit\n")
-        return
-    due = "due now" if found.is_due else "not due"
-    if job.planning.is_dated:
-        window = f"{moment(unit.low, zone)} .. {moment(unit.high, zone)} {job.planning.zone}"
-        emit(f"{job.name}  {unit.signature}\n  {window}, {due}\n")
-    else:  # the job has no range of time
-        emit(f"{job.name}  {unit.signature}\n  {due}\n")
-    for number, answer in enumerate(found.answers):
-        for line in _answer_lines(command, answer, is_first=number == 0):
-            emit(f"  {line}\n")
-
-
-def _answer_lines(
-    command: _PreviewCommand, answer: SourceAnswer, *, is_first: bool
-) -> Iterator[str]:
-    """Yield the first request in full and the address of later ones, then the answers."""
-    parts = [str(answer.status)] if answer.status else []
-    parts += [answer.content_type] if answer.content_type else []
-    parts += [f"{answer.seconds * 1000:,.0f} ms"]
-    parts += [answer.warning] if answer.warning else []
-    if answer.request is None:
-        yield "  ".join([answer.location, *parts])
-        return
-    lines = list(command.lines(answer.request))
-    yield from lines if is_first or command.show_curl else lines[:1]
-    yield f"answered: {'  '.join(parts)}"

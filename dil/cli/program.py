@@ -14,7 +14,6 @@ from dil import __version__
 from dil.cli import COMPLETION_VARIABLE
 from dil.cli.groups import LazyGroup
 from dil.cli.invocation import Invocation
-from dil.cli.outcome import describe
 from dil.cli.signals import interruptible
 from dil.run.failing import exit_code
 
@@ -99,6 +98,5 @@ def main(argv: Sequence[str] | None = None) -> int:
         error.show()
         return error.exit_code
     except BaseException as error:  # noqa: BLE001 - the outermost boundary: one text, one exit code
-        located = invocation.located(error)
-        click.echo(invocation.redact(describe(located, verbose=invocation.verbose)), err=True)
+        invocation.print_error(error)
         return exit_code(error)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,11 @@ import click
 
 from dil.cli.invocation import Invocation
 from dil.cli.job_command import JobCall, job_command, now_option
-from dil.cli.outcome import describe
 from dil.cli.signals import stoppable
 from dil.cli.stdout import emit, emit_json, results_only
 from dil.errors import ConfigError, LeaseHeldError
 from dil.observe.logs import bind
-from dil.observe.progress import LineProgress, Progress, SilentProgress, progress_for
+from dil.observe.progress import LineProgress, SilentProgress, progress_for
 from dil.observe.report import check_report_place, redacted, report_json, report_text, write_report
 from dil.run.failing import failed_report
 from dil.run.job_run import run_job
@@ -28,7 +28,6 @@ from dil.run.plan_builder import read_plan
 from dil.run.process import cache_dir, real_clock
 
 if TYPE_CHECKING:
-    from dil.model.job import Job
     from dil.model.report import RunReport
 
 
@@ -129,20 +128,19 @@ def run(
         log_level = invocation.task_log_level
         if flags["show_request"] and log_level == "WARNING":
             log_level = "INFO"  # the level at which requests are logged
-        options = RunOptions(
-            now_ms=now_ms,
-            clock=real_clock,
-            progress=_progress(job),
+        options = replace(
+            run_options(call, now_ms),
             wait_lease_s=wait_lease_s,
             accept_new_signatures=flags["accept_new_signatures"],
             plan=saved,
             run_id=invocation.run_id,
-            environ=os.environ,
-            cache=cache_dir(os.environ),
             log_level=log_level,
-            log_json=invocation.json_log,
             shows_requests=flags["show_request"],
         )
+        if job.stream is not None:  # a service logs one line for each micro-batch instead
+            is_service = job.stream.is_service
+            progress = SilentProgress() if is_service else LineProgress(clock=time.monotonic)
+            options = replace(options, progress=progress)
         with bind(job=job.name, run_id=invocation.run_id):
             try:
                 if job.stream is None or saved is not None:
@@ -174,11 +172,17 @@ def run(
     )
 
 
-def _progress(job: Job) -> Progress:
-    """Return the progress display; a service logs one line for each micro-batch instead."""
-    if job.stream is None:
-        return progress_for(sys.stderr)
-    return SilentProgress() if job.stream.is_service else LineProgress(clock=time.monotonic)
+def run_options(call: JobCall, now_ms: int) -> RunOptions:
+    """Return the options of any command that runs work units: clock, environment, log, progress."""
+    return RunOptions(
+        now_ms=now_ms,
+        clock=real_clock,
+        progress=progress_for(sys.stderr),
+        environ=os.environ,
+        cache=cache_dir(os.environ),
+        log_level=call.invocation.task_log_level,
+        log_json=call.invocation.json_log,
+    )
 
 
 def report_of(call: JobCall, start: Callable[[], RunReport]) -> tuple[RunReport, bool]:
@@ -188,8 +192,7 @@ def report_of(call: JobCall, start: Callable[[], RunReport]) -> tuple[RunReport,
             return start(), False
     except BaseException as error:  # noqa: BLE001 - every exit of a run has a report
         invocation = call.invocation
-        located = invocation.located(error)
-        click.echo(invocation.redact(describe(located, verbose=invocation.verbose)), err=True)
+        located = invocation.print_error(error)
         job = invocation.job_name or Path(call.job_file).stem
         seconds = invocation.seconds()
         return failed_report(located, job=job, run_id=invocation.run_id, seconds=seconds), True
@@ -202,8 +205,12 @@ def deliver(
     as_json: bool,
     is_reported: bool,
     report_file: str | None = None,
+    more: Mapping[str, object] = {},
 ) -> int:
-    """Print the report of a run, and write it to a file; return the exit code of the process."""
+    """Print the report of a run, and write it to a file; return the exit code of the process.
+
+    The printed JSON also has the members in ``more``.
+    """
     clean = redacted(report, invocation.redact)
     if report_file is not None:
         try:
@@ -212,7 +219,7 @@ def deliver(
             # The run is complete, and the exit code must show its outcome.
             click.echo(f"--report {report_file} cannot be written: {error}", err=True)
     if as_json:
-        emit_json(report_json(clean))
+        emit_json({**report_json(clean), **more})
     elif not is_reported:
         emit(report_text(clean))
     return report.exit_code

@@ -11,13 +11,12 @@ from pathlib import Path
 import click
 
 from dil.cli.groups import LazyGroup
-from dil.cli.stdout import emit
+from dil.cli.stdout import emit, emit_lines
 from dil.errors import ConfigError
 from dil.model.messages import suggestion
 from dil.observe.progress import counted
 from dil.secrets import SecretError, SecretResolver, is_encrypted, read_master_passwords
 from dil.secrets.authenticated import Encryptor, purpose_of
-from dil.secrets.rewriting import Rewritten
 from dil.secrets.rewriting import reencrypt as encrypted_again
 from dil.storage import LocalFilesystem
 
@@ -99,9 +98,22 @@ def reencrypt(
     job_file: str, key: str, *, strong: bool, new_key: str | None, is_written: bool
 ) -> int:
     """Encrypt every ENC(...) of one file again: to leave DIL's forms, or the old password."""
-    rewritten = _reencrypted(job_file, _resolver(key, strong=strong), new_key or key)
-    for line in rewritten.lines:
-        emit(f"{job_file}:{line}\n")
+    resolver = _resolver(key, strong=strong)
+    try:
+        # Line ends do not change.
+        text = Path(job_file).read_bytes().decode("utf-8")
+    except OSError as error:
+        what = f"{job_file} cannot be read: {error.strerror}"
+        fix = "Name a job file that this user may read."
+        raise ConfigError.single("", what, fix) from error
+    except UnicodeDecodeError as error:
+        what = f"{job_file} is not UTF-8 text: {error}"
+        raise ConfigError.single("", what, "Save it as UTF-8.") from error
+    try:
+        rewritten = encrypted_again(text, resolver, Encryptor.of(_passwords(new_key or key)[0]))
+    except SecretError as error:
+        raise ConfigError.single("", f"{job_file}: {error.what}", error.fix) from None
+    emit_lines(f"{job_file}:{line}" for line in rewritten.lines)
     lines = counted(len(rewritten.lines), "line")
     if not is_written:
         emit(f"{lines} would change; --write changes the file\n")
@@ -109,26 +121,6 @@ def reencrypt(
         _write(Path(job_file), rewritten.text)
         emit(f"{lines} changed\n")
     return 0
-
-
-def _reencrypted(job_file: str, resolver: SecretResolver, key: str) -> Rewritten:
-    try:
-        # Line ends do not change.
-        text = Path(job_file).read_bytes().decode("utf-8")
-    except OSError as error:
-        raise ConfigError.single(
-            "",
-            f"{job_file} cannot be read: {error.strerror}",
-            "Name a job file that this user may read.",
-        ) from error
-    except UnicodeDecodeError as error:
-        raise ConfigError.single(
-            "", f"{job_file} is not UTF-8 text: {error}", "Save it as UTF-8."
-        ) from error
-    try:
-        return encrypted_again(text, resolver, Encryptor.of(_passwords(key)[0]))
-    except SecretError as error:
-        raise ConfigError.single("", f"{job_file}: {error.what}", error.fix) from None
 
 
 def _passwords(key: str) -> tuple[str, ...]:

@@ -30,6 +30,11 @@ def emit(text: str) -> bool:
     return True
 
 
+def emit_lines(lines: Iterable[str]) -> bool:
+    """Write lines until the reader has gone; return whether all of them were written."""
+    return all(emit(f"{line}\n") for line in lines)
+
+
 def emit_json(value: object) -> bool:
     """Write one JSON document; plain ASCII, so that no terminal or locale can spoil it."""
     return emit(indented(value) + "\n")
@@ -47,24 +52,21 @@ def emit_json_array(items: Iterable[object], *, indent: str = "") -> bool:
 
 @contextlib.contextmanager
 def results_only() -> Iterator[None]:
-    """Send the output of plug-ins and child processes in the block to standard error."""
-    with _descriptor_redirected(), contextlib.redirect_stdout(sys.stderr):
-        yield
+    """Send the output of plug-ins and child processes in the block to standard error.
 
-
-@contextlib.contextmanager
-def _descriptor_redirected() -> Iterator[None]:
-    """Redirect file descriptor 1, which child processes inherit, to descriptor 2."""
+    Child processes inherit file descriptor 1, so that is redirected, too.
+    """
     sys.stdout.flush()
-    try:
+    saved = None
+    with contextlib.suppress(OSError):  # the parent process closed it: nothing is to be protected
         saved = os.dup(_STDOUT)
-    except OSError:  # the parent process closed it: there is nothing to protect
-        yield
-        return
-    os.dup2(_STDERR, _STDOUT)
+    if saved is not None:
+        os.dup2(_STDERR, _STDOUT)
     try:
-        yield
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
     finally:
-        sys.stdout.flush()  # code that kept the stream object has written into its buffer
-        os.dup2(saved, _STDOUT)
-        os.close(saved)
+        if saved is not None:
+            sys.stdout.flush()  # code that kept the stream object has written into its buffer
+            os.dup2(saved, _STDOUT)
+            os.close(saved)

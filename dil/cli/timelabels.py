@@ -14,10 +14,10 @@ from dil.cli.groups import LazyGroup
 from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.state.amending import Request, act_command, conclude, operator_session
 from dil.cli.state.opening import instant, opened
-from dil.cli.stdout import emit, emit_json, results_only
+from dil.cli.stdout import emit, emit_json, emit_lines, results_only
 from dil.errors import ConfigError
 from dil.operator.amendments import closed_labels, list_books, propose_close, propose_reopen
-from dil.operator.timelabels import LabelTable, open_labels
+from dil.operator.timelabels import open_labels
 from dil.publishing import keeps_registry
 from dil.run.process import real_clock
 from dil.state import open_store
@@ -81,9 +81,7 @@ def list_labels(call: JobCall) -> int:
     emit("windows are UTC\n")
     if not entries:
         emit("no timelabel is known yet\n")
-    for line in _rows(entries):
-        if not emit(f"{line}\n"):
-            break
+    emit_lines(_rows(entries))
     return 0
 
 
@@ -104,7 +102,14 @@ def drop(
         table = open_labels(job)
         table.require_droppable()
         until = None if before is None else instant(before, "--before", job)
-        chosen = _chosen(table, labels, until)
+        if bool(labels) == (until is not None):
+            what, fix = "needs to know which labels", "Name labels, or give --before."
+            raise ConfigError.single("dil timelabels drop", what, fix)
+        if until is None:
+            found = table.named(labels)
+        else:
+            found = [each for each in table.entries() if each.end_ms <= until]
+        chosen = [each for each in found if each.is_live]
         is_done = bool(yes and chosen)
         if is_done:
             chosen = table.drop(store, chosen, reason, real_clock)
@@ -134,7 +139,12 @@ def reopen(request: Request, *, labels: tuple[str, ...]) -> int:
 
     This makes no work unit due: use `dil state forget` for that.
     """
-    if _reopens_books(request.call, labels):
+    with opened(request.call) as (job, store):
+        # The labels were closed in the job's books, or else in the registry of its database.
+        is_in_books = _keeps_books(job) and (
+            not keeps_registry(job) or bool(closed_labels(job, store, labels))
+        )
+    if is_in_books:
         with operator_session(request, "reopen") as session:
             return conclude(request, session, propose_reopen(session, labels))
     with opened(request.call) as (job, store):
@@ -175,32 +185,13 @@ def rotate(call: JobCall, *, now: str | None, label: str | None, empty: bool) ->
     elif entry is None:
         emit(f"{job.name}  {table.spec.table} has no rows: nothing to rotate\n")
     else:
-        lines = "\n".join(_rows([entry]))
-        emit(f"{job.name}  {table.spec.table} rotated\n{lines}\n")
+        emit(f"{job.name}  {table.spec.table} rotated\n")
+        emit_lines(_rows([entry]))
     return 0
 
 
 def _keeps_books(job: Job) -> bool:
     return job.planning.timelabel is not None and job.planning.timelabel.closes
-
-
-def _reopens_books(call: JobCall, labels: Sequence[str]) -> bool:
-    """Return whether the job's books list the closed labels, not the database's registry."""
-    with opened(call) as (job, store):
-        if not _keeps_books(job):
-            return False
-        return not keeps_registry(job) or bool(closed_labels(job, store, labels))
-
-
-def _chosen(table: LabelTable, labels: Sequence[str], until: int | None) -> list[LabelEntry]:
-    """Return the named labels with rows, or the labels that ended by an instant."""
-    if bool(labels) == (until is not None):
-        raise ConfigError.single(
-            "dil timelabels drop", "needs to know which labels", "Name labels, or give --before."
-        )
-    if until is not None:
-        return [each for each in table.entries() if each.is_live and each.end_ms <= until]
-    return [entry for entry in table.named(labels) if entry.is_live]
 
 
 def _show_outcome(
@@ -209,10 +200,10 @@ def _show_outcome(
     if call.as_json:
         emit_json({"job": job.name, word: is_done, "labels": [_json(each) for each in chosen]})
         return
-    lines = "".join(f"{line}\n" for line in _rows(chosen))
     is_preview = bool(chosen) and not is_done
     head = f"would be {word}; {_WITHOUT}" if is_preview else word if chosen else f"nothing {word}"
-    emit(f"{job.name}  {head}\n{lines}")
+    emit(f"{job.name}  {head}\n")
+    emit_lines(_rows(chosen))
 
 
 def _json(entry: LabelEntry) -> dict[str, object]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import click
 
 from dil.cli.arguments import parse_definitions
-from dil.cli.invocation import Invocation
 from dil.cli.job_command import JobCall, job_command
 from dil.cli.stdout import emit, emit_json, results_only
 from dil.config.reader import written_values
@@ -26,12 +25,11 @@ def validate(call: JobCall) -> int:
     except ConfigError as error:
         if not call.as_json:
             raise
-        found = {"warnings": error.warnings, "notices": error.infos}
-        _print_json(call, problems=error.problems, code=error.code, **found)
+        _print_json(call, error.code, error.problems, error.warnings, error.infos)
         return exit_code(error)
     if call.as_json:
         warnings = [notice for notice in loaded.notices if notice not in loaded.infos]
-        _print_json(call, warnings=warnings, notices=loaded.infos)
+        _print_json(call, ConfigError.code, (), warnings, loaded.infos)
         return 0
     for notice in loaded.notices:
         kind = "info" if notice in loaded.infos else "warning"
@@ -42,37 +40,33 @@ def validate(call: JobCall) -> int:
 
 def _print_json(
     call: JobCall,
-    *,
-    problems: Iterable[Problem] = (),
-    warnings: Iterable[Problem] = (),
-    notices: Iterable[Problem] = (),
-    code: str = ConfigError.code,
+    code: str,
+    problems: Iterable[Problem],
+    warnings: Iterable[Problem],
+    notices: Iterable[Problem],
 ) -> None:
-    values = written_values(call.job_file, _overrides(call))
+    """Print the findings; each has the code, and the value that the job file or -D gives."""
+    try:
+        overrides = parse_definitions(call.definitions)
+    except ConfigError:
+        overrides = {}  # a wrong -D is one of the problems
+    values, redact = written_values(call.job_file, overrides), call.invocation.redact
+
+    def finding(problem: Problem) -> dict[str, str | int | None]:
+        origin, value = problem.origin, values.get(problem.key)
+        return {
+            "code": code,
+            "property": problem.key or None,
+            "file": origin.path if origin else None,
+            "line": origin.line if origin else None,
+            "value": None if value is None else redact(value),
+            "message": redact(problem.what),
+            "fix": redact(problem.fix) or None,
+        }
+
     found = {
-        name: [_finding(each, code, values, call.invocation) for each in group]
-        for name, group in (("problems", problems), ("warnings", warnings), ("notices", notices))
+        "problems": list(map(finding, problems)),
+        "warnings": list(map(finding, warnings)),
+        "notices": list(map(finding, notices)),
     }
     emit_json({"job": call.invocation.job_name, "valid": not found["problems"], **found})
-
-
-def _overrides(call: JobCall) -> dict[str, str]:
-    try:
-        return parse_definitions(call.definitions)
-    except ConfigError:
-        return {}  # This problem is reported already.
-
-
-def _finding(
-    problem: Problem, code: str, values: Mapping[str, str], invocation: Invocation
-) -> dict[str, str | int | None]:
-    origin, value = problem.origin, values.get(problem.key)
-    return {
-        "code": code,
-        "property": problem.key or None,
-        "file": origin.path if origin else None,
-        "line": origin.line if origin else None,
-        "value": None if value is None else invocation.redact(value),
-        "message": invocation.redact(problem.what),
-        "fix": invocation.redact(problem.fix) or None,
-    }

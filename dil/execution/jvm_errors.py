@@ -15,7 +15,7 @@ from dil.errors import (
     SourceError,
     TransientSourceError,
 )
-from dil.observe.redaction import shortened
+from dil.model.messages import shortened
 
 _LONGEST = 300
 _MOST_CAUSES = 20

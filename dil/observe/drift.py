@@ -1,21 +1,22 @@
-"""Finds the changes of a dataset's schema in a run, and the rows that the run put aside; pure."""
+"""Finds and shows changes of a dataset's schema in a run, and rows that the run put aside."""
 
 from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from dil.model.destination import DELETED_AT
 from dil.model.job import Job, PublishMode
-from dil.model.report import RowsAside, SchemaDrift
+from dil.model.report import RowsAside, RunReport, SchemaDrift
 from dil.model.task import DiscardCount, RejectCount, TaskReport
+from dil.observe.progress import counted
 from dil.types.schema_lines import column_types
 
-LEFT_OUT = "left out"
+_LINES_SHOWN = 5
+_TYPE_LENGTH = 60
+_LEFT_OUT = "left out"
 _DECLARE = "declare it in ms.output.schema to keep it; ms.schema.contract has other choices"
-
-
 # Rows that are read again are not judged, so a repeated reading fills neither column.
 _OF_LATENESS = frozenset({"_late", "_lateness_ms"})
 
@@ -31,7 +32,7 @@ def drift(
     """
     published = tuple(published)
     left_out = dict.fromkeys(name for report in published for name in report.left_out or ())
-    others = tuple(SchemaDrift(name, LEFT_OUT, advice=_DECLARE) for name in left_out)
+    others = tuple(SchemaDrift(name, _LEFT_OUT, advice=_DECLARE) for name in left_out)
     seen = {name for report in published for name in _columns(report.schema)}
     if not before or not seen:
         return others
@@ -83,3 +84,71 @@ def rows_aside(published: Iterable[TaskReport], folder: str) -> RowsAside:
 def _columns(text: str) -> Mapping[str, str]:
     """Return the type of each column of the source; the type does not say if null is allowed."""
     return {name: kind for name, kind in column_types(text).items() if name != DELETED_AT}
+
+
+def drift_json(report: RunReport) -> dict[str, object]:
+    """Return the members of a run's JSON report on its schema, and on rows that it put aside."""
+    aside = report.aside
+    return {
+        "quarantined": aside.rows,
+        "quarantine_dir": aside.folder,
+        "rejects": [
+            {"column": one.column, "reason": one.reason, "rows": one.rows} for one in aside.reasons
+        ],
+        "discarded": [{"column": one.column, "values": one.values} for one in aside.discarded],
+        "drift": [
+            {
+                "column": one.column,
+                "change": one.change,
+                "before": one.before or None,
+                "after": one.after or None,
+                "advice": one.advice,
+            }
+            for one in report.drift
+        ],
+    }
+
+
+def drift_lines(report: RunReport) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a run's summary on the same, each with its label."""
+    yield from _aside(report)
+    for each in report.aside.discarded[:_LINES_SHOWN]:
+        yield "left out", f'{counted(each.values, "value")} of column "{each.column}"'
+    if len(report.aside.discarded) > _LINES_SHOWN:
+        more = len(report.aside.discarded) - _LINES_SHOWN
+        yield "left out", f"values of {counted(more, 'more column')}"
+    changes = [one for one in report.drift if one.change != _LEFT_OUT]  # a note names these rows
+    advice = dict.fromkeys(one.advice for one in changes if one.advice)
+    for one in changes[:_LINES_SHOWN]:
+        before, after = _short(one.before), _short(one.after)
+        if one.change == "added":
+            yield "schema", f'new column "{one.column}" ({after})'
+        elif one.change == "widened":
+            yield "schema", f'column "{one.column}" widened from {before} to {after}'
+        else:
+            yield "schema", f'column "{one.column}" ({before}) was not seen in this run'
+    if len(changes) > _LINES_SHOWN:
+        more = len(changes) - _LINES_SHOWN
+        yield "schema", f"{counted(more, 'more change')}; --json lists all of them"
+    for text in advice:
+        yield "schema", text
+
+
+def _aside(report: RunReport) -> Iterator[tuple[str, str]]:
+    """Yield a warning if rows of the source are not in the dataset."""
+    aside = report.aside
+    if not aside.reasons:
+        return
+    struck = sum(one.rows for one in aside.reasons)
+    if aside.rows:
+        yield "QUARANTINE", f"{counted(aside.rows, 'row')} put aside in {aside.folder}"
+    else:
+        yield "DROPPED", f"{counted(struck, 'row')}, not kept: ms.quarantine.enabled is false"
+    for one in aside.reasons[:_LINES_SHOWN]:
+        yield "", f'  {counted(one.rows, "row")}: column "{one.column}": {one.reason}'
+    if len(aside.reasons) > _LINES_SHOWN:
+        yield "", f"  and {counted(len(aside.reasons) - _LINES_SHOWN, 'more reason')}"
+
+
+def _short(kind: str) -> str:
+    return kind if len(kind) <= _TYPE_LENGTH else f"{kind[: _TYPE_LENGTH - 3]}..."

@@ -110,6 +110,7 @@ def _cut_size(part: str, form: str) -> int:
 
 
 def _found_in(text: str, secrets: Iterable[str]) -> list[str]:
+    """Return the secrets of which a form is in the text, or in what its escapes hide."""
     # All layers as one text: a search through each of them for each form would take much longer.
     layers = _BETWEEN_LAYERS.join(dict.fromkeys(_layers(text)))
     folded = layers.casefold()
@@ -125,27 +126,23 @@ def _found_in(text: str, secrets: Iterable[str]) -> list[str]:
         _SEPARATORS.sub("", small),
         numbers,
     )
-    return [secret for secret in secrets if _is_any_in(_needles(secret), searched)]
-
-
-def _is_any_in(needles: Iterable[tuple[str, ...]], texts: Iterable[str]) -> bool:
-    """Return whether a text contains a form of its kind.
-
-    ``needles`` has the forms of each kind, and ``texts`` the text of each kind in the same order.
-    """
-    return any(
-        needle in text
-        for forms, text in zip(needles, texts, strict=True)
-        if text
-        for needle in forms
-    )
+    return [
+        secret
+        for secret in secrets
+        if any(
+            needle in found
+            for needles, found in zip(_needles(secret), searched, strict=True)
+            if found
+            for needle in needles
+        )
+    ]
 
 
 @functools.lru_cache(maxsize=1024)
 def _needles(secret: str) -> tuple[tuple[str, ...], ...]:
-    """Return the forms of a secret.
+    """Return the forms of a secret of each kind that ``_found_in`` searches for.
 
-    The forms are: unchanged, in small letters, as base64 and base32 without blanks, as hex digits
+    The kinds are: unchanged, in small letters, as base64 and base32 without blanks, as hex digits
     and as decimal numbers.
     """
     forms = tuple(dict.fromkeys((secret, _meant(secret))))

@@ -23,9 +23,7 @@ from pathlib import Path
 from typing import TextIO
 
 from dil.model.secret import Secret
-from dil.observe.redaction import redactor, secrets_of
-
-__all__ = ["bind", "configure", "redactor", "secrets_of"]
+from dil.observe.redaction import redactor
 
 log = logging.getLogger(__name__)
 OUR_LOGGERS = ("dil", "connectors")

@@ -1,11 +1,11 @@
-"""Shows a run's plan: as JSON for machines (rule P35), as a table for people."""
+"""Shows a run's plan and its stream: as JSON for machines (rule P35), as text for people."""
 
 from __future__ import annotations
 
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from datetime import tzinfo
+from math import ceil
 from typing import TYPE_CHECKING
 
 from msgspec import UnsetType
@@ -13,11 +13,12 @@ from msgspec import UnsetType
 from dil.model.json import compact
 from dil.model.work_unit import Plan, PlannedBooks, Skip, WorkUnit, read_unit
 from dil.observe.logs import one_line
-from dil.observe.progress import counted
+from dil.observe.progress import counted, human_seconds
 from dil.text.zones import find_zone, iso, moment
 
 if TYPE_CHECKING:
-    from dil.model.job import Job, PlanningSpec
+    from dil.model.job import Job, PlanningSpec, QuerySpec
+    from dil.model.stream import StreamSpec, StreamState
 
 _SHOWN = 50
 _LABELS_SHOWN = 8
@@ -95,8 +96,8 @@ def plan_text(
     plan: Plan,
     job: Job,
     *,
-    arithmetic: Callable[[WorkUnit], str],
-    skip_reason: Callable[[Skip], str],
+    arithmetic: Callable[[WorkUnit, Plan], str],
+    skip_reason: Callable[[Skip, Plan], str],
     everything: bool = False,
     signatures: bool = False,
     notes: Sequence[str] = (),
@@ -115,7 +116,7 @@ def plan_text(
     lines = [*_head(plan, job, notes)]
     if plan.work_units:
         shown = plan.work_units if everything else plan.work_units[:_SHOWN]
-        lines += ["", *_table(shown, job, find_zone(plan.zone), arithmetic, signatures=signatures)]
+        lines += ["", *_table(shown, plan, job, arithmetic, signatures=signatures)]
         if len(shown) < len(plan.work_units):
             more = len(plan.work_units) - len(shown)
             lines.append(f"... and {counted(more, 'more work unit')}; --all shows them")
@@ -123,7 +124,8 @@ def plan_text(
         zone = find_zone(plan.zone)
         for skip in plan.skips or ():
             window = f"{moment(skip.partition.low, zone)} .. {moment(skip.partition.high, zone)}"
-            lines.append(f"  {window}  {_unit_text(skip.unit_json)}  {one_line(skip_reason(skip))}")
+            reason = one_line(skip_reason(skip, plan))
+            lines.append(f"  {window}  {_unit_text(skip.unit_json)}  {reason}")
     return "\n".join(lines) + "\n"
 
 
@@ -243,12 +245,13 @@ def _sentence(plan: Plan, job: Job) -> str:
 
 def _table(
     work_units: Sequence[WorkUnit],
+    plan: Plan,
     job: Job,
-    zone: tzinfo,
-    arithmetic: Callable[[WorkUnit], str],
+    arithmetic: Callable[[WorkUnit, Plan], str],
     *,
     signatures: bool,
 ) -> Iterator[str]:
+    zone = find_zone(plan.zone)
     columns: dict[str, Callable[[WorkUnit], str]] = {"reason": lambda unit: unit.reason.value}
     if job.planning.is_dated:
         columns["from"] = lambda unit: moment(unit.low, zone)
@@ -260,7 +263,7 @@ def _table(
         columns["signature"] = lambda unit: one_line(unit.signature)
     rows = [["#", *columns, "why this window"]]
     for number, work_unit in enumerate(work_units, 1):
-        first, *more = arithmetic(work_unit).splitlines() or [""]
+        first, *more = arithmetic(work_unit, plan).splitlines() or [""]
         cells = [str(number), *(text(work_unit) for text in columns.values())]
         rows.append([*cells, one_line(first)])
         rows += [[*[""] * len(cells), one_line(line)] for line in more]
@@ -286,3 +289,74 @@ def _width(text: str) -> int:
 
 def _unit_text(unit_json: str) -> str:
     return "-" if unit_json == compact({}) else one_line(unit_json)
+
+
+def stream_json(
+    spec: StreamSpec, limit: int | None, known: StreamState | None
+) -> dict[str, object]:
+    """Return the stream as JSON; ``limit`` is the most work units of a micro-batch."""
+    size = {
+        "max_work_units": _batch_size(spec, limit),
+        "max_rows": spec.max_rows,
+        "max_bytes": spec.max_bytes,
+    }
+    return _stream_members(spec, size, known)
+
+
+def query_stream_json(
+    spec: StreamSpec, query: QuerySpec, known: StreamState | None
+) -> dict[str, object]:
+    """Return the stream of a derived dataset as JSON."""
+    size = {"max_blocks": query.max_blocks, "max_rows": query.max_rows}
+    return _stream_members(spec, size, known)
+
+
+def _stream_members(
+    spec: StreamSpec, size: dict[str, int | None], known: StreamState | None
+) -> dict[str, object]:
+    batch = None if known is None else known.batch
+    return {
+        "mode": spec.mode.value,
+        "trigger": "available_now" if spec.every_ms is None else spec.every_ms,
+        **size,
+        "checkpoint": spec.checkpoint_dir,
+        "epoch": None if batch is None else batch.epoch,
+        "next_batch": 0 if batch is None else batch.number + 1,
+    }
+
+
+def stream_line(spec: StreamSpec, limit: int | None, due: int, known: StreamState | None) -> str:
+    """Return one sentence on how ``due`` work units are read in micro-batches."""
+    size = _batch_size(spec, limit)
+    cut = "one micro-batch" if size is None else f"micro-batches of {size:,} at most"
+    limits = (spec.max_rows, "row"), (spec.max_bytes, "byte")
+    limited = [counted(most, noun) for most, noun in limits if most is not None]
+    if limited:
+        cut = f"micro-batches of about {' and '.join(limited)}"
+    elif size is not None and due > size:
+        cut = f"{ceil(due / size):,} {cut}"
+    return _stream_sentence(spec, f"{counted(due, 'work unit')} due, in {cut}", known)
+
+
+def query_stream_line(spec: StreamSpec, query: QuerySpec, known: StreamState | None) -> str:
+    """Return one sentence on how new rows of a derived dataset's inputs are taken."""
+    limits = (query.max_blocks, "block"), (query.max_rows, "row")
+    limited = [counted(most, noun) for most, noun in limits if most is not None]
+    cut = "one micro-batch takes all new rows"
+    if limited:
+        cut = f"a micro-batch takes at most {' and '.join(limited)} of each input"
+    return _stream_sentence(spec, cut, known)
+
+
+def _stream_sentence(spec: StreamSpec, what: str, known: StreamState | None) -> str:
+    how = "until all is read"
+    if spec.every_ms is not None:
+        how = f"as a service that looks every {human_seconds(spec.every_ms / 1000)}"
+    begins = "the first one begins an epoch"
+    if known is not None:
+        begins = f"the next is {known.batch.number + 1} of epoch {known.batch.epoch}"
+    return f"A stream: {what}, {how}; {begins}."
+
+
+def _batch_size(spec: StreamSpec, limit: int | None) -> int | None:
+    return min((each for each in (spec.max_units, limit) if each is not None), default=None)

@@ -33,10 +33,14 @@ def with_places(text: str, places: Places) -> str:
         seen.add(name)
         if origin is None or str(origin) in text:
             return found[0]
-        place = "-D" if origin.path == f"-D {name}" else str(origin)
-        return f"{found[0]} ({place})"
+        return f"{found[0]} ({_place(name, origin)})"
 
     return _NAMED.sub(located, text)
+
+
+def _place(name: str, origin: Origin) -> str:
+    """Return the place of a property; the name is not said again if -D set it."""
+    return "-D" if origin.path == f"-D {name}" else str(origin)
 
 
 def located_advice(code: str, error: str, fix: str, places: Places) -> str:
@@ -51,7 +55,7 @@ def located_advice(code: str, error: str, fix: str, places: Places) -> str:
         origin = places(name)
         if origin is not None and str(origin) not in f"{error} {fix}":
             end = "" if not fix or fix.endswith((".", "?", "!", ":")) else "."
-            place = "-D" if origin.path == f"-D {name}" else str(origin)
+            place = _place(name, origin)
             return f"{fix}{end} The request was made as {name} says ({place}).".strip()
     return located
 

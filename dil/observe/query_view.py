@@ -97,21 +97,18 @@ def _lines(view: QueryPlanView) -> Iterator[str]:
 
 
 def _taken(line: InputLine) -> str:
-    item = line.slice
+    item, blocks = line.slice, blocks_text(line.first, line.last)
     if item.new_block_hash is None:
-        return f"nothing since block {line.first}" + _whole(line)
-    blocks = blocks_text(line.first, line.last)
-    if item.new_offset is None:
-        return f"{blocks}, no new rows" + _whole(line)
-    after = 0 if item.prev_offset is None else item.prev_offset + 1
-    rows = f"{counted(item.rows, 'row')}, offsets {after:,} to {item.new_offset:,}"
-    return f"{blocks}, {rows}" + _whole(line)
+        taken = f"nothing since block {line.first}"
+    elif item.new_offset is None:
+        taken = f"{blocks}, no new rows"
+    else:
+        after = 0 if item.prev_offset is None else item.prev_offset + 1
+        offsets = f"offsets {after:,} to {item.new_offset:,}"
+        taken = f"{blocks}, {counted(item.rows, 'row')}, {offsets}"
+    return taken if line.rows == item.rows else f"{taken}; read: {counted(line.rows, 'row')}"
 
 
 def blocks_text(after: int, last: int) -> str:
     """Return a text that names the blocks after block ``after``, up to and including ``last``."""
     return f"block {last}" if after + 1 == last else f"blocks {after + 1} to {last}"
-
-
-def _whole(line: InputLine) -> str:
-    return f"; read: {counted(line.rows, 'row')}" if line.rows != line.slice.rows else ""

@@ -10,13 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
-from dil.model.messages import shortened
 from dil.model.secret import MASK, Secret, SecretUrl
 from dil.observe.encoded_secrets import base64_pieces, without_beginnings, without_encoded
-from dil.observe.own_words import is_word, outside_own_words
 from dil.secrets import learned
-
-__all__ = ["redactor", "secrets_of", "shortened"]
 
 if TYPE_CHECKING:
     from dil.model.job import Job
@@ -59,6 +55,41 @@ _USER_INFO = re.compile(r"(?P<head>://[^/\s:@\"']*:)[^/\s@\"']+(?=@)")
 _BEARER = re.compile(r"(?i)(?P<head>\bbearer\s+)(?=\S*[0-9._=])[A-Za-z0-9._~+/=-]{8,}")
 _LEAVES = (str, int, float, bytes, type(None))
 _WELL_KNOWN = (_HEADER, _KEY_HEADER, _QUERY, _USER_INFO, _BEARER)
+
+# Our own words, which a secret may equal by chance: names of properties, phrases of advice. If a
+# password is the word "password", our advice with that word reveals nothing; a mask there would
+# spoil the advice and show what the secret is. So they stay when secrets that are a single word, of
+# at most this length, are masked.
+_WORD = re.compile(r"[A-Za-z]{1,16}", re.ASCII)
+# Whole names of properties and options; a test compares them with the reference.
+OWN_NAMES = frozenset(
+    {
+        "encrypt.key.fs.uri", "encrypt.key.loc", "encrypt.use.strong.encryptor",
+        "extract.primary.key.fields", "job.name", "ms.authentication", "ms.aux.keys",
+        "ms.http.request.headers", "ms.parameters", "ms.s3.list.max.keys", "ms.dedupe.keys",
+        "ms.window.keys",
+        "ms.secret.manager.class", "ms.secret.resolvers", "ms.session.key.field",
+        "ms.sftp.host.key.check",
+        "ms.sftp.host.key.fingerprint", "ms.sftp.private.key.passphrase", "ms.source.uri",
+        "ms.warehouse.password", "ms.warehouse.url", "ms.warehouse.user", "num.encrypt.keys",
+        "source.class", "source.conn.host", "source.conn.password", "source.conn.private.key",
+        "source.conn.username", "state.store.db.password", "state.store.db.url",
+        "state.store.db.user", "clientSecret", "refreshToken", "refreshTokenFile", "tokenUri",
+    }
+)  # fmt: skip
+_PHRASES = (
+    r"holds a secret in plain text", r"refers to a secret", r"--key FILE", r"in another form",
+    r"dil secrets(?: (?:encrypt|decrypt|reencrypt))?", r"(?:the|no) master password",
+    r"(?:a|the|no|new) refresh token", r"credentials of the source", r"user (?:and|or) password",
+)  # fmt: skip
+_LONGEST_FIRST = sorted(OWN_NAMES, key=len, reverse=True)
+_OURS = re.compile(
+    rf"(?<![\w.])(?:{'|'.join(map(re.escape, _LONGEST_FIRST))})(?![\w]|\.\w)"
+    rf"|(?<!\w)(?:{'|'.join(_PHRASES)})(?!\w)"
+)
+# Private characters around the number of a word that was put aside; no text of ours has them.
+_LEFT, _RIGHT = "\ue0d1", "\ue0d2"
+_ASIDE = re.compile(f"{_LEFT}([0-9]+){_RIGHT}")
 
 
 def secrets_of(job: Job) -> tuple[Secret, ...]:
@@ -116,7 +147,7 @@ def redactor(secrets: Iterable[Secret]) -> Callable[[str], str]:
 
     Then it undoes escapes of all kinds and searches the text again (``encoded_secrets``), and masks
     beginnings of secrets before a cut. A text that still has a secret is withheld. A secret that is
-    a single word stays in places where our own texts have that word (``own_words``).
+    a single word stays in places where our own texts have that word.
     """
     known = tuple(secrets)
     # Compiled again only when this process has learned another secret.
@@ -126,8 +157,8 @@ def redactor(secrets: Iterable[Secret]) -> Callable[[str], str]:
         more = learned()
         if not compiled or compiled[0][0] is not more:
             texts = [part for secret in (*known, *more) for part in _parts(secret.reveal())]
-            words = _Known.of(text for text in texts if is_word(text))
-            others = _Known.of(text for text in texts if not is_word(text))
+            words = _Known.of(text for text in texts if _is_word(text))
+            others = _Known.of(text for text in texts if not _is_word(text))
             compiled[:] = [(more, words, others)]
         return compiled[0]
 
@@ -135,12 +166,36 @@ def redactor(secrets: Iterable[Secret]) -> Callable[[str], str]:
         _, words, others = current()
         masked = others.masked(text)
         if words.texts:
-            masked = outside_own_words(masked, words.masked)
+            masked = _outside_own_words(masked, words.masked)
         for well_known in _WELL_KNOWN:
             masked = well_known.sub(rf"\g<head>{MASK}", masked)
         return masked
 
     return redact
+
+
+def _is_word(secret: str) -> bool:
+    """Return whether a secret is a single word, as our own texts have them."""
+    return _WORD.fullmatch(secret) is not None
+
+
+def _outside_own_words(text: str, mask: Callable[[str], str]) -> str:
+    """Return a text that is masked everywhere except at our own words.
+
+    ``mask`` must mask only secrets that are single words. A longer secret could begin inside our
+    own words and end outside them, and would then not be found.
+    """
+    if _LEFT in text or _RIGHT in text:
+        return mask(text)
+    ours: list[str] = []
+
+    def put_aside(found: re.Match[str]) -> str:
+        ours.append(found[0])
+        return f"{_LEFT}{len(ours) - 1}{_RIGHT}"
+
+    masked = mask(_OURS.sub(put_aside, text))
+    whole = _ASIDE.sub(lambda found: ours[int(found[1])], masked)
+    return mask(text) if _LEFT in whole or _RIGHT in whole else whole
 
 
 def _forms(text: str) -> Iterator[str]:
@@ -195,18 +250,13 @@ def _walk(value: object) -> Iterator[Secret]:
             yield from _walk(item)
 
 
-def _is_path(value: object) -> bool:
-    """Return whether a private key is given as the absolute path of its file, not as its text."""
-    return isinstance(value, Secret) and value.reveal().startswith(("/", "~"))
-
-
 def _children(value: object) -> Iterable[object]:
     if isinstance(value, Mapping):
-        return [
-            item
-            for name, item in value.items()
-            if name not in _SHOWN and not (name == _PRIVATE_KEY and _is_path(item))
-        ]
+        members = dict(value)
+        key = members.get(_PRIVATE_KEY)
+        if isinstance(key, Secret) and key.reveal().startswith(("/", "~")):
+            del members[_PRIVATE_KEY]  # the path of the key's file, not its text
+        return [item for name, item in members.items() if name not in _SHOWN]
     if isinstance(value, tuple | list | set | frozenset):
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

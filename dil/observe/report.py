@@ -10,14 +10,12 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TypeAlias
 
 from dil.errors import QueryError
 from dil.model.report import ReportedFailure, RunReport, RunStatus
-from dil.observe import drift_view, event_view
+from dil.observe import event_view
+from dil.observe.drift import drift_json, drift_lines
 from dil.observe.progress import counted, human_bytes, human_seconds
-
-ReportJson: TypeAlias = dict[str, object]
 
 # Notes that no reader may overlook begin with capitals: NO ROWS, MIXED, ROWS MAY BE MISSING.
 _LOUD = re.compile(r"[A-Z]{3,}(?: [A-Z]{2,})*(?::| [0-9])")
@@ -29,9 +27,6 @@ _WORDS = {
     RunStatus.PARTIAL: "PARTIAL",
     RunStatus.NOTHING_DUE: "NOTHING DUE",
 }
-_AGAIN = "Run the job again."
-_KEPT = "Run the job again: successful work units are kept."
-_MENDED = "Run the job again when the cause is fixed."
 # What to do next, by error code; the first that applies is shown. Other failures have their own
 # advice. Failures in _OWN_ADVICE usually have their own, too: a store that does not answer needs
 # other advice than a damaged store.
@@ -67,8 +62,11 @@ def redacted(report: RunReport, redact: Callable[[str], str]) -> RunReport:
     )
 
 
-def report_json(report: RunReport) -> ReportJson:
-    """Return the report as JSON members; bytes and rows are counts, seconds is wall time."""
+def report_json(report: RunReport) -> dict[str, object]:
+    """Return the report as JSON members; bytes and rows are counts, seconds is wall time.
+
+    A failure of a work unit also has the number and duration of its attempts.
+    """
     units = report.units
     return {
         "job": report.job,
@@ -86,7 +84,16 @@ def report_json(report: RunReport) -> ReportJson:
         "rows": report.rows,
         "bytes": report.bytes,
         "files": list(report.files),
-        "failures": [failure_json(one) for one in report.failures],
+        "failures": [
+            {
+                "signature": one.signature,
+                "code": one.code,
+                "error": one.error,
+                "fix": one.fix,
+                **({"attempts": one.attempts, "seconds": one.seconds} if one.attempts else {}),
+            }
+            for one in report.failures
+        ],
         "seconds": round(report.seconds, 3),
         "dataset_dir": report.dataset_dir,
         **({"relation": report.relation} if report.relation else {}),
@@ -104,18 +111,8 @@ def report_json(report: RunReport) -> ReportJson:
         **({"rows_beside": report.rows_beside} if report.rows_beside else {}),
         "retries": report.retries,
         "peak_rss_bytes": report.peak_rss_bytes,
-        **drift_view.members(report),
+        **drift_json(report),
     }
-
-
-def failure_json(one: ReportedFailure) -> ReportJson:
-    """Return a failure as JSON; for a work unit also the number and duration of its attempts."""
-    members: ReportJson = {
-        "signature": one.signature, "code": one.code, "error": one.error, "fix": one.fix
-    }  # fmt: skip
-    if one.attempts:
-        members |= {"attempts": one.attempts, "seconds": one.seconds}
-    return members
 
 
 def write_report(path: Path, report: RunReport) -> None:
@@ -221,7 +218,7 @@ def _result(report: RunReport) -> Iterator[str]:
         yield _row("where", report.dataset_dir)
     for label, text in event_view.lines(report.events) if report.events else ():
         yield _row(label, text)
-    for label, text in drift_view.lines(report):
+    for label, text in drift_lines(report):
         yield _row(label, _indented(text))
     if report.left:
         verb = "is" if report.left == 1 else "are"
@@ -278,21 +275,15 @@ def _next_step(report: RunReport) -> str:
     if report.status is RunStatus.PARTIAL:
         # Only a partial run records which work units failed.
         return "Run the job again: work units that failed are due first."
-    if report.failures:
-        may_pass = any(one.code == "DIL-SRC-TRANSIENT" or not one.fix for one in report.failures)
-        return _again(report) if may_pass else ""
-    if report.left:
-        return "Run the job again for the remaining work units."
-    return ""
-
-
-def _again(report: RunReport) -> str:
-    """Return the advice to run again; only complete work units are certainly kept."""
+    if not report.failures:
+        return "Run the job again for the remaining work units." if report.left else ""
+    if all(one.fix and one.code != "DIL-SRC-TRANSIENT" for one in report.failures):
+        return ""
+    # Only complete work units are certainly kept.
     if report.units.succeeded or report.units.adopted:
-        return _KEPT
-    if all(one.code == "DIL-INTERRUPTED" for one in report.failures):
-        return _AGAIN
-    return _MENDED
+        return "Run the job again: successful work units are kept."
+    is_interrupted = all(one.code == "DIL-INTERRUPTED" for one in report.failures)
+    return "Run the job again." if is_interrupted else "Run the job again when the cause is fixed."
 
 
 def _row(label: str, text: str) -> str:

@@ -16,9 +16,10 @@ from typing import cast
 from dil.errors import DilError
 from dil.model.job import CommitPolicy
 from dil.model.json import JsonObject, JsonValue
+from dil.model.messages import shortened
 from dil.model.report import ReportedFailure, RunReport, RunStatus, UnitRun
 from dil.model.stream import MicroBatch
-from dil.observe.redaction import redactor, secrets_of, shortened
+from dil.observe.redaction import redactor, secrets_of
 from dil.observe.report import redacted, report_json
 from dil.run.active_run import ActiveRun
 from dil.spi.state_store import StateStore

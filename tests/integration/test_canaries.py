@@ -18,6 +18,7 @@ from dil import config
 from dil.cli.main import main
 from dil.errors import DilError
 from dil.observe import logs
+from dil.observe.redaction import redactor, secrets_of
 from dil.observe.report import redacted, report_json, report_text
 from tests.integration.jdbc_jobs import jdbc
 from tests.integration.local_jobs import LocalJob
@@ -196,14 +197,14 @@ def test_no_sink_keeps_a_canary(
         loaded = config.load(path, environ=dict(os.environ)).job
         for number in range(2):
             stream = io.StringIO()
-            secrets = logs.secrets_of(loaded)
+            secrets = secrets_of(loaded)
             logs.configure(level="DEBUG", json_lines=bool(number), stream=stream, secrets=secrets)
             expected = FAILS_WITH.get(case, {"DIL-SRC"})
             try:
-                report = redacted(job.run(loaded), logs.redactor(secrets))
+                report = redacted(job.run(loaded), redactor(secrets))
             except DilError as error:  # before any work unit began
                 codes = {error.code}
-                sinks[f"error {number}"] = logs.redactor(secrets)(str(error)).encode()
+                sinks[f"error {number}"] = redactor(secrets)(str(error)).encode()
             else:
                 codes = {one.code for one in report.failures}
                 sinks[f"report {number}"] = json.dumps(report_json(report)).encode()

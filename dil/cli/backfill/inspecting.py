@@ -1,20 +1,48 @@
-"""``dil backfill diff`` and ``drop``."""
+"""``dil backfill list``, ``diff`` and ``drop``."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 import click
 
-from dil.cli.backfill import showing
-from dil.cli.backfill.options import backfill_id_argument
+from dil.cli.backfill import backfill_id_argument
 from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.state.opening import opened
-from dil.cli.stdout import emit, emit_json, results_only
+from dil.cli.stdout import emit, emit_json, emit_lines, results_only
+from dil.observe.logs import one_line
+from dil.operator.backfill import definition as definitions
 from dil.operator.backfill import publishing
 from dil.operator.backfill.comparing import compare
-from dil.operator.backfill.definition import find_backfill
-from dil.operator.backfill.publishing import drop as drop_backfill
 from dil.operator.backfill.status import read_status
 from dil.run.process import real_clock
+from dil.text.zones import find_zone, moment
+
+if TYPE_CHECKING:
+    from dil.model.job import Job
+    from dil.operator.backfill.comparing import Difference
+    from dil.operator.backfill.key_counts import KeyCounts
+    from dil.operator.backfill.status import BackfillStatus
+
+_ROWS_SHOWN = 50
+_LINE = "{:<24} {:<10} {:>12} {:>13}  {}\n"
+_DIFFERENCE = "  {:<10} {:>13} {:>13} {:>11} {:>11} {:>11}  {}\n"
+
+
+@click.command("list")
+@job_command()
+def list_backfills(call: JobCall) -> int:
+    """List the backfills of a job that were not dropped, newest first."""
+    with results_only():
+        job = call.job(secrets=False)
+        kept = definitions.list_backfills(job)
+        found = [read_status(job, each, real_clock) for each in kept]
+    if call.as_json:
+        emit_json([status_json(each) for each in found])
+    else:
+        _show_list(job, found)
+    return 0
 
 
 @click.command()
@@ -29,15 +57,15 @@ def diff(call: JobCall, *, now: str | None, backfill_id: str, rows_only: bool) -
     """
     now_ms = call.invocation.now(now)
     with opened(call) as (job, store):
-        definition = find_backfill(job, backfill_id)
+        definition = definitions.find_backfill(job, backfill_id)
         with publishing.open_session(
             job, store, definition, now_ms=now_ms, clock=real_clock, is_dry_run=True
         ) as session:
             found = compare(session, definition, by_key=not rows_only)
     if call.as_json:
-        emit_json(showing.difference_json(job, found))
+        emit_json(_difference_json(job, found))
     else:
-        showing.show_difference(job, found)
+        _show_difference(job, found)
     return 0
 
 
@@ -49,13 +77,118 @@ def drop(call: JobCall, *, backfill_id: str, yes: bool) -> int:
     """Delete the folder of a backfill; published rows stay, and can still be taken back."""
     with results_only():
         job = call.job(secrets=False)
-        definition = find_backfill(job, backfill_id)
+        definition = definitions.find_backfill(job, backfill_id)
         status = read_status(job, definition, real_clock)
         if yes:
-            drop_backfill(job, definition, real_clock)
+            publishing.drop(job, definition, real_clock)
     if call.as_json:
-        emit_json(showing.status_json(status) | {"dropped": yes})
+        emit_json(status_json(status) | {"dropped": yes})
     else:
-        showing.show_list(job, [status])
+        _show_list(job, [status])
         emit(f"{'dropped' if yes else 'nothing was changed; --yes deletes the folder'}\n")
     return 0
+
+
+def status_json(status: BackfillStatus) -> dict[str, object]:
+    """Return a backfill as JSON members; times are epoch milliseconds UTC."""
+    definition = status.definition
+    return {
+        "job": definition.job,
+        "backfill": definition.id,
+        "status": status.phase.value,
+        "created": definition.created,
+        "from": definition.low,
+        "to": definition.high,
+        "units": list(definition.units),
+        "work_units": {
+            "planned": len(definition.plan.work_units),
+            "read": len(status.done),
+            "failed": len(status.failed),
+        },
+        "rows": status.rows,
+        "act": status.act_id,
+    }
+
+
+def _show_list(job: Job, found: Iterable[BackfillStatus]) -> None:
+    """Print one line for each backfill."""
+    zone = find_zone(job.planning.zone)
+    emit(f"{job.name}  times in {job.planning.zone}\n\n")
+    emit(_LINE.format("backfill", "status", "work units", "rows", "range"))
+    count = 0
+    for status in found:
+        count += 1
+        definition = status.definition
+        units = f"{len(status.done):,}/{len(definition.plan.work_units):,}"
+        window = f"{moment(definition.low, zone)} .. {moment(definition.high, zone)}"
+        only = f", {len(definition.units):,} units" if definition.units else ""
+        cells = (definition.id, status.phase, units, f"{status.rows:,}", f"{window}{only}")
+        if not emit(_LINE.format(*cells)):
+            return
+    if not count:
+        emit("no backfill is kept\n")
+
+
+def _difference_json(job: Job, found: Difference) -> dict[str, object]:
+    """Return a comparison as JSON members; null means unknown."""
+    definition = found.publication.status.definition
+    return {
+        "job": job.name,
+        "backfill": definition.id,
+        "status": found.publication.status.phase.value,
+        "mode": found.publication.mode.value,
+        "keys": list(found.keys),
+        "work_units": [
+            {
+                "signature": each.work_unit.signature,
+                "low": each.work_unit.low,
+                "high": each.work_unit.high,
+                "status": each.status,
+                "before": each.before,
+                "after": each.after,
+                "by_key": _counts_json(each.by_key),
+            }
+            for each in found.work_units
+        ],
+        "total": _counts_json(found.total),
+        "notes": list(found.notes),
+    }
+
+
+def _counts_json(counts: KeyCounts | None) -> dict[str, int] | None:
+    if counts is None:
+        return None
+    return {
+        "added": counts.added,
+        "removed": counts.removed,
+        "changed": counts.changed,
+        "same": counts.same,
+    }
+
+
+def _show_difference(job: Job, found: Difference) -> None:
+    """Print a comparison for people."""
+    status = found.publication.status
+    emit(f"{job.name}  backfill {status.definition.id}  {status.phase}\n\n")
+    emit(_DIFFERENCE.format("status", "rows now", "rows then", "added", "removed", "changed", ""))
+    shown = found.work_units[:_ROWS_SHOWN]
+    for each in shown:
+        cells = (each.status, _count(each.before), _count(each.after), *_keyed(each.by_key))
+        if not emit(_DIFFERENCE.format(*cells, one_line(each.work_unit.signature))):
+            return
+    if len(shown) < len(found.work_units):
+        emit(f"  and {len(found.work_units) - len(shown):,} more (--json lists all)\n")
+    if found.total is not None:
+        keys = ", ".join(found.keys)
+        emit(_DIFFERENCE.format("all", "", "", *_keyed(found.total), f"by {keys}"))
+    emit_lines(f"  {note}" for note in found.notes)
+
+
+def _keyed(counts: KeyCounts | None) -> tuple[str, str, str]:
+    if counts is None:
+        return "-", "-", "-"
+    return f"{counts.added:,}", f"{counts.removed:,}", f"{counts.changed:,}"
+
+
+def _count(rows: int | None) -> str:
+    return "-" if rows is None else f"{rows:,}"

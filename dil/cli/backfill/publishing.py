@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import click
 
-from dil.cli.backfill import showing
-from dil.cli.backfill.options import backfill_id_argument, options_of
+from dil.cli.backfill import backfill_id_argument
+from dil.cli.backfill.inspecting import status_json
+from dil.cli.job_command import JobCall
+from dil.cli.run import run_options
 from dil.cli.state.amending import Request, act_command, conclude
 from dil.cli.state.opening import opened
+from dil.cli.stdout import emit, emit_json
 from dil.errors import ConfigError, StateError
 from dil.model.job import Job, PublishMode
+from dil.observe.progress import counted
 from dil.operator.amendments import propose_undo
 from dil.operator.backfill import publication, publishing
 from dil.operator.backfill.definition import find_backfill
@@ -43,9 +47,8 @@ def publish(
     with opened(call) as (job, store):
         definition = find_backfill(job, backfill_id)
         decision = _row_decision(job, append=append, is_replace=is_replace)
-        is_dry_run = not (request.is_agreed or request.may_ask)
         with publishing.open_session(
-            job, store, definition, now_ms=now_ms, clock=real_clock, is_dry_run=is_dry_run
+            job, store, definition, now_ms=now_ms, clock=real_clock, is_dry_run=request.is_dry_run
         ) as session:
             found = publication.propose_publication(
                 session, definition, decision, is_partial=partial
@@ -55,15 +58,15 @@ def publish(
                 _require_last_act(found.status)
                 return conclude(request, session, propose_undo(session))
             if found.status.phase is Phase.PUBLISHED:
-                showing.show_publication_end(call, found, act_id=found.status.act_id, is_done=False)
+                _show_end(call, found, act_id=found.status.act_id, is_done=False)
                 return 0
             if not call.as_json:
-                showing.show_publication(job, found)
-            if not _has_consent(request, found):
-                showing.show_publication_end(call, found, act_id=None, is_done=False)
+                _show_preview(job, found)
+            if not request.has_consent(found.refusal, found.needs):
+                _show_end(call, found, act_id=None, is_done=False)
                 return 0
-            publishing.publish(session, found, options_of(call, now_ms), request.reason)
-            showing.show_publication_end(call, found, act_id=session.act_id, is_done=True)
+            publishing.publish(session, found, run_options(call, now_ms), request.reason)
+            _show_end(call, found, act_id=session.act_id, is_done=True)
     return 0
 
 
@@ -84,12 +87,16 @@ def undo(request: Request, *, backfill_id: str) -> int:
             definition,
             now_ms=now_ms,
             clock=real_clock,
-            is_dry_run=not (request.is_agreed or request.may_ask),
+            is_dry_run=request.is_dry_run,
             verb="undo",
         ) as session:
             status = read_status(job, definition, real_clock)
             if status.phase is Phase.UNDONE:
-                showing.show_undone(call, status)
+                if call.as_json:
+                    emit_json(status_json(status))
+                else:
+                    again = "`dil backfill publish` publishes it again"
+                    emit(f"undone already: {status.act_id}; {again}\n")
                 return 0
             if status.phase is not Phase.PUBLISHED:
                 raise ConfigError.single(
@@ -124,26 +131,6 @@ def _row_decision(job: Job, *, append: bool, is_replace: bool) -> RowDecision:
     return RowDecision.REPLACE if is_replace else RowDecision.UNDECIDED
 
 
-def _has_consent(request: Request, found: Publication) -> bool:
-    """Return whether the operator agrees to publish, and nothing speaks against it.
-
-    Raises:
-        ConfigError: --yes is given without a decision.
-        StateError: --yes is given, but the publication is refused.
-    """
-    refusal = found.refusal
-    if refusal is None:
-        return request.is_agreed or (request.may_ask and click.confirm("Do it?", err=True))
-    if not request.is_agreed:
-        return False
-    if found.needs:
-        needed = " or ".join(found.needs)
-        raise ConfigError.single(
-            f"--yes without {needed}", f"decides nothing: {refusal.message}", refusal.fix
-        )
-    raise refusal
-
-
 def _require_last_act(status: BackfillStatus) -> None:
     if not status.is_last_act:
         raise StateError(
@@ -151,3 +138,73 @@ def _require_last_act(status: BackfillStatus) -> None:
             "the state since",
             "`dil state log` shows the acts; `dil state undo` takes back the last one.",
         )
+
+
+def _show_preview(job: Job, found: Publication) -> None:
+    """Print what publishing a backfill would change."""
+    name = found.status.definition.id
+    units = counted(len(found.work_units), "work unit")
+    emit(f"{job.name}  publish backfill {name}  {units}, {found.mode.value}\n")
+    rows = sum(file.rows for file in found.files)
+    emit(f"  in: {counted(len(found.files), 'file')} with {counted(rows, 'row')}\n")
+    if found.removed:
+        rows = sum(file.rows for file in found.removed)
+        emit(f"  out: {counted(len(found.removed), 'file')} with {counted(rows, 'row')}\n")
+    if found.late:
+        emit(
+            f"  out: {counted(len(found.late), 'file')} of late rows beside the dataset; the "
+            "backfill has these rows in the dataset\n"
+        )
+    if found.changed:
+        emit(
+            "  failed before, and counted as read from now on: "
+            f"{counted(len(found.changed), 'work unit')}\n"
+        )
+    if found.stale:
+        emit(
+            "  left out, because they changed since the backfill began: "
+            f"{counted(len(found.stale), 'work unit')}\n"
+        )
+    emit("  the watermark stays\n")
+    if found.refusal is not None:
+        why = f"{found.refusal.message}\n    {found.refusal.fix}".rstrip()
+        emit(f"  cannot be published in this way: {why}\n")
+
+
+def _show_end(call: JobCall, found: Publication, *, act_id: str | None, is_done: bool) -> None:
+    """Print how a publication ended."""
+    if call.as_json:
+        emit_json(_json(found, act_id=act_id, is_done=is_done))
+    elif is_done:
+        emit(f"done: {act_id}; `dil backfill undo` takes it back\n")
+    elif act_id is not None:
+        emit(f"published already: {act_id}; `dil backfill undo` takes it back\n")
+    else:
+        hint = "" if found.refusal is not None else "; --yes does it"
+        emit(f"nothing was changed{hint}\n")
+
+
+def _json(found: Publication, *, act_id: str | None, is_done: bool) -> dict[str, object]:
+    """Return the changes of a backfill's publication as JSON members."""
+    status = found.status
+    return {
+        "job": status.definition.job,
+        "verb": "publish",
+        "backfill": status.definition.id,
+        "applied": is_done,
+        "act": act_id,
+        "status": "published" if is_done else status.phase.value,
+        "mode": found.mode.value,
+        "work_units": [unit.signature for unit in found.work_units],
+        "left_out": list(found.stale),
+        "recovered": [entry.signature for entry in found.changed],
+        "files": {
+            "in": len(found.files),
+            "rows": sum(file.rows for file in found.files),
+            "out": len(found.removed),
+            "rows_out": sum(file.rows for file in found.removed),
+            "late_out": len(found.late),
+        },
+        "needs": list(found.needs),
+        "refused": None if found.refusal is None or is_done else found.refusal.message,
+    }

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from dil.cli.arguments import parse_unit
-from dil.cli.backfill import showing
-from dil.cli.backfill.options import backfill_id_argument, options_of
+from dil.cli.backfill import backfill_id_argument
 from dil.cli.job_command import JobCall, job_command, now_option
-from dil.cli.run import report_of
+from dil.cli.run import deliver, report_of, run_options
 from dil.cli.state.opening import instant
 from dil.cli.stdout import emit, emit_json, results_only
 from dil.model.derived import MADE_ANEW
 from dil.model.interval import Interval
 from dil.observe.logs import bind
-from dil.observe.report import redacted, report_json, report_text
+from dil.observe.plan_view import plan_json, plan_text
 from dil.operator.backfill import reading
 from dil.operator.backfill.definition import BackfillDefinition, find_backfill
+from dil.planning.explanation import arithmetic, skip_reason
 from dil.run.lease import new_run_id
 from dil.run.process import real_clock
 from dil.state import open_store
@@ -27,7 +28,6 @@ from dil.state import open_store
 if TYPE_CHECKING:
     from dil.model.job import Job
     from dil.model.report import RunReport
-    from dil.spi.state_store import StateStore
 
 _PACE = (
     click.option(
@@ -65,17 +65,16 @@ _PACE = (
     is_flag=True,
     help="Begin another backfill, even if one of this range is unfinished.",
 )
-def start(  # noqa: PLR0913 - the options of the command
+def start(
     call: JobCall,
     *,
     now: str | None,
     low: str,
     high: str,
     units: tuple[str, ...],
-    parallelism: int | None,
-    pause_s: int | None,
     is_plan: bool,
     is_new: bool,
+    **pace: int | None,
 ) -> int:
     """Read a range again into a folder of its own; runs of the job continue meanwhile.
 
@@ -85,22 +84,17 @@ def start(  # noqa: PLR0913 - the options of the command
     wanted = tuple(sorted(set(map(parse_unit, units))))
     if is_plan:
         return _plan(call, now, (low, high), wanted)
-    found: list[BackfillDefinition] = []
 
-    def begin() -> RunReport:
-        now_ms = call.invocation.now(now)
-        job = _source_job(call)
+    def prepare(job: Job, now_ms: int) -> BackfillDefinition:
         window = _window(job, low, high)
         known = None if is_new else reading.find_unpublished(job, window, wanted, real_clock)
-        if known is None:
-            with _live_store(job) as store:
-                plan = reading.plan_backfill(job, store, window, wanted, now_ms=now_ms)
-                known = reading.begin(job, store, plan, window, wanted, real_clock())
-        found.append(known)
-        return _read(call, job, known, now_ms, parallelism, pause_s)
+        if known is not None:
+            return known
+        with open_store(job.state, job.name, clock=real_clock) as store:
+            plan = reading.plan_backfill(job, store, window, wanted, now_ms=now_ms)
+            return reading.begin(job, store, plan, window, wanted, real_clock())
 
-    report, is_reported = report_of(call, begin)
-    return _deliver(call, report, found, is_reported=is_reported)
+    return _read(call, now, prepare, pace)
 
 
 @click.command()
@@ -109,25 +103,9 @@ def start(  # noqa: PLR0913 - the options of the command
 @backfill_id_argument
 @_PACE[0]
 @_PACE[1]
-def resume(
-    call: JobCall,
-    *,
-    now: str | None,
-    backfill_id: str,
-    parallelism: int | None,
-    pause_s: int | None,
-) -> int:
+def resume(call: JobCall, *, now: str | None, backfill_id: str, **pace: int | None) -> int:
     """Read the unread work units of a backfill, and failed ones again."""
-    found: list[BackfillDefinition] = []
-
-    def go_on() -> RunReport:
-        job = _source_job(call)
-        definition = find_backfill(job, backfill_id)
-        found.append(definition)
-        return _read(call, job, definition, call.invocation.now(now), parallelism, pause_s)
-
-    report, is_reported = report_of(call, go_on)
-    return _deliver(call, report, found, is_reported=is_reported)
+    return _read(call, now, lambda job, _: find_backfill(job, backfill_id), pace)
 
 
 def _source_job(call: JobCall, *, secrets: bool = True) -> Job:
@@ -143,10 +121,20 @@ def _plan(call: JobCall, now: str | None, bounds: tuple[str, str], units: tuple[
         now_ms = call.invocation.now(now)
         job = _source_job(call, secrets=False)
         window = _window(job, *bounds)
-        with _live_store(job) as store:
+        with open_store(job.state, job.name, clock=real_clock) as store:
             plan = reading.plan_backfill(job, store, window, units, now_ms=now_ms)
         known = reading.find_unpublished(job, window, units, real_clock)
-    showing.show_plan(call, job, plan, known)
+    if call.as_json:
+        emit_json(plan_json(plan, job) | {"backfill": None if known is None else known.id})
+        return 0
+    emit(plan_text(plan, job, arithmetic=arithmetic, skip_reason=skip_reason))
+    if plan.skipped:
+        emit(f"  Work units that no run has read, left to the next run: {plan.skipped:,}.\n")
+    if known is not None:
+        emit(
+            f"  Backfill {known.id} of this range is not published: without --plan the command "
+            "continues it.\n"
+        )
     return 0
 
 
@@ -154,32 +142,26 @@ def _window(job: Job, low: str, high: str) -> Interval:
     return Interval(instant(low, "--from", job), instant(high, "--to", job))
 
 
-def _live_store(job: Job) -> StateStore:
-    return open_store(job.state, job.name, clock=real_clock)
-
-
 def _read(
     call: JobCall,
-    job: Job,
-    definition: BackfillDefinition,
-    now_ms: int,
-    parallelism: int | None,
-    pause_s: int | None,
-) -> RunReport:
-    call.invocation.run_id = new_run_id(real_clock())
-    options = replace(options_of(call, now_ms), run_id=call.invocation.run_id)
-    with bind(job=job.name, run_id=call.invocation.run_id):
-        return reading.read(job, definition, options, parallelism=parallelism, pause_s=pause_s)
-
-
-def _deliver(
-    call: JobCall, report: RunReport, found: list[BackfillDefinition], *, is_reported: bool
+    now: str | None,
+    prepare: Callable[[Job, int], BackfillDefinition],
+    pace: Mapping[str, int | None],
 ) -> int:
-    """Print the report of a reading like that of a run, with the backfill's id."""
-    clean = redacted(report, call.invocation.redact)
-    name = found[0].id if found else None
-    if call.as_json:
-        emit_json(report_json(clean) | {"backfill": name})
-    elif not is_reported:
-        emit(report_text(clean))
-    return report.exit_code
+    """Read the backfill that ``prepare`` finds or begins, and print a report as a run does."""
+    found: list[BackfillDefinition] = []
+
+    def read() -> RunReport:
+        now_ms = call.invocation.now(now)
+        job = _source_job(call)
+        found.append(prepare(job, now_ms))
+        run_id = call.invocation.run_id = new_run_id(real_clock())
+        options = replace(run_options(call, now_ms), run_id=run_id)
+        with bind(job=job.name, run_id=run_id):
+            return reading.read(job, found[0], options, **pace)
+
+    report, is_reported = report_of(call, read)
+    more = {"backfill": found[0].id if found else None}
+    return deliver(
+        call.invocation, report, as_json=call.as_json, is_reported=is_reported, more=more
+    )

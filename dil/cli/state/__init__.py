@@ -36,10 +36,7 @@ _COMMANDS = {
         "dil.cli.state.verifying:verify",
         "Recheck the chain, the work units, the published files.",
     ),
-    "watermark": (
-        "dil.cli.state.watermark:watermark",
-        "Show or set the watermark of event time.",
-    ),
+    "watermark": (f"{_AMENDMENTS}:watermark", "Show or set the watermark of event time."),
 }
 
 

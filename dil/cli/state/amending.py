@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import click
 
@@ -15,13 +14,10 @@ from dil.cli.arguments import utf_8_text
 from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.state import previewing
 from dil.cli.state.opening import opened
-from dil.cli.stdout import emit
-from dil.errors import ConfigError
+from dil.cli.stdout import emit, emit_lines
+from dil.errors import ConfigError, DilError
 from dil.operator.amendments import OperatorSession, Preview, apply, open_session
 from dil.run.process import real_clock
-
-if TYPE_CHECKING:
-    from dil.model.json import JsonObject
 
 _PARAMETERS = (
     click.option("--yes", is_flag=True, help="Act. Without it only the preview is shown."),
@@ -49,6 +45,29 @@ class Request:
     def may_ask(self) -> bool:
         """Return whether there is a terminal to ask for consent."""
         return not self.is_agreed and not self.call.as_json and sys.stdin.isatty()
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Return whether the command can only show a preview."""
+        return not (self.is_agreed or self.may_ask)
+
+    def has_consent(self, refusal: DilError | None = None, needs: Sequence[str] = ()) -> bool:
+        """Return whether the operator agrees, and nothing speaks against the act.
+
+        ``refusal`` speaks against it; each of the options in ``needs`` would lift the refusal.
+
+        Raises:
+            ConfigError: --yes is given without one of the needed options.
+            DilError: --yes is given, and no option lifts the refusal.
+        """
+        if refusal is None:
+            return self.is_agreed or (self.may_ask and click.confirm("Do it?", err=True))
+        if not self.is_agreed:
+            return False
+        if not needs:
+            raise refusal
+        what = f"decides nothing: {refusal.message}"
+        raise ConfigError.single(f"--yes without {' or '.join(needs)}", what, refusal.fix)
 
 
 def act_command(
@@ -84,12 +103,14 @@ def operator_session(request: Request, verb: str) -> Iterator[OperatorSession]:
         StateError: an earlier publish is unfinished.
     """
     now_ms = request.call.invocation.now(request.now)
-    with opened(request.call) as (job, store):
-        is_dry_run = not (request.is_agreed or request.may_ask)
-        with open_session(
+    is_dry_run = request.is_dry_run
+    with (
+        opened(request.call) as (job, store),
+        open_session(
             job, store, verb, now_ms=now_ms, clock=real_clock, is_dry_run=is_dry_run
-        ) as session:
-            yield session
+        ) as session,
+    ):
+        yield session
 
 
 def conclude(request: Request, session: OperatorSession, preview: Preview) -> int:
@@ -99,56 +120,29 @@ def conclude(request: Request, session: OperatorSession, preview: Preview) -> in
         ConfigError: --yes is given without a decision about published files.
         StateError: the act is refused.
     """
-    if preview.is_empty:
-        _show_end(request, preview, None, None)
-        return 0
-    if not request.call.as_json:
-        is_agreed = request.is_agreed and preview.files.refusal is None
-        previewing.show(preview, is_agreed=is_agreed)
-    if not _has_consent(request, preview):
-        if request.call.as_json:
-            previewing.show_json(preview, act_id=None, block=None)
-        elif preview.files.needs:
-            emit(f"nothing was changed; --yes with {_needed(preview)} does it\n")
-        elif request.may_ask:
-            emit("nothing was changed\n")
-        else:
-            emit("nothing was changed; --yes does it\n")
-        return 0
-    block = apply(session, preview, request.reason)
-    _show_end(request, preview, session.act_id, block)
-    return 0
-
-
-def _has_consent(request: Request, preview: Preview) -> bool:
-    refusal = preview.files.refusal
-    if refusal is None:
-        return request.is_agreed or (request.may_ask and click.confirm("Do it?", err=True))
-    if request.is_agreed:
-        raise ConfigError.single(
-            f"--yes without {_needed(preview)}", f"decides nothing: {refusal.message}", refusal.fix
-        )
-    if not request.call.as_json:
-        emit(f"  needs a decision: {refusal.fix}\n")
-    return False
-
-
-def _needed(preview: Preview) -> str:
-    return " or ".join(preview.files.needs)
-
-
-def _show_end(
-    request: Request, preview: Preview, act_id: str | None, block: JsonObject | None
-) -> None:
-    """Print the act that was done, or that there was nothing to change."""
-    if request.call.as_json:
+    as_json, files = request.call.as_json, preview.files
+    act_id = block = None
+    if not preview.is_empty:
+        if not as_json:
+            previewing.show(preview, is_agreed=request.is_agreed and files.refusal is None)
+        if request.has_consent(files.refusal, files.needs):
+            block = apply(session, preview, request.reason)
+            act_id = session.act_id
+    if as_json:
         previewing.show_json(preview, act_id=act_id, block=block)
-    elif act_id is None:
+    elif preview.is_empty:
         emit(f"{preview.job.name}  {preview.proposal.verb}: nothing to change\n")
-        for note in preview.proposal.notes:
-            emit(f"  {note}\n")
-    else:
+        emit_lines(f"  {note}" for note in preview.proposal.notes)
+    elif act_id is not None:
         place = "" if block is None else f" in block {block['sequenceNumber']}"
         undo = "`dil state undo` takes it back"
         way_back = undo if preview.is_undoable else "this cannot be undone"
         emit(f"done{place}: {act_id}; {way_back}\n")
+    elif files.refusal is not None:
+        emit(f"  needs a decision: {files.refusal.fix}\n")
+        emit(f"nothing was changed; --yes with {' or '.join(files.needs)} does it\n")
+    elif request.may_ask:
+        emit("nothing was changed\n")
+    else:
+        emit("nothing was changed; --yes does it\n")
+    return 0

@@ -1,4 +1,4 @@
-"""``dil state forget``, ``rewind``, ``undo``, ``prune``, ``expire``, ``relist`` and ``import``."""
+"""Verbs of ``dil state`` that amend the state: forget, rewind, undo, prune, watermark and more."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ import click
 
 from dil.cli.arguments import parse_unit
 from dil.cli.state.amending import Request, act_command, conclude, operator_session
-from dil.cli.state.opening import instant, sequence
+from dil.cli.state.opening import instant, opened, sequence
+from dil.cli.stdout import emit, emit_json, emit_lines
 from dil.errors import ConfigError
+from dil.observe.event_view import events_json, kept_lines, time_text
+from dil.operator import event_watermark
 from dil.operator.amendments import (
     FileDecision,
     Selection,
@@ -21,6 +24,7 @@ from dil.operator.amendments import (
     propose_rewind,
     propose_undo,
 )
+from dil.run import event_time
 from dil.state.work_units.signatures import encoded
 
 _JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
@@ -155,6 +159,47 @@ def import_highs(request: Request, *, file: str, form: str | None, replaces: boo
         return conclude(request, session, preview)
 
 
+@act_command("watermark")
+@click.option("--set", "to", metavar="TIME", help="Set it to 2024-03-05T06:00:00Z; forward only.")
+@click.option(
+    "--undo", is_flag=True, help="Take the last --set back, unless a run has used the watermark."
+)
+def watermark(request: Request, *, to: str | None, undo: bool) -> int:
+    """Show the watermark of event time, set it, or undo the last change.
+
+    The watermark judges the rows of the next run, and can never go back once a run has used it.
+    """
+    if to is not None and undo:
+        raise ConfigError.single("--set", "and --undo exclude each other", "Give one of them.")
+    if to is None and not undo:
+        return _show_watermark(request)
+    with operator_session(request, "watermark") as session:
+        if to is None:
+            change = event_watermark.propose_undo(session)
+        else:
+            at = instant(to, "--set", session.job, session.now_ms)
+            change = event_watermark.propose_watermark(session, at, request.reason)
+        job = session.job
+        if not request.call.as_json:
+            emit(f"{job.name}  watermark of event time, times in UTC\n")
+            emit(f"  now    {time_text(change.before)}\n  then   {time_text(change.after)}\n")
+            emit("  rows with earlier times are late from the next run on\n")
+        is_agreed = request.has_consent()
+        if is_agreed:
+            event_watermark.apply_watermark(session, change)
+        if request.call.as_json:
+            members = {"before": change.before, "after": change.after}
+            emit_json({"job": job.name, "applied": is_agreed, **members})
+        elif is_agreed:
+            emit(
+                "done; `dil state watermark JOB.conf --undo` takes it back until a run has "
+                "published\n"
+            )
+        else:
+            emit("nothing was changed; --yes does it\n")
+    return 0
+
+
 def _decision(*, keep: bool, withdraw: bool) -> FileDecision:
     """Return the flags' decision about published files.
 
@@ -168,3 +213,17 @@ def _decision(*, keep: bool, withdraw: bool) -> FileDecision:
     if withdraw:
         return FileDecision.WITHDRAW
     return FileDecision.KEEP if keep else FileDecision.UNDECIDED
+
+
+def _show_watermark(request: Request) -> int:
+    with opened(request.call) as (job, store):
+        event_watermark.event_spec(job)
+        found = event_time.current(job, store)
+        if found is None:
+            raise AssertionError("a job with an event column has a watermark")
+        if request.call.as_json:
+            emit_json({"job": job.name, "events": events_json(found)})
+            return 0
+        emit(f"{job.name}  times in UTC\n")
+        emit_lines(kept_lines(found))
+    return 0

@@ -1,16 +1,14 @@
-"""Opens a job's store for a command, and writes its blocks and instants as text."""
+"""Opens a job's store for a command, and finds the instants and blocks that options name."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dil.cli.job_command import JobCall
 from dil.cli.stdout import results_only
 from dil.errors import ConfigError
-from dil.observe.logs import one_line
-from dil.observe.progress import counted
 from dil.run.process import real_clock
 from dil.state import open_store
 from dil.state.blocks.canonical import instant_of
@@ -19,11 +17,7 @@ from dil.text.zones import find_zone, moment
 
 if TYPE_CHECKING:
     from dil.model.job import Job
-    from dil.model.json import JsonObject
     from dil.spi.state_store import StateStore
-
-
-HASH_SHOWN = 12
 
 
 @contextlib.contextmanager
@@ -70,7 +64,7 @@ def sequence(text: str, option: str, job: Job, store: StateStore) -> int:
         seed = next(store.blocks_of_kind("Seed"), None)
         extent = "the chain is empty"
         if seed is not None:
-            begun = _moment(seed["systemTime"], job)
+            begun = block_moment(seed["systemTime"], job)
             extent = f"the first block is of {begun}, the newest block is {last}"
         raise ConfigError.single(
             option,
@@ -80,54 +74,6 @@ def sequence(text: str, option: str, job: Job, store: StateStore) -> int:
     return found
 
 
-def block_line(block: JsonObject, job: Job, *, newer: JsonObject | None = None) -> str:
-    """Return one block on one line: number, time, content, the beginning of its hash.
-
-    Args:
-        block: The block.
-        job: The job; times are shown in its zone.
-        newer: The next block; it says what an operator's act did to files.
-    """
-    event = member(block, "event")
-    parts = [
-        f"{block.get('sequenceNumber'):>6}  {_moment(block.get('systemTime'), job)}",
-        str(event.get("kind")),
-    ]
-    if "timelabel" in event:
-        parts.append(str(event["timelabel"]))
-        parts += [f"reason: {event['reason']}"] if event.get("reason") else []
-    elif "actId" in event:
-        parts.append(f"{event.get('act')} {event.get('actId')}")
-        parts += _files(member(member(newer or {}, "event"), "newData"))
-        parts.append(f"reason: {one_line(str(event.get('reason')))}")
-    else:
-        new_data = member(event, "newData")
-        interval = member(new_data, "offsetInterval")
-        start, end = interval.get("start"), interval.get("end")
-        if isinstance(start, int) and isinstance(end, int):
-            parts.append(counted(end - start + 1, "row"))
-        parts += _files(new_data)
-        parts += (f"beside the dataset {text}" for text in _files(member(event, "lateData")))
-        parts += (f"changelog {text}" for text in _files(member(event, "changelogData")))
-    if event.get("newWatermark"):
-        parts.append(f"watermark {_moment(event['newWatermark'], job)}")
-    parts.append(str(block.get("hash", ""))[:HASH_SHOWN])
-    return "  ".join(parts)
-
-
-def _files(new_data: JsonObject) -> Iterator[str]:
-    for name, word in (("parts", "added"), ("removes", "taken out")):
-        files = new_data.get(name)
-        if isinstance(files, Sequence) and files:
-            yield f"{counted(len(files), 'file')} {word}"
-
-
-def _moment(text: object, job: Job) -> str:
+def block_moment(text: object, job: Job) -> str:
     """Return an instant of a block in the job's zone, without fractions of a second."""
     return moment(instant_of(str(text)) // 1000 * 1000, find_zone(job.planning.zone))
-
-
-def member(value: JsonObject, name: str) -> JsonObject:
-    """Return an object member; an empty object if it is absent or null."""
-    member = value.get(name)
-    return member if isinstance(member, Mapping) else {}

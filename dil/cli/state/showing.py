@@ -12,8 +12,8 @@ import click
 
 from dil.cli.arguments import parse_unit
 from dil.cli.job_command import JobCall, job_command
-from dil.cli.state.opening import HASH_SHOWN, block_line, member, opened, sequence
-from dil.cli.stdout import emit, emit_json_array
+from dil.cli.state.opening import block_moment, opened, sequence
+from dil.cli.stdout import emit, emit_json_array, emit_lines
 from dil.observe.event_view import events_json, kept_lines
 from dil.observe.logs import one_line
 from dil.observe.progress import counted, human_seconds
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _UNITS_SHOWN = 20
 _STRETCHES_SHOWN = 5
+_HASH_SHOWN = 12
 
 as_of_option = click.option(
     "--as-of",
@@ -58,11 +59,12 @@ def show(call: JobCall, *, as_of: str | None, failed: bool, units: tuple[str, ..
     """
     with opened(call) as (job, store):
         at = None if as_of is None else sequence(as_of, "--as-of", job, store)
-        view = _View(store, at, is_open_only=failed, units=frozenset(map(parse_unit, units)))
+        chosen = frozenset(map(parse_unit, units))
+        view = _View(job, store, at, is_open_only=failed, units=chosen)
         if call.as_json:
-            _show_json(job, view)
+            _show_json(view)
         else:
-            _show_text(job, view)
+            _show_text(view)
     return 0
 
 
@@ -76,7 +78,7 @@ def log(call: JobCall, *, as_of: str | None, limit: int | None) -> int:
     """Show the chain of blocks, newest first."""
     with opened(call) as (job, store):
         at = None if as_of is None else sequence(as_of, "--as-of", job, store)
-        blocks = itertools.islice(blocks_until(store.blocks(), at), limit)
+        blocks = itertools.islice(_blocks_until(store, at), limit)
         if call.as_json:
             emit_json_array(blocks)
             emit("\n")
@@ -84,7 +86,7 @@ def log(call: JobCall, *, as_of: str | None, limit: int | None) -> int:
         emit(f"{job.name}  times in {job.planning.zone}, newest block first\n")
         newer = None
         for block in blocks:
-            if not emit(f"{block_line(block, job, newer=newer)}\n"):
+            if not emit(f"{_block_line(block, job, newer=newer)}\n"):
                 return 0
             newer = block
         if newer is None:
@@ -92,17 +94,70 @@ def log(call: JobCall, *, as_of: str | None, limit: int | None) -> int:
     return 0
 
 
-def blocks_until(blocks: Iterable[JsonObject], last: int | None) -> Iterator[JsonObject]:
+def _blocks_until(store: StateStore, last: int | None) -> Iterator[JsonObject]:
     """Yield the blocks of a chain from ``last`` back to the first; None means the newest block."""
-    for block in blocks:
+    for block in store.blocks():
         if last is None or int(str(block["sequenceNumber"])) <= last:
             yield block
 
 
+def _block_line(block: JsonObject, job: Job, *, newer: JsonObject | None = None) -> str:
+    """Return one block on one line: number, time, content, the beginning of its hash.
+
+    Args:
+        block: The block.
+        job: The job; times are shown in its zone.
+        newer: The next block; it says what an operator's act did to files.
+    """
+    event = _member(block, "event")
+    parts = [
+        f"{block.get('sequenceNumber'):>6}  {block_moment(block.get('systemTime'), job)}",
+        str(event.get("kind")),
+    ]
+    if "timelabel" in event:
+        parts.append(str(event["timelabel"]))
+        parts += [f"reason: {event['reason']}"] if event.get("reason") else []
+    elif "actId" in event:
+        parts.append(f"{event.get('act')} {event.get('actId')}")
+        parts += _files(_member(_member(newer or {}, "event"), "newData"))
+        parts.append(f"reason: {one_line(str(event.get('reason')))}")
+    else:
+        new_data = _member(event, "newData")
+        interval = _member(new_data, "offsetInterval")
+        start, end = interval.get("start"), interval.get("end")
+        if isinstance(start, int) and isinstance(end, int):
+            parts.append(counted(end - start + 1, "row"))
+        parts += _files(new_data)
+        parts += (f"beside the dataset {text}" for text in _files(_member(event, "lateData")))
+        parts += (f"changelog {text}" for text in _files(_member(event, "changelogData")))
+    if event.get("newWatermark"):
+        parts.append(f"watermark {block_moment(event['newWatermark'], job)}")
+    parts.append(str(block.get("hash", ""))[:_HASH_SHOWN])
+    return "  ".join(parts)
+
+
+def _files(new_data: JsonObject) -> Iterator[str]:
+    for name, word in (("parts", "added"), ("removes", "taken out")):
+        files = new_data.get(name)
+        if isinstance(files, Sequence) and files:
+            yield f"{counted(len(files), 'file')} {word}"
+
+
+def _member(value: JsonObject, name: str) -> JsonObject:
+    """Return an object member; an empty object if it is absent or null."""
+    found = value.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
 @dataclass(frozen=True, slots=True)
 class _View:
-    """The selection of a store that is shown: the block, and the work units."""
+    """What is shown of a job's state: of a block, or the newest, and of some work units.
 
+    An earlier block does not say which failures were open, which labels were closed, and where the
+    event watermark was.
+    """
+
+    job: Job
     store: StateStore
     at: int | None
     is_open_only: bool
@@ -112,10 +167,39 @@ class _View:
         """Return the block that is shown as the newest."""
         if self.at is None:
             return self.store.head()
-        return next(blocks_until(self.store.blocks(), self.at), None)
+        return next(_blocks_until(self.store, self.at), None)
+
+    def events(self) -> EventSummary | None:
+        """Return the present event watermark; None for an earlier block."""
+        return event_time.current(self.job, self.store) if self.at is None else None
+
+    def books(self) -> Books | None:
+        """Return the present closed timelabels; None for an earlier block."""
+        return kept_books(self.job, self.store) if self.at is None else None
+
+    def inputs(self) -> Sequence[JsonObject]:
+        """Return how far each input of a derived dataset is read; none before its first commit.
+
+        The offset is None if no row is read.
+        """
+        for block in _blocks_until(self.store, self.at):
+            inputs = _member(block, "event").get("queryInputs")
+            if isinstance(inputs, Sequence):
+                return [
+                    {
+                        "dataset": each.get("datasetId"),
+                        "offset": each.get("prevOffset")
+                        if each.get("newOffset") is None
+                        else each["newOffset"],
+                        "block": each.get("newBlockHash") or each.get("prevBlockHash"),
+                    }
+                    for each in inputs
+                    if isinstance(each, Mapping)
+                ]
+        return ()
 
     def failures(self) -> tuple[StandingFailure, ...]:
-        """Return the open failures; none if an earlier block is shown, which does not name them."""
+        """Return the open failures; none for an earlier block."""
         selection = Selection(units=self.units)
         found = standing_failures(self.store) if self.at is None else ()
         lows = ((each, parts_of_signature(each.signature)) for each in found)
@@ -138,62 +222,17 @@ class _View:
                 yield each
 
 
-def _events(job: Job, view: _View) -> EventSummary | None:
-    """Return the present event watermark; None for an earlier block, which does not name it."""
-    if job.events is None or view.at is not None:
-        return None
-    return event_time.current(job, view.store)
-
-
-def _books(job: Job, view: _View) -> Books | None:
-    """Return the present closed timelabels; None for an earlier block, which does not name all."""
-    if view.at is not None:
-        return None
-    return kept_books(job, view.store)
-
-
-def _inputs(view: _View) -> Sequence[JsonObject]:
-    """Return the last place in each input of a derived dataset; none before its first commit."""
-    for block in blocks_until(view.store.blocks(), view.at):
-        inputs = member(block, "event").get("queryInputs")
-        if isinstance(inputs, Sequence):
-            return [_place(each) for each in inputs if isinstance(each, Mapping)]
-    return ()
-
-
-def _place(item: JsonObject) -> JsonObject:
-    """Return up to which block and offset an input is read; without rows the offset is None."""
-    offset = item.get("newOffset")
-    return {
-        "dataset": item.get("datasetId"),
-        "offset": item.get("prevOffset") if offset is None else offset,
-        "block": item.get("newBlockHash") or item.get("prevBlockHash"),
-    }
-
-
-def _show_inputs(inputs: Sequence[JsonObject]) -> None:
-    if not inputs:
-        emit("  no input is read yet\n")
-        return
-    line = "{:>17}  {:<12}  {}\n"
-    emit("\n" + line.format("read up to offset", "block", "input"))
-    for each in inputs:
-        offset = "no row yet" if each["offset"] is None else f"{each['offset']:,}"
-        emit(line.format(offset, str(each["block"])[:HASH_SHOWN], each["dataset"]))
-
-
-def _show_json(job: Job, view: _View) -> None:
+def _show_json(view: _View) -> None:
     emit(f'{{\n  "head": {json.dumps(view.head())},\n')
-    events = _events(job, view)
+    events, books = view.events(), view.books()
     if events is not None:
         emit(f'  "events": {json.dumps(events_json(events))},\n')
-    books = _books(job, view)
     if books is not None:
         closed = [{"from": each.low, "to": each.high} for each in books.closed]
         labels = {"closed": closed, "reopened": sorted(books.reopened)}
         emit(f'  "timelabels": {json.dumps(labels)},\n')
-    if job.query is not None:
-        emit(f'  "inputs": {json.dumps(_inputs(view))},\n')
+    if view.job.query is not None:
+        emit(f'  "inputs": {json.dumps(view.inputs())},\n')
     emit('  "work_units": ')
     units = (
         {
@@ -213,17 +252,12 @@ def _show_json(job: Job, view: _View) -> None:
     emit("\n}\n")
 
 
-def _show_text(job: Job, view: _View) -> None:
-    head = view.head()
+def _show_text(view: _View) -> None:
+    job, head, events, books = view.job, view.head(), view.events(), view.books()
     emit(f"{job.name}  times in {job.planning.zone}\n")
-    emit(
-        f"  head  {block_line(head, job)}\n" if head else "  head  none: no run has committed yet\n"
-    )
-    events = _events(job, view)
+    emit(f"  head  {_block_line(head, job) if head else 'none: no run has committed yet'}\n")
     if events is not None:
-        for text in kept_lines(events):
-            emit(f"{text}\n")
-    books = _books(job, view)
+        emit_lines(kept_lines(events))
     if books is not None:
         utc = find_zone("UTC")
         if not books.closed:
@@ -235,16 +269,26 @@ def _show_text(job: Job, view: _View) -> None:
             names = " ".join(sorted(books.reopened)[:_UNITS_SHOWN])
             emit(f"  timelabels open again: {names}\n")
     if job.query is not None:
-        _show_inputs(_inputs(view))
+        _show_inputs(view.inputs())
     else:
-        _show_units(job, view)
+        emit_lines(_reach_lines(view))
+        _show_units(view)
     _show_failures(job, view.failures())
 
 
-def _show_units(job: Job, view: _View) -> None:
-    zone = find_zone(job.planning.zone)
-    for text in _summary(job, view):
-        emit(text)
+def _show_inputs(inputs: Sequence[JsonObject]) -> None:
+    if not inputs:
+        emit("  no input is read yet\n")
+        return
+    line = "{:>17}  {:<12}  {}\n"
+    emit("\n" + line.format("read up to offset", "block", "input"))
+    for each in inputs:
+        offset = "no row yet" if each["offset"] is None else f"{each['offset']:,}"
+        emit(line.format(offset, str(each["block"])[:_HASH_SHOWN], each["dataset"]))
+
+
+def _show_units(view: _View) -> None:
+    zone = find_zone(view.job.planning.zone)
     line = "{:<10} {:>8}  {:<29} {:<29} {}\n"
     head = "\n" + line.format("status", "attempts", "from", "done up to", "work unit")
     for one in view.states():
@@ -293,13 +337,13 @@ class _Reach:
         self.newest = max(reached, one.high)
 
 
-def _summary(job: Job, view: _View) -> Iterator[str]:
+def _reach_lines(view: _View) -> Iterator[str]:
     """Yield for each unit up to where it is read without a hole, and how many holes follow.
 
     If each unit has one work unit, as with files that are read once, yield nothing: the list of
     work units follows anyway.
     """
-    zone = find_zone(job.planning.zone)
+    zone = find_zone(view.job.planning.zone)
     reaches: dict[str, _Reach] = {}
     count = 0
     for one in view.states():
@@ -310,12 +354,13 @@ def _summary(job: Job, view: _View) -> Iterator[str]:
         reaches.setdefault(key, _Reach(one.low)).add(one, is_open=not is_done)
     if len(reaches) == count:
         return
-    line = "{:<29} {:<29} {:>6} {:>6}  {}\n"
-    yield "\n" + line.format("done without a hole up to", "newest", "holes", "open", "unit")
+    line = "{:<29} {:<29} {:>6} {:>6}  {}"
+    yield ""
+    yield line.format("done without a hole up to", "newest", "holes", "open", "unit")
     for key in sorted(reaches)[:_UNITS_SHOWN]:
         reach = reaches[key]
         newest = "-" if reach.newest is None else moment(reach.newest, zone)
         done_to = "-" if reach.newest is None else moment(reach.done_to, zone)
         yield line.format(done_to, newest, reach.holes, reach.open_count, one_line(key))
     if len(reaches) > _UNITS_SHOWN:
-        yield f"and {len(reaches) - _UNITS_SHOWN:,} more units\n"
+        yield f"and {len(reaches) - _UNITS_SHOWN:,} more units"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,7 +47,9 @@ def upgrade(call: JobCall, *, yes: bool) -> int:
         _say(call, f"  {counted(len(look.jobs), 'job')} in it: {', '.join(look.jobs)}")
         _say(call, f"  kept as it is: {look.copy}")
         _say(call, "  earlier releases refuse it from then on")
-        is_done = _done_if_agreed(call, lambda: state_stores.upgrade(job, real_clock), yes=yes)
+        is_done = _has_consent(call, yes=yes)
+        if is_done:
+            state_stores.upgrade(job, real_clock)
     if call.as_json:
         members = {"place": look.place, "format": look.format, "to": look.to}
         known = {"jobs": list(look.jobs), "copy": look.copy or None}
@@ -70,7 +71,9 @@ def backup(call: JobCall, *, file: Path, yes: bool) -> int:
     job = _job(call)
     look = state_stores.preview_backup(job, file, real_clock)
     _show(call, job, "backup", look)
-    is_done = _done_if_agreed(call, lambda: state_stores.back_up(job, file, real_clock), yes=yes)
+    is_done = _has_consent(call, yes=yes)
+    if is_done:
+        state_stores.back_up(job, file, real_clock)
     return _show_outcome(call, job, "backup", look, is_done=is_done)
 
 
@@ -86,13 +89,9 @@ def restore(call: JobCall, *, file: Path, yes: bool) -> int:
     job = _job(call)
     look = state_stores.preview_restore(job, file, real_clock)
     _show(call, job, "restore", look)
-    kept: list[Path | None] = []
-    is_done = _done_if_agreed(
-        call, lambda: kept.append(state_stores.restore(job, file, real_clock)), yes=yes
-    )
-    return _show_outcome(
-        call, job, "restore", look, is_done=is_done, kept=kept[0] if kept else None
-    )
+    is_done = _has_consent(call, yes=yes)
+    kept = state_stores.restore(job, file, real_clock) if is_done else None
+    return _show_outcome(call, job, "restore", look, is_done=is_done, kept=kept)
 
 
 @click.command("copy")
@@ -120,7 +119,9 @@ def copy_state(call: JobCall, *, target: tuple[str, ...], yes: bool) -> int:
     _show(call, job, "copy", look)
     _say(call, f"  {look.source} does not change, and the job uses it until its file names")
     _say(call, f"  {look.target}; a run before that makes the copy out of date")
-    is_done = _done_if_agreed(call, lambda: state_stores.copy(job, other, real_clock), yes=yes)
+    is_done = _has_consent(call, yes=yes)
+    if is_done:
+        state_stores.copy(job, other, real_clock)
     return _show_outcome(call, job, "copy", look, is_done=is_done)
 
 
@@ -142,11 +143,10 @@ def _say(call: JobCall, line: str) -> None:
         emit(f"{line}\n")
 
 
-def _done_if_agreed(call: JobCall, act: Callable[[], object], *, yes: bool) -> bool:
-    """Act if --yes or the operator agrees; return whether it was done."""
+def _has_consent(call: JobCall, *, yes: bool) -> bool:
+    """Return whether --yes is given, or the operator agrees; if not, say that nothing changes."""
     may_ask = not yes and not call.as_json and sys.stdin.isatty()
     if yes or (may_ask and click.confirm("Do it?", err=True)):
-        act()
         return True
     _say(call, "nothing was changed" if may_ask else "nothing was changed; --yes does it")
     return False

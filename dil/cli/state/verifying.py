@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -67,20 +66,19 @@ def verify(call: JobCall, *, full: bool, is_replayed: bool, first: int | None) -
         raise ConfigError.single("--from", "is given without --replay", "Add --replay.")
     with opened(call) as (job, store), _inputs(job) as chains:
         # Rows that were loaded into a database are in no file whose size could be compared.
-        is_of_files = job.publishing.keeps_files
-        place = job.publishing.final_dir
+        is_of_files, dataset = job.publishing.keeps_files, _Dataset(job, store)
         report = verify_chain(
             store,
-            size_of=_size_on(place),
-            hash_of=_hash_on(place) if full else None,
-            listed=_listed(job) if is_of_files else None,
+            size_of=dataset.size_of,
+            hash_of=dataset.hash_of if full else None,
+            listed=dataset.listed() if is_of_files else None,
             is_of_files=is_of_files,
             chains=chains,
         )
         problems = (
-            *_newer_dataset(job, store),
-            *_lost_loads(job, store),
-            *_misfits(job),
+            *dataset.newer_state(),
+            *dataset.lost_loads(),
+            *dataset.misfits(),
             *_lost_inputs(job, chains, report),
         )
         replayed = _replayed(call, job, store, first) if is_replayed else ()
@@ -105,8 +103,7 @@ def verify(call: JobCall, *, full: bool, is_replayed: bool, first: int | None) -
         _verify_text(job, report)
         for each in replayed:
             why = f": {each.why}" if each.why else ""
-            if not emit(f"  block {each.sequence}  {each.outcome.value}{why}\n"):
-                break
+            emit(f"  block {each.sequence}  {each.outcome.value}{why}\n")
     return 0 if report.is_sound else FAILED
 
 
@@ -159,91 +156,87 @@ def _lost_inputs(job: Job, chains: Mapping[str, InputChain], report: ChainReport
             )
 
 
-def _newer_dataset(job: Job, store: StateStore) -> Iterator[str]:
-    """Yield a problem if a newer state has published to the dataset."""
-    filesystem = filesystem_for(job.publishing.final_dir)
-    try:
-        problem = publishing.newer_dataset(job.name, store, job.publishing, filesystem)
-    except DilError as error:
-        problem = f"the dataset cannot be checked: {error.message}"
-    if problem:
-        yield problem
+class _Dataset:
+    """The published rows of a job as they are now: its files, or its table in a warehouse."""
 
+    def __init__(self, job: Job, store: StateStore) -> None:
+        self._job, self._store = job, store
+        self._filesystem = filesystem_for(job.publishing.final_dir)
+        self._folder = publishing.dataset_dir(job.publishing)
+        self._sizes: dict[str, dict[str, int]] = {}
 
-def _lost_loads(job: Job, store: StateStore) -> Iterator[str]:
-    """Yield a problem if the table of a warehouse lacks loads that the chain has."""
-    if not publishing.loads_one_table(job.publishing):
-        return
-    head = store.head()
-    parts = live_parts(store)
-    filesystem = filesystem_for(job.publishing.final_dir)
-    try:
-        lost = publishing.not_loaded(parts, job.publishing, filesystem)
-    except DilError:  # _newer_dataset says that the database cannot be asked
-        return
-    # A run that published meanwhile may have replaced some of the files.
-    if lost and store.head() == head and store.pending_intent() is None:
-        rows = sum(parts[uri].rows for uri in lost)
-        yield (
-            f"V20: the table lacks {rows:,} rows that were loaded from {len(lost):,} files, so the"
-            f" database is an older copy; the first file is {lost[0]}"
-        )
-
-
-def _misfits(job: Job) -> Iterator[str]:
-    """Yield a problem for each shared file if the manifest does not give each row one work unit."""
-    if not job.publishing.keeps_files:
-        return
-    folder = publishing.dataset_dir(job.publishing)
-    for file in publishing.live_files(filesystem_for(job.publishing.final_dir), folder):
-        wrong = misfit(file)
-        if wrong:
-            yield (
-                f"the dataset's manifest does not say which work unit each row of {file.uri} "
-                f"belongs to: {wrong}. Restore the newest manifest in {folder}/{META} from a copy, "
-                "or read everything again once with ms.publish.mode=replace"
-            )
-
-
-def _size_on(place: str) -> Callable[[str], int | None]:
-    """Return a function that returns a file's size by URI; it lists each folder once."""
-    filesystem = filesystem_for(place)
-
-    @functools.cache
-    def sizes(folder: str) -> dict[str, int]:
-        return {info.path: info.size for info in filesystem.files(folder)}
-
-    def size_of(uri: str) -> int | None:
+    def size_of(self, uri: str) -> int | None:
+        """Return a file's size, None if the file is gone; each folder is listed once."""
         try:
-            path = filesystem.path_of(uri)
+            path = self._filesystem.path_of(uri)
         except WriteError:  # in another store, to which the job published before
             return None
-        return sizes(path.rpartition("/")[0]).get(path)
+        folder = path.rpartition("/")[0]
+        if folder not in self._sizes:
+            found = self._filesystem.files(folder)
+            self._sizes[folder] = {info.path: info.size for info in found}
+        return self._sizes[folder].get(path)
 
-    return size_of
-
-
-def _hash_on(place: str) -> Callable[[str], str]:
-    """Return a function that reads a file by URI and returns its SHA-256."""
-    filesystem = filesystem_for(place)
-
-    def hash_of(uri: str) -> str:
+    def hash_of(self, uri: str) -> str:
+        """Read a file and return its SHA-256."""
         digest = hashlib.sha256()
-        with filesystem.open_input(filesystem.path_of(uri)) as stream:
+        with self._filesystem.open_input(self._filesystem.path_of(uri)) as stream:
             while piece := stream.read(_PIECE):
                 digest.update(piece)
         return digest.hexdigest()
 
-    return hash_of
+    def listed(self) -> Mapping[str, PublishedFile] | None:
+        """Return the live files by URI; None if other jobs publish there, too."""
+        if not self._job.state.enabled:
+            return None
+        if publishing.owning_jobs(self._filesystem, self._folder) != {self._job.name}:
+            return None
+        live = publishing.live_files(self._filesystem, self._folder)
+        return {file.uri: file for file in live}
 
+    def newer_state(self) -> Iterator[str]:
+        """Yield a problem if a newer state has published to the dataset."""
+        job = self._job
+        try:
+            problem = publishing.newer_dataset(
+                job.name, self._store, job.publishing, self._filesystem
+            )
+        except DilError as error:
+            problem = f"the dataset cannot be checked: {error.message}"
+        if problem:
+            yield problem
 
-def _listed(job: Job) -> Mapping[str, PublishedFile] | None:
-    """Return the dataset's live files by URI; None if other jobs publish there, too."""
-    filesystem = filesystem_for(job.publishing.final_dir)
-    folder = publishing.dataset_dir(job.publishing)
-    if not job.state.enabled or publishing.owning_jobs(filesystem, folder) != {job.name}:
-        return None
-    return {file.uri: file for file in publishing.live_files(filesystem, folder)}
+    def lost_loads(self) -> Iterator[str]:
+        """Yield a problem if the table of a warehouse lacks loads that the chain has."""
+        spec, store = self._job.publishing, self._store
+        if not publishing.loads_one_table(spec):
+            return
+        head = store.head()
+        parts = live_parts(store)
+        try:
+            lost = publishing.not_loaded(parts, spec, self._filesystem)
+        except DilError:  # ``newer_state`` says that the database cannot be asked
+            return
+        # A run that published meanwhile may have replaced some of the files.
+        if lost and store.head() == head and store.pending_intent() is None:
+            rows = sum(parts[uri].rows for uri in lost)
+            yield (
+                f"V20: the table lacks {rows:,} rows that were loaded from {len(lost):,} files, so "
+                f"the database is an older copy; the first file is {lost[0]}"
+            )
+
+    def misfits(self) -> Iterator[str]:
+        """Yield a problem for each shared file of which a row has not one work unit."""
+        if not self._job.publishing.keeps_files:
+            return
+        for file in publishing.live_files(self._filesystem, self._folder):
+            wrong = misfit(file)
+            if wrong:
+                yield (
+                    f"the dataset's manifest does not say which work unit each row of {file.uri} "
+                    f"belongs to: {wrong}. Restore the newest manifest in {self._folder}/{META} "
+                    "from a copy, or read everything again once with ms.publish.mode=replace"
+                )
 
 
 def _verify_text(job: Job, report: ChainReport) -> None:

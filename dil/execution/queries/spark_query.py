@@ -37,9 +37,9 @@ from dil.execution.queries.windowed import emitted, with_event_time
 from dil.execution.spark_types import arrow_schema, spark_schema
 from dil.model.derived import TimeSpan
 from dil.model.job import QueryMode, QuerySpec, WritingSpec
+from dil.model.messages import shortened
 from dil.model.task import RunContext
 from dil.model.work_unit import WorkUnit
-from dil.observe.redaction import shortened
 from dil.task.work_unit import run_attempt_over
 
 log = logging.getLogger(__name__)

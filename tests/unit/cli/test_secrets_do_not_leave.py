@@ -16,6 +16,7 @@ from dil import config
 from dil.cli.main import main
 from dil.model.job import Job
 from dil.observe import logs
+from dil.observe.redaction import redactor, secrets_of
 from dil.observe.report import redacted, report_json, report_text
 from dil.secrets.authenticated import Cost, Encryptor
 from tests.jobs import write_job
@@ -191,10 +192,10 @@ def test_no_canary_is_in_any_sink(
     sinks: dict[str, bytes] = {}
     for number, stream in enumerate(streams):
         logs.configure(level="DEBUG", json_lines=bool(number), stream=stream,
-                       secrets=logs.secrets_of(job))  # fmt: skip
+                       secrets=secrets_of(job))  # fmt: skip
         for run in range(20):
             report = story.run(day(2), job)
-            shown = redacted(report, logs.redactor(logs.secrets_of(job)))
+            shown = redacted(report, redactor(secrets_of(job)))
             sinks[f"report {number} {run}"] = json.dumps(report_json(shown)).encode()
             sinks[f"text {number} {run}"] = report_text(shown).encode()
             story.clock += 1000

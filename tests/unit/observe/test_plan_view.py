@@ -61,11 +61,11 @@ orders  plan at 2024-03-11 01:00:00.123-07:00, times in America/Los_Angeles, inc
 """  # noqa: E501
 
 
-def arithmetic(unit: WorkUnit) -> str:
+def arithmetic(unit: WorkUnit, _: Plan) -> str:
     return f"high - low\n= {unit.high - unit.low} ms"
 
 
-def why(skip: Skip) -> str:
+def why(skip: Skip, _: Plan) -> str:
     return f"not due: {skip.why}"
 
 
@@ -133,7 +133,7 @@ def test_columns_are_aligned_as_a_terminal_shows_them() -> None:
     accent = work_unit(1, '{"id":"e\u0301"}')
 
     _, first, second = plan_text(
-        replace(PLAN, work_units=(wide, accent)), JOB, arithmetic=lambda _: "why", skip_reason=why
+        replace(PLAN, work_units=(wide, accent)), JOB, arithmetic=lambda *_: "why", skip_reason=why
     ).splitlines()[4:7]
 
     assert first.endswith('{"id":"\u6771\u4eac"}  why')

@@ -20,8 +20,7 @@ from dil.model.job import (
 from dil.model.properties import Properties
 from dil.model.secret import MASK, Secret
 from dil.model.settings import Parameter
-from dil.observe.own_words import NAMES
-from dil.observe.redaction import redactor, secrets_of
+from dil.observe.redaction import OWN_NAMES, redactor, secrets_of
 from dil.secrets import learn, learned
 from tests.jobs import bare_job
 
@@ -354,5 +353,5 @@ def test_our_own_places_cannot_be_forged() -> None:
 def test_names_of_the_reference_that_have_words_of_secrets_are_ours() -> None:
     words = ("secret", "passw", "token", "key", "user", "auth")
     names = {name for name in TABLE if any(word in name for word in words)}
-    assert names <= NAMES
-    assert {name for name in NAMES if "." in name} <= set(TABLE)
+    assert names <= OWN_NAMES
+    assert {name for name in OWN_NAMES if "." in name} <= set(TABLE)
