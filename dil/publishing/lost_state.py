@@ -92,8 +92,11 @@ def _last_publish(
     ``refuse_other_place`` checks the place.
     """
     known = store.checkpoint(LAST_PUBLISH)
-    number, place = known.get("sequence"), _place(described(spec, destination))
-    if not isinstance(number, int) or _place(str(known.get("destination"))) != place:
+    number = known.get("sequence")
+    if not isinstance(number, int):
+        return None
+    place = _place(described(spec, destination))
+    if _place(str(known.get("destination"))) != place:
         return None
     return LastPublish(place, number, destination.landed(source_name(job)))
 
