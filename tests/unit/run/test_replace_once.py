@@ -124,20 +124,37 @@ def test_a_replace_without_state_forgets_imported_work_units(story: Story) -> No
     assert story.rows() == ids_of("a", "b", days=range(1))
 
 
-@pytest.mark.parametrize("mode", ["append", "replace"])
+KEYS = {"extract__primary__key__fields": "id,unit", "extract__delta__fields": "updated_ms"}
+
+
+@pytest.mark.parametrize("mode", ["append", "replace", "window_replace", "merge"])
 def test_a_run_without_state_names_the_rows_that_the_next_run_appends_again(
     mode: str, story: Story
 ) -> None:
-    story.run(day(2))
-    report = story.run(day(3), once(story, {}, ms__publish__mode=mode, **OFF))
+    story.run(day(2), story.job(**KEYS))
+    report = story.run(day(3), once(story, KEYS, ms__publish__mode=mode, **OFF))
     (note,) = (note for note in report.notes if note.startswith("NOT RECORDED"))
     assert note.startswith(f"NOT RECORDED 2 work units, for example {work_unit(2, 'a')}: ")
     assert story.states().keys() == {work_unit(number, unit) for number in (0, 1) for unit in "ab"}
     assert main(["state", "verify", str(story.folder / "orders.conf")]) == 0
 
     # A run that has nothing new to record has nothing to say.
-    report = story.run(day(2), once(story, {}, ms__publish__mode=mode, **OFF))
+    report = story.run(day(2), once(story, KEYS, ms__publish__mode=mode, **OFF))
     assert not [note for note in report.notes if note.startswith("NOT RECORDED")]
+
+
+@pytest.mark.parametrize("mode", ["window_replace", "merge"])
+def test_a_replace_without_state_names_no_rows_that_the_next_run_replaces(
+    mode: str, story: Story
+) -> None:
+    changes = {**KEYS, "ms__publish__mode": mode}
+    story.run(day(2), story.job(**changes))
+
+    report = story.run(day(3), once(story, changes, **OFF))
+
+    assert not [note for note in report.notes if note.startswith("NOT RECORDED")]
+    story.run(day(4), story.job(**changes))
+    assert story.rows() == ids_of("a", "b", days=range(4))
 
 
 @pytest.mark.parametrize("mode", ["append", "replace"])
