@@ -52,10 +52,13 @@ def unrecorded_by_run(job: Job, store: StateStore, work: RunWork) -> tuple[str, 
         return ()
     for signature in work.forgotten:
         del highs[signature]
+    once = job.planning.once  # a file is read once, whatever the high watermark
     return tuple(
         each.signature
         for each in work.outcomes
-        if each.high is not None and each.high > highs.get(each.signature, each.low)
+        if each.high is not None
+        and each.high > highs.get(each.signature, each.low)
+        and not (once and each.signature in highs)
     )
 
 

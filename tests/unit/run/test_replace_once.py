@@ -18,8 +18,10 @@ from dil.errors import ConfigError
 from dil.model.job import Job
 from dil.model.report import RunStatus
 from dil.run.forgetting import forgotten_by_plan
+from dil.run.job_run import run_job
 from dil.run.plan_builder import plan_job
 from dil.state.blocks.verification import verify_chain
+from tests.derived import Lake
 from tests.jobs import write_job
 from tests.killed import KilledError, killed
 from tests.servers.http_server import HttpServer
@@ -141,6 +143,22 @@ def test_a_run_without_state_names_the_rows_that_the_next_run_appends_again(
     # A run that has nothing new to record has nothing to say.
     report = story.run(day(2), once(story, KEYS, ms__publish__mode=mode, **OFF))
     assert not [note for note in report.notes if note.startswith("NOT RECORDED")]
+
+
+def test_a_run_without_state_does_not_name_files_that_are_read_once(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.add(1)
+    lake.run(lake.orders)
+    lake.add(2)
+
+    flags = {"state.store.enabled": "false"}
+    job = config.load(lake.orders, overrides=flags, environ={}).job
+    report = run_job(job, lake.options())
+
+    (note,) = (note for note in report.notes if note.startswith("NOT RECORDED"))
+    assert note.startswith("NOT RECORDED 1 work unit, for example ")
+    assert "0002.json" in note
+    assert lake.run(lake.orders).rows == 1
 
 
 @pytest.mark.parametrize("mode", ["window_replace", "merge"])
