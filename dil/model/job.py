@@ -346,7 +346,8 @@ class PublishingSpec:
     catalog registers the dataset's folder. ``shares_files`` says that small work units of a run
     share files. ``has_side_table`` says that late rows go beside the dataset; ``keeps_changelog``
     says that changed rows are recorded beside it; ``replaces_once`` that ``-D`` lets this one run
-    replace the dataset, which the job's other runs do not.
+    replace the dataset, which the job's other runs do not; ``usually_appends`` that the job's runs
+    without ``-D`` append.
     """
 
     final_dir: str
@@ -367,6 +368,7 @@ class PublishingSpec:
     destination: DestinationSpec | None = None
     keeps_changelog: bool = False
     replaces_once: bool = False
+    usually_appends: bool = False
 
     @property
     def keeps_files(self) -> bool:

@@ -45,18 +45,20 @@ def unrecorded_by_run(job: Job, store: StateStore, work: RunWork) -> tuple[str, 
     """
     origins = map(job.properties.origin, (ENABLED, DATASET_KIND, KIND))
     is_off_once = not job.state.enabled and any(each and each.is_of_one_run for each in origins)
-    appends_next = job.publishing.mode is PublishMode.APPEND or job.publishing.replaces_once
-    if not (is_off_once and appends_next):
+    if not (is_off_once and job.publishing.usually_appends):
         return ()
     highs = {each.signature: each.high for each in store.unit_entries() if each.high is not None}
     if not highs:
         return ()
     for signature in work.forgotten:
         del highs[signature]
+    once = job.planning.once  # a file is read once, whatever the high watermark
     return tuple(
         each.signature
         for each in work.outcomes
-        if each.high is not None and each.high > highs.get(each.signature, each.low)
+        if each.high is not None
+        and each.high > highs.get(each.signature, each.low)
+        and not (once and each.signature in highs)
     )
 
 

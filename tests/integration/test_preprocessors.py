@@ -139,6 +139,15 @@ def test_a_message_that_was_cut_is_an_error(sealed: bytes, part: float) -> None:
         through(GpgDecryptProcessor, sealed[: int(len(sealed) * part)], keystore_password=PHRASE)
 
 
+def test_a_message_that_was_cut_in_the_packet_of_its_key_is_said_to_end_too_early(
+    keys: Keys,
+) -> None:
+    message = through(GpgEncryptProcessor, b"x", keystore_path=keys.public, key_name=keys.id)
+    unlock = {"keystore_path": keys.secret, "keystore_password": PHRASE}
+    with pytest.raises(SourceContractError, match="ends too early"):
+        through(GpgDecryptProcessor, message[:80], **unlock)
+
+
 def test_a_message_that_was_changed_or_has_something_behind_it_is_an_error(sealed: bytes) -> None:
     changed = bytearray(sealed)
     changed[-3000] ^= 1

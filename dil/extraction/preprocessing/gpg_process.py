@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 from dil.errors import ConfigError, SourceContractError
-from dil.extraction.preprocessing.decoded import garbage, nothing
+from dil.extraction.preprocessing.decoded import cut, garbage, nothing
 from dil.extraction.streams import ReadStream
 
 _PROGRAM = "gpg"
@@ -28,6 +28,7 @@ _PREPROCESSORS = "ms.extract.preprocessors"
 _PARAMETERS = "ms.extract.preprocessor.parameters"
 _CHUNK = 64 * 1024
 _SHOWN = 300
+_NO_REASON = "it gave no reason"
 _QUIT_S = 10
 _FIX = (
     "Check the keys and the pass phrase in ms.extract.preprocessor.parameters, and whether the"
@@ -138,7 +139,7 @@ def reason_of(output: bytes) -> str:
     lines = output.decode("utf-8", "replace").splitlines()
     shown = (line.removeprefix("gpg: ") for line in lines if not any(map(line.count, _CHATTER)))
     text = "; ".join(line.strip() for line in shown)
-    return text[:_SHOWN] or "it gave no reason"
+    return text[:_SHOWN] or _NO_REASON
 
 
 class GpgStream(ReadStream):
@@ -271,6 +272,8 @@ class GpgStream(ReadStream):
             raise nothing("PGP")
         self._words.seek(0)
         words = reason_of(self._words.read())
+        if words == _NO_REASON and "NODATA" in said:  # the first packet is not complete
+            raise cut("PGP")
         what, fix = unlocking_failure(lines) or (words, _FIX)
         raise SourceContractError(
             f"GnuPG failed: {what}" if what == words else f"GnuPG failed: {what} ({words})", fix

@@ -34,6 +34,8 @@ def read_tip(tx: Transaction, job: str) -> ChainHead | None:
     """
     row = tx.row(sql.HEAD, job)
     if row is None:
+        if tx.row(sql.BLOCK, job, 0) is not None:
+            raise damaged(f"V03: job {json.dumps(job)} has blocks, and no head")
         return None
     stored_hash, data_sequence, source_sequence, schema_sequence, sequence = row
     head = read_block_at(tx, job, sequence, stored_hash)

@@ -157,11 +157,13 @@ class SqlStateStore(StateStore):
         Raises:
             LeaseLostError: a newer token exists.
             CommitConflictError: the run is committed, or was planned on an older head.
-            StateError: another intent is still pending, or this one could not be committed.
+            StateError: another intent is still pending, or this one could not be committed, for
+                example because the end of the chain is damaged.
         """
         run_rows.check_commit(intent.commit)
         with self._fenced(lease) as tx:
             self._require_plan(tx, intent.commit)
+            chain_rows.read_tip(tx, self._job)  # the commit reads it after rows are visible
             run_rows.keep_intent(tx, self._job, intent)
             if (intent.commit.moves or intent.commit.removes) and details.keeps_documents(tx):
                 facts: JsonObject = {"sequence": intent.sequence, "destination": intent.destination}

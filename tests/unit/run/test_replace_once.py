@@ -18,8 +18,10 @@ from dil.errors import ConfigError
 from dil.model.job import Job
 from dil.model.report import RunStatus
 from dil.run.forgetting import forgotten_by_plan
+from dil.run.job_run import run_job
 from dil.run.plan_builder import plan_job
 from dil.state.blocks.verification import verify_chain
+from tests.derived import Lake
 from tests.jobs import write_job
 from tests.killed import KilledError, killed
 from tests.servers.http_server import HttpServer
@@ -124,20 +126,53 @@ def test_a_replace_without_state_forgets_imported_work_units(story: Story) -> No
     assert story.rows() == ids_of("a", "b", days=range(1))
 
 
-@pytest.mark.parametrize("mode", ["append", "replace"])
+KEYS = {"extract__primary__key__fields": "id,unit", "extract__delta__fields": "updated_ms"}
+
+
+@pytest.mark.parametrize("mode", ["append", "replace", "window_replace", "merge"])
 def test_a_run_without_state_names_the_rows_that_the_next_run_appends_again(
     mode: str, story: Story
 ) -> None:
-    story.run(day(2))
-    report = story.run(day(3), once(story, {}, ms__publish__mode=mode, **OFF))
+    story.run(day(2), story.job(**KEYS))
+    report = story.run(day(3), once(story, KEYS, ms__publish__mode=mode, **OFF))
     (note,) = (note for note in report.notes if note.startswith("NOT RECORDED"))
     assert note.startswith(f"NOT RECORDED 2 work units, for example {work_unit(2, 'a')}: ")
     assert story.states().keys() == {work_unit(number, unit) for number in (0, 1) for unit in "ab"}
     assert main(["state", "verify", str(story.folder / "orders.conf")]) == 0
 
     # A run that has nothing new to record has nothing to say.
-    report = story.run(day(2), once(story, {}, ms__publish__mode=mode, **OFF))
+    report = story.run(day(2), once(story, KEYS, ms__publish__mode=mode, **OFF))
     assert not [note for note in report.notes if note.startswith("NOT RECORDED")]
+
+
+def test_a_run_without_state_does_not_name_files_that_are_read_once(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.add(1)
+    lake.run(lake.orders)
+    lake.add(2)
+
+    flags = {"state.store.enabled": "false"}
+    job = config.load(lake.orders, overrides=flags, environ={}).job
+    report = run_job(job, lake.options())
+
+    (note,) = (note for note in report.notes if note.startswith("NOT RECORDED"))
+    assert note.startswith("NOT RECORDED 1 work unit, for example ")
+    assert "0002.json" in note
+    assert lake.run(lake.orders).rows == 1
+
+
+@pytest.mark.parametrize("mode", ["window_replace", "merge"])
+def test_a_replace_without_state_names_no_rows_that_the_next_run_replaces(
+    mode: str, story: Story
+) -> None:
+    changes = {**KEYS, "ms__publish__mode": mode}
+    story.run(day(2), story.job(**changes))
+
+    report = story.run(day(3), once(story, changes, **OFF))
+
+    assert not [note for note in report.notes if note.startswith("NOT RECORDED")]
+    story.run(day(4), story.job(**changes))
+    assert story.rows() == ids_of("a", "b", days=range(4))
 
 
 @pytest.mark.parametrize("mode", ["append", "replace"])
