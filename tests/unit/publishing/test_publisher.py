@@ -20,7 +20,9 @@ from dil.model.job import PublishingSpec, PublishMode, StateSpec
 from dil.publishing import (
     Finished,
     PublishTarget,
+    append_block,
     finish_pending,
+    layout,
     live_files,
     publish,
     sweep,
@@ -227,6 +229,26 @@ def test_a_lost_lease_moves_nothing(desk: Desk) -> None:
 
         assert store.pending_intent() is None
     assert desk.names() == before
+
+
+def test_a_start_marker_stays_until_the_answers_are_recorded(desk: Desk) -> None:
+    """Else rows would be sent again if this publish is given up."""
+    folder = Path(layout.sending_dir(desk.spec, "orders"))
+    folder.mkdir(parents=True)
+    marker = folder / f"{unit().hash}.json"
+    marker.touch()
+    commit = desk.commit("r2", "c.parquet")
+    with closing(desk.store()) as store:
+        lost = store.acquire_lease("r2", lease_s=60)
+        store.release_lease(lost)
+        with leased(store) as lease:
+            with pytest.raises(LeaseLostError):
+                append_block(store, lost, commit, desk.spec, files)
+            assert marker.exists()
+
+            append_block(store, lease, commit, desk.spec, files)
+
+    assert not marker.exists()
 
 
 def test_nothing_pending_is_nothing_to_finish(desk: Desk) -> None:

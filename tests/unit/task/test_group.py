@@ -19,7 +19,7 @@ from dil.model.task import RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.publishing import StagedResult, read_results
 from dil.storage import LocalFilesystem
-from dil.task import group
+from dil.task import group, result_log
 from dil.task.context import TaskContext
 from dil.task.group import run_group
 from dil.task.work_unit import run_in_task
@@ -114,6 +114,28 @@ def test_results_are_durable_when_the_task_ends(desk: Desk, lanes: int) -> None:
     assert {each.report.signature: each.report for each in staged(desk)} == {
         report.signature: report for report in reports
     }
+
+
+def test_results_that_are_written_one_by_one_are_all_kept(desk: Desk, monkeypatch) -> None:
+    monkeypatch.setattr(result_log, "MOST_UNITS", 1)
+    desk.script([Page(rows(1))])
+
+    run(desk, "abc")
+
+    assert sorted(each.work_unit.signature for each in staged(desk)) == list("abc")
+
+
+def test_a_result_is_written_when_its_files_are_durable(desk: Desk, monkeypatch) -> None:
+    def broken(self, paths):
+        raise WriteError(f"{list(paths)}: I/O error")
+
+    desk.script([Page(rows(1))])
+    monkeypatch.setattr(LocalFilesystem, "sync_files", broken)
+
+    reports = run(desk, "ab")
+
+    assert [(report.files, report.failure.code) for report in reports] == [((), "DIL-WRITE")] * 2
+    assert staged(desk) == []
 
 
 def test_a_task_that_is_repeated_reads_only_what_was_not_completed(desk: Desk) -> None:
