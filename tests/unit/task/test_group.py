@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
 
@@ -147,6 +148,21 @@ def test_a_task_that_is_repeated_reads_only_what_was_not_completed(desk: Desk) -
     assert again[:3] == first
     assert [report.signature for report in again] == list("abcde")
     assert len(script.sessions) == 5
+
+
+def test_work_units_that_send_are_not_sent_again_by_a_task_that_runs_twice(desk: Desk) -> None:
+    """Spark repeats a task without saying so; each work unit looks for its result by itself."""
+    folder = desk.folder / "in"
+    folder.mkdir()
+    (folder / "rows.json").write_text('{"id":7}\n')
+    entry = {"path": str(folder), "fields": ["id"], "category": "payload"}
+    sending = {"ms__secondary__input": json.dumps([entry])}
+    script = desk.script([Page(rows(1))])
+    first = run(desk, "ab", **sending)
+
+    assert run(desk, "ab", **sending) == first
+    assert [report.failure for report in first] == [None, None]
+    assert sum(len(session.asked) for session in script.sessions) == 2
 
 
 def test_what_cannot_be_made_durable_has_failed(desk: Desk, monkeypatch) -> None:
