@@ -23,6 +23,7 @@ from dil.publishing.timeseries.access import open_access
 from dil.publishing.timeseries.in_steps import StepLoader
 from dil.publishing.timeseries.loading import TimeseriesTable
 from dil.publishing.timeseries.registry import LabelState
+from dil.publishing.warehouse import mysql
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions
 from dil.testing.in_process import InProcessExecutor
@@ -370,6 +371,32 @@ def test_a_switch_that_readers_blocked_is_repeated_as_a_whole(
         assert series.rows() == (before if is_cut_off else loaded)
         if not is_cut_off:
             require_whole(warehouse)
+
+
+def test_mysql_shows_new_and_replaced_labels_of_a_commit_at_one_moment(
+    tmp_path, request, monkeypatch
+):
+    with new_warehouse("mysql", tmp_path, request) as warehouse:
+        series = Series(warehouse, tmp_path)
+        series.publish((DAYS[0], "a", table(1)), (DAYS[1], "a", table(2)))
+        decided = series.decide((DAYS[0], "a", table(1, 10)), (DAYS[2], "a", table(3)))
+        before, seen = series.rows(), []
+        real = mysql._Connection.change
+
+        def change(self, statement, *values):
+            done = real(self, statement, *values)
+            if "VIEW" in statement or "RENAME" in statement:
+                seen.append(series.rows())
+            return done
+
+        with monkeypatch.context() as patched:
+            patched.setattr(mysql._Connection, "change", change)
+            series.destination.carry_out(decided)
+
+    after = [(DAYS[0], 1), (DAYS[0], 10), (DAYS[1], 2), (DAYS[2], 3)]
+    assert seen[0] == before
+    assert seen[-1] == after
+    assert all(each in (before, after) for each in seen)
 
 
 class Polled:

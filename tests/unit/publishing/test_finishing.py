@@ -17,6 +17,7 @@ from dil.publishing.abandoning import finish_without_lost
 from dil.publishing.destination import described, destination_for
 from dil.storage import LocalFilesystem, filesystem_for
 from tests.jobs import write_job
+from tests.servers.rows import DAY_MS, START_MS
 from tests.unit.publishing.test_publisher import Desk, first_publish, leased
 
 files = LocalFilesystem()
@@ -69,6 +70,25 @@ def test_under_another_destination_it_waits_and_says_for_what(begun: Desk, chang
         assert begun.names() == before
         assert finish_pending(store, lease, begun.spec, files) == intent.commit
     assert begun.live() == begun.names() != before
+
+
+@pytest.mark.parametrize("days", [-1, 1])
+def test_without_lost_files_the_watermark_stays_below_all_that_is_still_to_be_read(
+    begun: Desk, days: int
+) -> None:
+    """Below what lost its files, and below what the run left to the next one."""
+    left_low = START_MS + days * DAY_MS
+    with begun.store() as store, leased(store) as lease:
+        intent = store.pending_intent()
+        assert intent is not None
+        commit = replace(intent.commit, run=replace(intent.commit.run, left_low=left_low))
+        intent = replace(intent, commit=commit)
+        store.replace_intent(lease, intent)
+        Path(commit.moves[0].source).unlink()
+
+        rest = finish_without_lost(store, lease, intent, begun.spec, files)
+
+    assert rest.commit.run.left_low == min(START_MS, left_low)
 
 
 def test_what_changes_no_place_does_not_hold_it_up(begun: Desk) -> None:
