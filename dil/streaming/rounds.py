@@ -110,16 +110,9 @@ def _work(due: Plan, patience: Patience, now_s: float) -> tuple[Sequence[WorkUni
     return work, min((unit.partition.low for unit in held), default=None)
 
 
-def _together(taken: Sequence[WorkUnit], patience: Patience) -> list[WorkUnit]:
-    """Return the work units before the first one that must be read alone.
-
-    If the very first work unit must be read alone, return only this unit.
-    """
-    found = list[WorkUnit]()
-    for unit in taken:
-        if found and patience.is_alone(unit):
-            break
-        found.append(unit)
-        if patience.is_alone(unit):
-            break
-    return found
+def _together(taken: Sequence[WorkUnit], patience: Patience) -> Sequence[WorkUnit]:
+    """Return the first work unit, and those up to the next one that must be read alone."""
+    for place, unit in enumerate(taken):
+        if place and patience.is_alone(unit):
+            return taken[:place]
+    return taken
