@@ -17,6 +17,7 @@ import pytest
 from dil.errors import CommitUnknownError, ConfigError, ConversionError, WriteError
 from dil.model.destination import MergeSpec
 from dil.model.job import PublishMode
+from dil.publishing.warehouse import records
 from tests.warehouses import ENGINES, Loads, Warehouse, made, new_warehouse
 
 UTC = pa.timestamp("us", "UTC")
@@ -214,6 +215,18 @@ def test_a_window_replace_replaces_what_it_read_again(loads: Loads) -> None:
     loads.load("run-2", numbers(9), units=["a", "b"])
     assert loads.rows("id, _dil_signature") == [(4, "c"), (9, "a")]
     assert {file.signature for file in loads.destination.live()} == {"a", "c"}
+
+
+def test_a_window_replace_of_more_units_than_one_statement_names_replaces_all(
+    tmp_path: Path, request, monkeypatch
+) -> None:
+    monkeypatch.setattr(records, "_IN_A_STATEMENT", 2)
+    with new_warehouse("sqlite", tmp_path, request) as warehouse:
+        loads = Loads(warehouse, tmp_path, PublishMode.WINDOW_REPLACE)
+        for run, first in (("r1", 0), ("r2", 10)):
+            loads.load(run, *(pa.table({"id": [first + number]}) for number in range(5)))
+        assert loads.rows("id") == [(number,) for number in range(10, 15)]
+        assert {file.run_id for file in loads.destination.live()} == {"r2"}
 
 
 def test_newer_rows_take_the_place_of_those_of_their_keys(loads: Loads) -> None:
