@@ -221,6 +221,21 @@ def test_what_a_run_put_in_place_and_did_not_record_is_taken_back_by_the_next(
         require_whole(warehouse)
 
 
+def test_what_a_run_recorded_and_did_not_tidy_up_stays(tmp_path, request, monkeypatch):
+    with new_warehouse("mysql", tmp_path, request) as warehouse:
+        series = Series(warehouse, tmp_path)
+        series.publish((DAYS[0], "a", table(1)), (DAYS[0], "b", table(2)))
+        with monkeypatch.context() as patched:
+            patched.setattr(StepLoader, "_tidy", stop)
+            with pytest.raises(KeyboardInterrupt):
+                series.publish((DAYS[0], "a", table(10)))
+
+        series.publish((DAYS[1], "a", table(3)))
+
+        assert series.rows() == [(DAYS[0], 2), (DAYS[0], 10), (DAYS[1], 3)]
+        require_whole(warehouse)
+
+
 def stop(*_: object) -> None:
     """Stand for a process that ends here."""
     raise KeyboardInterrupt

@@ -12,9 +12,10 @@ from dil import config
 from dil.errors import CommitUnknownError
 from dil.model.dataset import Intent, OperatorAct, RunWork, UnitEntry
 from dil.model.destination import TableFormat, TableSpec
+from dil.model.event_tally import EVENT_TIME
 from dil.model.job import PublishingSpec, PublishMode
 from dil.publishing import Finished, PublishTarget, finish_pending, publisher
-from dil.publishing.abandoning import finish_without_lost
+from dil.publishing.abandoning import abandon, finish_without_lost
 from dil.publishing.destination import described, destination_for
 from dil.storage import LocalFilesystem, filesystem_for
 from tests.jobs import write_job
@@ -117,6 +118,22 @@ def test_without_lost_files_an_act_sets_no_watermark_beyond_what_is_still_to_be_
 
     assert rest is not None
     assert (rest.changed, rest.watermark) == (entries[1:], units[0].low)
+
+
+def test_rows_of_a_publish_that_is_given_up_do_not_move_the_event_watermark(begun: Desk) -> None:
+    """Else they would be late when they are read again."""
+    before = {"strategy": "none", "watermark": 1}
+    with begun.store() as store, leased(store) as lease:
+        intent = store.pending_intent()
+        assert intent is not None
+        store.change_checkpoint(lease, EVENT_TIME, before)
+        moved = {EVENT_TIME: {"strategy": "none", "watermark": 9}}
+        intent = replace(intent, commit=replace(intent.commit, checkpoints=moved))
+        store.replace_intent(lease, intent)
+
+        abandon(store, lease, intent, begun.spec, files)
+
+        assert store.checkpoint(EVENT_TIME) == before
 
 
 def test_what_changes_no_place_does_not_hold_it_up(begun: Desk) -> None:

@@ -40,3 +40,27 @@ def test_a_file_unlike_the_published_one_is_not_withdrawn(tmp_path: Path) -> Non
 
     with pytest.raises(StateError):
         withdrawal.bring_back(FILES, spec, "forget-1", frozenset({file.uri}))
+
+
+def test_a_copy_is_found_however_far_an_undo_that_is_given_up_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, file = job(tmp_path).publishing, published(tmp_path)
+    withdrawal.withdraw(FILES, spec, "forget-1", [file])
+    Path(FILES.path_of(file.uri)).unlink()
+    uris = frozenset({file.uri})
+    moves = withdrawal.bring_back(FILES, spec, "forget-1", uris)
+    real = LocalFilesystem.move
+
+    def crash(self: LocalFilesystem, *paths: str) -> None:
+        real(self, *paths)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalFilesystem, "move", crash)
+        with pytest.raises(KeyboardInterrupt):
+            withdrawal.keep_copies(FILES, spec, moves)
+
+    (found,) = withdrawal.bring_back(FILES, spec, "forget-1", uris)
+    assert found.target == file
+    assert found.source != moves[0].source
