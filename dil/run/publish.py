@@ -184,7 +184,7 @@ def publish_results(run: ActiveRun, results: ResultsToPublish) -> Visible:
     events = event_time.with_forgotten(events, run.store, forgotten)
     commit = replace(
         commit,
-        checkpoints={**events.checkpoints, **_stream(run, results)},
+        checkpoints={**events.checkpoints, **_stream(run)},
         run=replace(commit.run, forgotten=tuple(each.signature for each in forgotten)),
     )
     grace = job.planning.grace_ms if results.grace_ms is None else results.grace_ms
@@ -224,11 +224,12 @@ def _where_it_stopped(results: ResultsToPublish) -> ProbeRest | None:
     return ProbeRest(low, units[-1] if units else "")
 
 
-def _stream(run: ActiveRun, results: ResultsToPublish) -> Mapping[str, JsonObject]:
-    """Return the record of the micro-batch that publishes; empty for results of an earlier run."""
-    if run.batch is None or results.run_id != run.run_id:
-        return {}
-    return {STREAM: run.batch.members()}
+def _stream(run: ActiveRun) -> Mapping[str, JsonObject]:
+    """Return the record of the micro-batch that publishes; empty outside of a micro-batch.
+
+    A stream finishes what earlier runs began before a micro-batch begins.
+    """
+    return {} if run.batch is None else {STREAM: run.batch.members()}
 
 
 def _merged(

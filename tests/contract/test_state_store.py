@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from dil.errors import CommitConflictError, LeaseHeldError, LeaseLostError, StateError
-from dil.model.dataset import Intent
+from dil.model.dataset import OPEN_STATUSES, Intent
 from dil.spi.state_store import StateStore
 from dil.state.blocks.verification import verify_chain
 from tests.contract.state_stores import (
@@ -188,6 +188,19 @@ def test_a_run_that_crashed_after_its_commit_is_not_recovered_again(store: State
         "r1": "success",
         "r2": "partial",
     }
+
+
+@pytest.mark.parametrize("status", OPEN_STATUSES)
+def test_a_commit_supersedes_what_earlier_runs_staged(store: StateStore, status: str) -> None:
+    """Until it is swept, a later run could take it for unpublished rows, and publish it again."""
+    lease = store.acquire_lease("r1", lease_s=60)
+    for run in ("r1", "r2"):
+        store.begin_run(lease, run_record(run, status=status))
+    assert [run.is_open for run in store.unfinished_runs()] == [True, True]
+
+    store.commit(lease, commit_of("r2", outcome(0)))
+
+    assert [run.is_open for run in store.unfinished_runs()] == [False, False]
 
 
 @pytest.mark.parametrize("status", ["failed", "interrupted"])

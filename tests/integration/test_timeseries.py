@@ -5,9 +5,11 @@ from __future__ import annotations
 import runpy
 import threading
 import time
+from contextlib import nullcontext
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import pyarrow as pa
@@ -16,9 +18,12 @@ import pytest
 from dil.config import load
 from dil.errors import ConfigError, ConversionError, WriteError
 from dil.model.report import RunStatus
+from dil.publishing.timeseries import engines, in_transaction
 from dil.publishing.timeseries.access import open_access
 from dil.publishing.timeseries.in_steps import StepLoader
+from dil.publishing.timeseries.loading import TimeseriesTable
 from dil.publishing.timeseries.registry import LabelState
+from dil.publishing.warehouse import mysql
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions
 from dil.testing.in_process import InProcessExecutor
@@ -216,6 +221,21 @@ def test_what_a_run_put_in_place_and_did_not_record_is_taken_back_by_the_next(
         require_whole(warehouse)
 
 
+def test_what_a_run_recorded_and_did_not_tidy_up_stays(tmp_path, request, monkeypatch):
+    with new_warehouse("mysql", tmp_path, request) as warehouse:
+        series = Series(warehouse, tmp_path)
+        series.publish((DAYS[0], "a", table(1)), (DAYS[0], "b", table(2)))
+        with monkeypatch.context() as patched:
+            patched.setattr(StepLoader, "_tidy", stop)
+            with pytest.raises(KeyboardInterrupt):
+                series.publish((DAYS[0], "a", table(10)))
+
+        series.publish((DAYS[1], "a", table(3)))
+
+        assert series.rows() == [(DAYS[0], 2), (DAYS[0], 10), (DAYS[1], 3)]
+        require_whole(warehouse)
+
+
 def stop(*_: object) -> None:
     """Stand for a process that ends here."""
     raise KeyboardInterrupt
@@ -331,6 +351,67 @@ def test_a_reader_sees_all_labels_of_a_commit_or_none(kind, tmp_path, request):
     assert set(seen) <= {6 * size for size in range(1, 8)}
     assert all(before <= after for before, after in pairwise(seen))
     assert len(set(seen)) > 1
+
+
+@pytest.mark.parametrize("kind", some_long(["postgresql", "native"], "native"))
+@pytest.mark.parametrize("is_cut_off", [False, True], ids=["finished", "cut off"])
+def test_a_switch_that_readers_blocked_is_repeated_as_a_whole(
+    kind, is_cut_off, tmp_path, request, monkeypatch
+):
+    """Cut off before its record, the repeat leaves the labels as they were before it."""
+    monkeypatch.setattr(engines, "_LOCK_S", 0.05)
+    with label_warehouse(kind, tmp_path, request) as warehouse:
+        series = Series(warehouse, tmp_path)
+        series.publish((DAYS[0], "a", table(1)), (DAYS[1], "a", table(2)))
+        decided = series.decide((DAYS[0], "a", table(1, 10)), (DAYS[2], "a", table(3)))
+        before = series.rows()
+        with warehouse.reader() as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT id FROM shop.orders_view")
+            pauses: list[float] = []
+
+            def pause(seconds: float) -> None:
+                """End the reader's transaction: what blocked the switch is gone."""
+                reader.execute("ROLLBACK")
+                if is_cut_off:
+                    monkeypatch.setattr(TimeseriesTable, "record", stop)
+                pauses.append(seconds)
+
+            monkeypatch.setattr(in_transaction, "time", SimpleNamespace(sleep=pause))
+            with pytest.raises(KeyboardInterrupt) if is_cut_off else nullcontext():
+                series.destination.carry_out(decided)
+
+        assert len(pauses) == 1
+        loaded = [(DAYS[0], 1), (DAYS[0], 10), (DAYS[1], 2), (DAYS[2], 3)]
+        assert series.rows() == (before if is_cut_off else loaded)
+        if not is_cut_off:
+            require_whole(warehouse)
+
+
+def test_mysql_shows_new_and_replaced_labels_of_a_commit_at_one_moment(
+    tmp_path, request, monkeypatch
+):
+    with new_warehouse("mysql", tmp_path, request) as warehouse:
+        series = Series(warehouse, tmp_path)
+        series.publish((DAYS[0], "a", table(1)), (DAYS[1], "a", table(2)))
+        decided = series.decide((DAYS[0], "a", table(1, 10)), (DAYS[2], "a", table(3)))
+        before, seen = series.rows(), []
+        real = mysql._Connection.change
+
+        def change(self, statement, *values):
+            done = real(self, statement, *values)
+            if "VIEW" in statement or "RENAME" in statement:
+                seen.append(series.rows())
+            return done
+
+        with monkeypatch.context() as patched:
+            patched.setattr(mysql._Connection, "change", change)
+            series.destination.carry_out(decided)
+
+    after = [(DAYS[0], 1), (DAYS[0], 10), (DAYS[1], 2), (DAYS[2], 3)]
+    assert seen[0] == before
+    assert seen[-1] == after
+    assert all(each in (before, after) for each in seen)
 
 
 class Polled:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,10 +13,11 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from dil.errors import ConfigError, DilError, WriteError
+from dil.databases.faults import Diagnosis, Fault
+from dil.errors import CommitUnknownError, ConfigError, DilError, WriteError
 from dil.model.destination import MergeSpec
 from dil.model.job import PublishMode
-from dil.publishing.warehouse import attempts, mysql
+from dil.publishing.warehouse import attempts, mysql, sqlite
 from dil.publishing.warehouse.postgresql import PostgresqlDialect
 from tests.servers import mariadb, postgresql
 from tests.servers.meddling_proxy import MeddlingProxy
@@ -96,6 +98,33 @@ def test_a_right_that_lacks_is_told_before_anything_is_decided(loads: Loads, req
             loads.warehouse.execute("GRANT USAGE, CREATE ON SCHEMA shop TO poor")
             with pytest.raises(ConfigError, match="GRANT INSERT ON"):
                 poor.destination.check()
+
+
+@pytest.mark.parametrize("was_sent", [True, False])
+def test_rows_may_be_there_after_a_commit_was_sent_and_else_not(
+    tmp_path: Path, request, monkeypatch, *, was_sent: bool
+) -> None:
+    """Even if later attempts did not come as far as the commit."""
+
+    def away(*_: object) -> None:
+        raise sqlite3.OperationalError("gone")
+
+    with new_warehouse("sqlite", tmp_path, request) as warehouse:
+        loads = Loads(warehouse, tmp_path)
+        intent = loads.intent("r1", numbers(1))
+        gone = Diagnosis(Fault.LOST, "gone", "Look.")
+        monkeypatch.setattr(sqlite.SqliteDialect, "diagnose", lambda *_: gone)
+        pauses: list[float] = []
+
+        def pause(seconds: float) -> None:
+            pauses.append(seconds)
+            monkeypatch.setattr(sqlite._Connection, "begin", away)
+
+        monkeypatch.setattr(attempts, "sleep", pause)
+        monkeypatch.setattr(sqlite._Connection, "commit" if was_sent else "begin", away)
+        with pytest.raises(CommitUnknownError if was_sent else WriteError):
+            loads.destination.carry_out(intent)
+        assert len(pauses) == 2
 
 
 def test_a_writer_who_holds_the_table_is_waited_for(loads: Loads, monkeypatch) -> None:

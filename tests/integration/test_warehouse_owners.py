@@ -13,6 +13,8 @@ from dil.model.dataset import Owner
 from dil.model.destination import MergeSpec
 from dil.model.job import PublishMode
 from dil.model.report import RunStatus
+from dil.publishing.warehouse.dialect import Connection
+from dil.publishing.warehouse.owners import Owners
 from tests.integration.test_warehouse_jobs import ids, job_of_days, row, run
 from tests.jobs import DAY_MS
 from tests.marks import some_long
@@ -45,6 +47,23 @@ def days_of(first: int) -> dict[int, list[dict[str, object]]]:
 def claim(loads: Loads, mode: PublishMode, job: str, store: str = "/s") -> None:
     changed = replace(loads, mode=mode, merge=loads.merge or MergeSpec(("id",)))
     changed.destination.claim(Owner(job, store, mode))
+
+
+def test_of_two_claims_at_one_moment_the_second_sees_the_first(
+    sqlite: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads = Loads(sqlite, tmp_path)
+    known = Owners._known
+
+    def overtaken(self: Owners, connection: Connection) -> object:
+        found = known(self, connection)
+        monkeypatch.setattr(Owners, "_known", known)
+        claim(loads, APPEND, "first")
+        return found
+
+    monkeypatch.setattr(Owners, "_known", overtaken)
+    with pytest.raises(ConfigError):
+        claim(loads, REPLACE, "second")
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from msgspec import structs
 
 from dil.errors import CommitUnknownError, ConfigError, ConversionError, WriteError
+from dil.model.books import BookKeeping
+from dil.model.dataset import Intent
 from dil.model.destination import MergeSpec
 from dil.model.job import PublishMode
+from dil.publishing.warehouse import records
 from tests.warehouses import ENGINES, Loads, Warehouse, made, new_warehouse
 
 UTC = pa.timestamp("us", "UTC")
@@ -214,6 +218,47 @@ def test_a_window_replace_replaces_what_it_read_again(loads: Loads) -> None:
     loads.load("run-2", numbers(9), units=["a", "b"])
     assert loads.rows("id, _dil_signature") == [(4, "c"), (9, "a")]
     assert {file.signature for file in loads.destination.live()} == {"a", "c"}
+
+
+def test_a_window_replace_of_more_units_than_one_statement_names_replaces_all(
+    tmp_path: Path, request, monkeypatch
+) -> None:
+    monkeypatch.setattr(records, "_IN_A_STATEMENT", 2)
+    with new_warehouse("sqlite", tmp_path, request) as warehouse:
+        loads = Loads(warehouse, tmp_path, PublishMode.WINDOW_REPLACE)
+        for run, first in (("r1", 0), ("r2", 10)):
+            loads.load(run, *(pa.table({"id": [first + number]}) for number in range(5)))
+        assert loads.rows("id") == [(number,) for number in range(10, 15)]
+        assert {file.run_id for file in loads.destination.live()} == {"r2"}
+
+
+def test_a_unit_that_keeps_rows_of_a_closed_label_replaces_those_of_its_other_labels(
+    tmp_path: Path, request
+) -> None:
+    closed, other = "20200101000000", "20200102000000"
+
+    def labelled(intent: Intent, *labels: str, **changes: object) -> Intent:
+        moves = tuple(
+            replace(move, target=structs.replace(move.target, timelabel=label))
+            for move, label in zip(intent.commit.moves, labels, strict=True)
+        )
+        return replace(intent, commit=replace(intent.commit, moves=moves, **changes))
+
+    def of(label: str, number: int) -> pa.Table:
+        return pa.table({"id": [number], "_timelabel": [label]})
+
+    with new_warehouse("sqlite", tmp_path, request) as warehouse:
+        loads = Loads(warehouse, tmp_path, PublishMode.WINDOW_REPLACE)
+        first = loads.intent("r1", of(closed, 1), of(other, 2), units=["a", "a"])
+        loads.destination.carry_out(labelled(first, closed, other))
+        gone = tuple(file for file in loads.destination.live() if file.timelabel == other)
+        second = loads.intent("r2", of(other, 3), units=["a"])
+        books = BookKeeping()
+        loads.destination.carry_out(labelled(second, other, books=books, removes=gone))
+
+        assert loads.rows("id") == [(1,), (3,)]
+        live = {(file.run_id, file.timelabel) for file in loads.destination.live()}
+        assert live == {("r1", closed), ("r2", other)}
 
 
 def test_newer_rows_take_the_place_of_those_of_their_keys(loads: Loads) -> None:

@@ -82,6 +82,21 @@ def test_a_live_file_that_was_lost_stays_lost(
     assert "V20" in verbs("verify", code=1)
 
 
+def test_files_of_a_dataset_with_another_job_are_not_listed(
+    tmp_path: Path, source: HttpServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The manifest does not say which of the two jobs published a file."""
+    story = Story(tmp_path, source)
+    story.run(day(1))
+    story.run(day(2), story.job(**{"job.name": "second"}))
+    story.job()
+
+    told = Verbs(story, capsys)("relist", "--yes", code=1)
+
+    assert "DIL-STATE" in told
+    assert "second" in told
+
+
 def test_relist_lists_what_it_records_as_json(
     story: Story, capsys: pytest.CaptureFixture[str]
 ) -> None:

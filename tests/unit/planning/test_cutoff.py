@@ -204,3 +204,12 @@ def test_records_that_never_succeeded_do_not_count_in_the_overall_cutoff() -> No
     assert run(spec, "2020-02-04", {names[1]: second})[0].cutoff is None
     made, _ = run(spec, "2020-02-04", {names[0]: second, names[1]: second})
     assert made.cutoff == second + 5
+
+
+def test_a_high_at_the_start_of_its_partition_is_no_success() -> None:
+    """So the whole partition is due, whatever the abstinent period is."""
+    record = UnitRecord("s", 0, 0)
+
+    found = CutoffRule(shift_ms=DAY_MS).decide(Interval(0, 2 * DAY_MS), record, None)
+
+    assert (found.low, found.reason, found.cutoff) == (0, Reason.RETRY, None)

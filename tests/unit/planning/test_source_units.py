@@ -94,3 +94,20 @@ def test_a_file_that_was_read_costs_one_look_up():
     history = Covered(Coverage(START, START + DAY_MS, START + DAY_MS, 0))
     made = plan(SPEC, now_ms=START + 9 * DAY_MS, history=history, activation=FILES)
     assert (made.work_units, made.skipped) == ((), len(FILES))
+
+
+def test_a_file_that_was_read_and_failed_since_is_due_again():
+    class Failed(Covered):
+        """The records behind a coverage row that covers each file."""
+
+        def records(self, unit_key: str, low: int, high: int) -> dict[str, UnitRecord]:
+            of = f"[watermark.datetime.{START}, watermark.{unit_key}]"
+            failed = FILES[0] in unit_key
+            return {of: UnitRecord(of, START, START + DAY_MS, failed=failed)}
+
+        def open_records(self, unit_key: str) -> dict[str, UnitRecord]:
+            return self.records(unit_key, START, START + 1)
+
+    history = Failed(Coverage(START, START + DAY_MS, START + DAY_MS, 1))
+    made = plan(SPEC, now_ms=START + 9 * DAY_MS, history=history, activation=FILES)
+    assert [unit.unit_json for unit in made.work_units] == FILES[:1]

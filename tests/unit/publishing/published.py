@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from dil import config
@@ -17,6 +17,18 @@ from dil.publishing.staged import FORMAT
 from dil.storage import LocalFilesystem
 from tests.jobs import write_job
 from tests.servers.rows import DAY_MS, START_MS
+
+
+class SyncedFolders(LocalFilesystem):
+    """Remembers the folders that were made durable."""
+
+    def __init__(self) -> None:
+        self.synced: set[str] = set()
+
+    def sync_folders(self, paths: Iterable[str]) -> None:
+        found = list(paths)
+        self.synced.update(found)
+        super().sync_folders(found)
 
 
 def job(folder: Path, **changes: str) -> Job:

@@ -10,14 +10,18 @@ import pytest
 
 from dil import config
 from dil.errors import CommitUnknownError
+from dil.model.dataset import Intent, OperatorAct, RunWork, UnitEntry
 from dil.model.destination import TableFormat, TableSpec
+from dil.model.event_tally import EVENT_TIME
 from dil.model.job import PublishingSpec, PublishMode
-from dil.publishing import finish_pending, publisher
-from dil.publishing.abandoning import finish_without_lost
+from dil.publishing import Finished, PublishTarget, finish_pending, publisher
+from dil.publishing.abandoning import abandon, finish_without_lost
 from dil.publishing.destination import described, destination_for
 from dil.storage import LocalFilesystem, filesystem_for
 from tests.jobs import write_job
-from tests.unit.publishing.test_publisher import Desk, first_publish, leased
+from tests.servers.rows import DAY_MS, START_MS
+from tests.unit.publishing.published import decided, report, staged_file, unit
+from tests.unit.publishing.test_publisher import NOW, Desk, first_publish, leased
 
 files = LocalFilesystem()
 
@@ -69,6 +73,67 @@ def test_under_another_destination_it_waits_and_says_for_what(begun: Desk, chang
         assert begun.names() == before
         assert finish_pending(store, lease, begun.spec, files) == intent.commit
     assert begun.live() == begun.names() != before
+
+
+@pytest.mark.parametrize("days", [-1, 1])
+def test_without_lost_files_the_watermark_stays_below_all_that_is_still_to_be_read(
+    begun: Desk, days: int
+) -> None:
+    """Below what lost its files, and below what the run left to the next one."""
+    left_low = START_MS + days * DAY_MS
+    with begun.store() as store, leased(store) as lease:
+        intent = store.pending_intent()
+        assert intent is not None
+        commit = replace(intent.commit, run=replace(intent.commit.run, left_low=left_low))
+        intent = replace(intent, commit=commit)
+        store.replace_intent(lease, intent)
+        Path(commit.moves[0].source).unlink()
+
+        rest = finish_without_lost(store, lease, intent, begun.spec, files)
+
+    assert rest.commit.run.left_low == min(START_MS, left_low)
+
+
+def test_without_lost_files_an_act_sets_no_watermark_beyond_what_is_still_to_be_read(
+    tmp_path: Path,
+) -> None:
+    desk = first_publish(tmp_path / "job")
+    staging = desk.folder / "lake" / "_staging" / "orders" / "act-1"
+    units = [unit(number) for number in (1, 2)]
+    target = PublishTarget("act-1", str(desk.dataset), (), (), system_time=NOW, horizon=NOW)
+    found = [
+        Finished(each, report(each, staged_file(staging, f"{each.low}.parquet"))) for each in units
+    ]
+    entries = tuple(
+        UnitEntry(each.signature, each.low, each.high, each.high, "COMMITTED", 1) for each in units
+    )
+    act = OperatorAct("backfill", "", entries, watermark=units[1].high, sets_watermark=True)
+    commit = replace(decided(desk.job, target, found, files), run=RunWork(), act=act)
+    with desk.store() as store, leased(store) as lease:
+        intent = Intent(commit, lease.token, str(desk.dataset), 1)
+        store.record_intent(lease, intent)
+        Path(commit.moves[0].source).unlink()
+
+        rest = finish_without_lost(store, lease, intent, desk.spec, files).commit.act
+
+    assert rest is not None
+    assert (rest.changed, rest.watermark) == (entries[1:], units[0].low)
+
+
+def test_rows_of_a_publish_that_is_given_up_do_not_move_the_event_watermark(begun: Desk) -> None:
+    """Else they would be late when they are read again."""
+    before = {"strategy": "none", "watermark": 1}
+    with begun.store() as store, leased(store) as lease:
+        intent = store.pending_intent()
+        assert intent is not None
+        store.change_checkpoint(lease, EVENT_TIME, before)
+        moved = {EVENT_TIME: {"strategy": "none", "watermark": 9}}
+        intent = replace(intent, commit=replace(intent.commit, checkpoints=moved))
+        store.replace_intent(lease, intent)
+
+        abandon(store, lease, intent, begun.spec, files)
+
+        assert store.checkpoint(EVENT_TIME) == before
 
 
 def test_what_changes_no_place_does_not_hold_it_up(begun: Desk) -> None:

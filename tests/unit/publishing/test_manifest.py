@@ -32,6 +32,14 @@ def test_each_commit_builds_on_the_one_before(tmp_path):
     assert names(tmp_path) == ["b", "c"]
 
 
+def test_a_dumped_file_is_listed_once_if_another_job_has_just_listed_its_name(tmp_path):
+    manifest.advance(files, str(tmp_path), commit("r1", ["a"]), 0)
+    manifest.advance(files, str(tmp_path), commit("r2", ["a"], job="other"), 0)
+
+    (file,) = manifest.live_files(files, str(tmp_path))
+    assert file.run_id == "r2"
+
+
 def test_writing_the_same_commit_again_changes_nothing(tmp_path):
     for _ in range(3):
         manifest.advance(files, str(tmp_path), commit("r1", ["a"]), 0)

@@ -20,7 +20,7 @@ from dil.publishing.page_log import (
     write_checkpoint,
 )
 from dil.storage import LocalFilesystem
-from tests.unit.publishing.published import report, result, staged_file, unit
+from tests.unit.publishing.published import SyncedFolders, report, result, staged_file, unit
 
 FILES = LocalFilesystem()
 
@@ -31,7 +31,13 @@ def owner(number: int = 0, **changes: object) -> LogOwner:
     return replace(owned, **changes)  # type: ignore[arg-type]
 
 
-def attempt(run: Path, number: int = 0, name: str = "1-aa", pages: int = 2) -> str:
+def attempt(
+    run: Path,
+    number: int = 0,
+    name: str = "1-aa",
+    pages: int = 2,
+    files: LocalFilesystem = FILES,
+) -> str:
     """Leave a log of an attempt with one file for each page; return its folder."""
     folder = run / unit(number).hash / name
     for page in range(pages):
@@ -40,8 +46,16 @@ def attempt(run: Path, number: int = 0, name: str = "1-aa", pages: int = 2) -> s
         checkpoint = LoggedCheckpoint(
             owner(number), f"{page + 1}", (logged,), page + 1, "schema", "seen"
         )
-        write_checkpoint(FILES, str(folder), page, checkpoint)
+        write_checkpoint(files, str(folder), page, checkpoint)
     return str(folder)
+
+
+def test_a_log_is_durable_with_folders_that_another_task_has_just_made(tmp_path: Path) -> None:
+    listening = SyncedFolders()
+
+    folder = Path(attempt(tmp_path / "_staging" / "r1", files=listening))
+
+    assert listening.synced >= {str(folder), *map(str, list(folder.parents)[:3])}
 
 
 def test_a_log_is_found_with_the_files_of_all_its_checkpoints(tmp_path: Path) -> None:

@@ -14,14 +14,17 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from dil.errors import CommitUnknownError, LeaseLostError, WriteError
+from dil.errors import CommitUnknownError, LeaseLostError, StateError, WriteError
 from dil.model.dataset import Commit, Lease, Move, RunWork
-from dil.model.job import PublishingSpec, PublishMode, StateSpec
+from dil.model.job import Job, PublishingSpec, PublishMode, StateSpec
 from dil.publishing import (
     Finished,
     PublishTarget,
+    append_block,
     finish_pending,
+    layout,
     live_files,
+    make_visible,
     publish,
     sweep,
     untracked_files,
@@ -74,6 +77,7 @@ class Desk:
     """A dataset with two live files of day 0, a staged replacement, and the job's state."""
 
     folder: Path
+    mode: str = "window_replace"
 
     @property
     def dataset(self) -> Path:
@@ -81,7 +85,11 @@ class Desk:
 
     @property
     def spec(self) -> PublishingSpec:
-        return job(self.folder, ms__publish__mode="window_replace").publishing
+        return self.job.publishing
+
+    @property
+    def job(self) -> Job:
+        return job(self.folder, ms__publish__mode=self.mode)
 
     def store(self) -> StateStore:
         state = StateSpec("sqlite", str(self.folder / "state"))
@@ -91,7 +99,6 @@ class Desk:
         """Stage files of day 0 for a run; return what it decides."""
         staging = self.folder / "lake" / "_staging" / "orders" / run
         staged = [staged_file(staging, name) for name in names]
-        replacing = job(self.folder, ms__publish__mode="window_replace")
         target = PublishTarget(
             run_id=run,
             output_dir=str(self.dataset),
@@ -100,7 +107,7 @@ class Desk:
             system_time=NOW,
             horizon=NOW,
         )
-        return decided(replacing, target, [Finished(unit(), report(unit(), *staged))], files)
+        return decided(self.job, target, [Finished(unit(), report(unit(), *staged))], files)
 
     def names(self) -> list[str]:
         return sorted(path.name for path in self.dataset.iterdir() if path.is_file())
@@ -110,8 +117,8 @@ class Desk:
         return sorted(file.uri.rpartition("/")[2] for file in live)
 
 
-def first_publish(folder: Path) -> Desk:
-    desk = Desk(folder)
+def first_publish(folder: Path, mode: str = "window_replace") -> Desk:
+    desk = Desk(folder, mode)
     folder.mkdir(exist_ok=True)
     with desk.store() as store, leased(store) as lease:
         publish(store, lease, desk.commit("r1", "a.parquet", "b.parquet"), desk.spec, files)
@@ -225,6 +232,45 @@ def test_a_lost_lease_moves_nothing(desk: Desk) -> None:
         with pytest.raises(LeaseLostError):
             publish(store, lease, desk.commit("r2", "c.parquet"), desk.spec, files)
 
+        assert store.pending_intent() is None
+    assert desk.names() == before
+
+
+def test_a_start_marker_stays_until_the_answers_are_recorded(desk: Desk) -> None:
+    """Else rows would be sent again if this publish is given up."""
+    folder = Path(layout.sending_dir(desk.spec, "orders"))
+    folder.mkdir(parents=True)
+    marker = folder / f"{unit().hash}.json"
+    marker.touch()
+    commit = desk.commit("r2", "c.parquet")
+    with closing(desk.store()) as store:
+        lost = store.acquire_lease("r2", lease_s=60)
+        store.release_lease(lost)
+        with leased(store) as lease:
+            with pytest.raises(LeaseLostError):
+                append_block(store, lost, commit, desk.spec, files)
+            assert marker.exists()
+
+            append_block(store, lease, commit, desk.spec, files)
+
+    assert not marker.exists()
+
+
+def test_a_run_appends_nothing_if_another_copy_of_its_state_published_meanwhile(
+    tmp_path: Path,
+) -> None:
+    desk = first_publish(tmp_path / "job", "append")
+    state, copy = desk.folder / "state", desk.folder / "copy"
+    shutil.copytree(state, copy)
+    with desk.store() as store, leased(store) as lease:
+        publish(store, lease, desk.commit("r2", "c.parquet"), desk.spec, files)
+    shutil.rmtree(state)
+    copy.rename(state)
+    before = desk.names()
+
+    with desk.store() as store, leased(store) as lease:
+        with pytest.raises(StateError):
+            make_visible(store, lease, desk.commit("r3", "c.parquet"), desk.spec, files)
         assert store.pending_intent() is None
     assert desk.names() == before
 

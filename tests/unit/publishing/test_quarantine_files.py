@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dil.errors import WriteError
 from dil.model.dataset import Intent
 from dil.publishing import (
     Finished,
@@ -94,6 +95,19 @@ def test_carrying_out_moves_rows_aside_once_and_lists_them_nowhere(tmp_path: Pat
     assert untracked_files(replacing, live_files(files, str(dataset)), files) == ()
     assert quarantined_files(replacing, files) == (commit.quarantine[0].target.uri,)
     assert quarantined_files(spec, files) == ()
+
+
+def test_readers_see_no_rows_of_a_commit_whose_rows_aside_are_not_in_place(tmp_path: Path) -> None:
+    """Else a publish that is given up after its manifest would lose the rows aside."""
+    orders = job(tmp_path)
+    dataset = tmp_path / "lake" / "shop" / "orders"
+    commit = decided(orders, target(output_dir=str(dataset)), [with_rows_aside(tmp_path)], files)
+    Path(commit.quarantine[0].source).unlink()
+
+    with pytest.raises(WriteError):
+        carry_out(Intent(commit, 1, str(dataset), 0), orders.publishing, files)
+
+    assert live_files(files, str(dataset)) == ()
 
 
 def test_a_commit_of_rows_aside_alone_writes_no_manifest(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from dil.publishing import (
     write_result,
 )
 from dil.storage import LocalFilesystem
-from tests.unit.publishing.published import report, result, staged_file, unit
+from tests.unit.publishing.published import SyncedFolders, report, result, staged_file, unit
 
 files = LocalFilesystem()
 
@@ -49,6 +49,17 @@ def test_a_result_comes_back_as_it_was_written(tmp_path: Path) -> None:
     write_result(files, str(tmp_path / "r1" / exact.hash / "1-aa"), written)
 
     assert found(tmp_path / "r1") == [written]
+
+
+def test_a_result_is_durable_with_folders_that_another_task_has_just_made(tmp_path: Path) -> None:
+    staging = tmp_path / "_staging"
+    attempt = staging / "r1" / unit().hash / "1-aa"
+    made = report(unit(), staged_file(attempt, "part-0.parquet"))
+    listening = SyncedFolders()
+
+    write_result(listening, str(attempt), result(unit(), made))
+
+    assert listening.synced >= {str(attempt), *map(str, list(attempt.parents)[:3])}
 
 
 def test_every_work_unit_has_one_result(tmp_path: Path) -> None:

@@ -16,7 +16,16 @@ from dil.publishing.layout import sending_dir
 from dil.publishing.staged import write_result
 from dil.publishing.start_marker import MarkState, StartMarker, forget, forget_committed
 from dil.storage import LocalFilesystem
-from tests.unit.publishing.published import decided, failed, job, report, result, staged_file, unit
+from tests.unit.publishing.published import (
+    SyncedFolders,
+    decided,
+    failed,
+    job,
+    report,
+    result,
+    staged_file,
+    unit,
+)
 
 files = LocalFilesystem()
 TARGET = PublishTarget("r1", "/lake/shop/orders", (), (), system_time=5, horizon=7)
@@ -27,7 +36,13 @@ def orders(tmp_path: Path) -> Job:
     return job(tmp_path)
 
 
-def marker(orders: Job, folder: Path, run_id: str = "r1", number: int = 0) -> StartMarker:
+def marker(
+    orders: Job,
+    folder: Path,
+    run_id: str = "r1",
+    number: int = 0,
+    files: LocalFilesystem = files,
+) -> StartMarker:
     staging = folder / "lake" / "_staging" / "orders" / run_id
     run = RunContext(orders, run_id, 0, full_extract=True, staging_dir=str(staging))
     return StartMarker(files, run, unit(number))
@@ -57,6 +72,18 @@ def test_an_attempt_that_never_came_to_an_end_stops_every_later_run(
         assert "run r1, attempt 1, since 2023-11-14T22:13:20+00:00" in caught.value.message
         assert unit().signature in caught.value.message
         assert "ms.egress.send.again=true" in caught.value.fix
+
+
+def test_a_marker_is_durable_with_folders_that_another_task_has_just_made(
+    orders: Job, tmp_path: Path
+) -> None:
+    folder = Path(sending_dir(orders.publishing, "orders"))
+    folder.mkdir(parents=True)
+    listening = SyncedFolders()
+
+    marker(orders, tmp_path, files=listening).begin(1, attempt(tmp_path), 0)
+
+    assert listening.synced >= {str(folder), *map(str, list(folder.parents)[:2])}
 
 
 def test_a_marker_is_of_one_work_unit(orders: Job, tmp_path: Path) -> None:

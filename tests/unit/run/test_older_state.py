@@ -121,6 +121,16 @@ def test_watermarks_may_be_imported_where_the_state_was_lost(story: Story, tmp_p
     assert story.rows() == ids_of("a", "b", days=range(2))
 
 
+def test_without_its_state_a_job_publishes_only_the_range_of_a_backfill(story: Story) -> None:
+    """A backfill reads its range again, whatever was published."""
+    story.run(day(1))
+    shutil.rmtree(story.folder / "state")
+    with pytest.raises(StateError):
+        story.run(day(1))
+
+    assert story.run(day(1), story.job(ms__backfill="true")).status is RunStatus.SUCCESS
+
+
 def _quoted(text: str) -> str:
     return text.replace('"', '""')
 

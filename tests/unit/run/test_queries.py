@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 
 from dil import config
 from dil.errors import ConfigError, LeaseHeldError, StateError
+from dil.run import job_run
 from dil.run.job_run import run_job
 from dil.run.queries.slices import plan_slices
 from dil.state import open_store
@@ -238,6 +239,26 @@ def test_an_input_whose_chain_was_restored_from_an_older_copy_is_refused(lake):
     assert "restored from an older copy" in error.value.fix
     assert "Restore the input's state" in error.value.fix
     assert any(problem.startswith("V34") for problem in lake.verify(far).problems)
+
+
+def test_an_input_that_is_restored_while_a_query_runs_makes_nothing_visible(lake, monkeypatch):
+    lake.feed(*range(10))
+    state = (lake.folder / "state" / "state.db").read_bytes()
+    lake.feed(*range(10, 20))
+    far = lake.derive("far", BIG, state__store__dir=str(lake.folder / "elsewhere"))
+    publish = job_run.publish
+
+    def restore_first(*given: object) -> object:
+        for name in ("state.db-wal", "state.db-shm"):
+            (lake.folder / "state" / name).unlink(missing_ok=True)
+        (lake.folder / "state" / "state.db").write_bytes(state)
+        return publish(*given)
+
+    monkeypatch.setattr(job_run, "publish", restore_first)
+    report = lake.run(far)
+
+    assert [failure.code for failure in report.failures] == [StateError.code]
+    assert lake.ids("far") == Counter()
 
 
 def test_a_run_waits_for_an_input_no_longer_than_the_job_says(lake):

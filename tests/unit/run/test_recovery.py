@@ -6,7 +6,9 @@ import resource
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from dil import publishing
@@ -16,6 +18,8 @@ from dil.model.report import RunStatus, UnitCounts
 from dil.model.task import RunContext
 from dil.model.work_unit import WorkUnit
 from dil.observe.progress import SilentProgress
+from dil.publishing.layout import sending_dir
+from dil.publishing.start_marker import MarkState, StartMark
 from dil.run.job_run import run_job
 from dil.state import open_store
 from dil.storage import Filesystem
@@ -376,7 +380,10 @@ def test_a_run_that_breaks_off_after_its_commit_is_not_published_again(
 
     with monkeypatch.context() as patched:
         patched.setattr(publishing, "sweep", breaking)
-        story.run(day(2), job)
+        first = story.run(day(2), job)
+    stopped = isinstance(error, KeyboardInterrupt)
+    assert first.status is (RunStatus.FAILED if stopped else RunStatus.SUCCESS)
+    assert [run.status for run in story.runs().values()] == ["success"]
     assert story.rows() == ids_of("a", "b", days=range(2))
     assert story.staged() != []
 
@@ -386,6 +393,23 @@ def test_a_run_that_breaks_off_after_its_commit_is_not_published_again(
     assert again.units == UnitCounts(planned=6, succeeded=6)
     assert story.rows() == ids_of("a", "b", days=range(3))
     assert story.staged() == []
+
+
+def test_the_next_run_forgets_that_a_killed_run_sent_what_it_committed(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a work unit of those rows would be refused for ever."""
+    with monkeypatch.context() as patched:
+        patched.setattr(publishing, "sweep", lambda *_: False)
+        story.run(day(1))
+    folder = Path(sending_dir(story.job().publishing, "orders"))
+    folder.mkdir()
+    mark = StartMark(1, "run-1", 1, 0, str(folder / "gone"), MarkState.SENT)
+    (folder / "unit.json").write_bytes(msgspec.json.encode(mark))
+
+    story.run(day(2))
+
+    assert not (folder / "unit.json").exists()
 
 
 # The disk

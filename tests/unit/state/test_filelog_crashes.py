@@ -1,7 +1,7 @@
 """A file log under crashes and failures at every file operation, and under racing writers."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
@@ -14,6 +14,7 @@ from dil.model.dataset import Intent, Lease
 from dil.spi.state_store import StateStore
 from dil.state.blocks.verification import verify_chain
 from dil.state.databases import sql
+from dil.storage import LocalFilesystem
 from tests.unit.state.file_logs import (
     JOB,
     Crashed,
@@ -316,6 +317,64 @@ def test_an_entry_whose_reply_was_lost_counts(tmp_path: Path) -> None:
             store.commit(lease, commit_of(number))
         assert published(store) == [2, 1, 0]
     assert len(log.names("journal")) == 4
+
+
+def test_an_entry_that_landed_though_its_write_failed_is_made_durable(tmp_path: Path) -> None:
+    synced: list[str] = []
+
+    class Failing(LocalFilesystem):
+        def put_if_absent(self, path: str, data: bytes) -> bool:
+            super().put_if_absent(path, data)
+            synced.clear()
+            raise WriteError("the folder cannot be synced")
+
+        def sync_folders(self, paths: Iterable[str]) -> None:
+            synced.extend(paths)
+
+    log = Log(tmp_path)
+    with log.store(Failing()) as store:
+        store.acquire_lease("r", lease_s=60)
+    assert synced == [str(log.folder / "journal")]
+
+
+def test_folders_that_another_writer_has_just_made_are_durable_before_an_entry(
+    tmp_path: Path,
+) -> None:
+    log, synced = Log(tmp_path), set[str]()
+    for name in ("journal", "snapshots", "_chain/blocks"):
+        (log.folder / name).mkdir(parents=True)
+
+    class Listening(LocalFilesystem):
+        def sync_folders(self, paths: Iterable[str]) -> None:
+            synced.update(found := list(paths))
+            super().sync_folders(found)
+
+        def put_if_absent(self, path: str, data: bytes) -> bool:
+            assert synced >= {str(log.directory), str(log.folder), str(log.folder / "_chain")}
+            return super().put_if_absent(path, data)
+
+    with log.store(Listening()) as store:
+        store.acquire_lease("r", lease_s=60)
+    assert log.names("journal") != []
+
+
+def test_sweeping_leaves_no_snapshot_without_the_entries_after_it(tmp_path: Path) -> None:
+    log, files = Log(tmp_path, entries_per_snapshot=2), InterruptedFilesystem()
+    deleted: list[str] = []
+
+    def require_entries(operation: str, is_before: bool) -> None:
+        if operation.startswith("delete_file") and not is_before:
+            deleted.append(operation)
+            entries = {int(name[:20]) for name in log.names("journal")}
+            for name in log.names("snapshots"):
+                assert entries.issuperset(range(int(name[:20]) + 1, max(entries) + 1))
+
+    files.listener = require_entries
+    with log.store(files) as store:
+        lease = store.acquire_lease("r", lease_s=60)
+        for _ in range(8):
+            store.heartbeat(lease)
+    assert {operation.rpartition(".")[2] for operation in deleted} == {"json", "db"}
 
 
 def test_an_entry_that_can_neither_be_written_nor_looked_for_is_unknown(tmp_path: Path) -> None:

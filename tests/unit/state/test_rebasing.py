@@ -76,6 +76,11 @@ def test_other_work_units_and_other_properties_leave_a_plan_true(
     assert verify_chain(store).problems == ()
 
 
+def test_commits_of_one_store_leave_its_plan_true(store: StateStore) -> None:
+    commit(store, commit_of("r1", 1), commit_of("r2", 1), commit_of("r3", 1))
+    assert verify_chain(store).problems == ()
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -94,6 +99,24 @@ def test_what_changes_the_ground_of_a_plan_ends_it(
     before = store.head()
     with pytest.raises(CommitConflictError):
         commit(store, commit_of("mine", 3))
+    assert store.head() == before
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        replace(commit_of("mine", 3).run, forgotten=(signature(1),)),
+        replace(commit_of("mine", 3).run, skipped=commit_of("mine", 1).run.outcomes),
+    ],
+    ids=["it forgets it", "it leaves it out"],
+)
+def test_a_plan_ends_if_a_work_unit_was_read_that_it_does_not_read(
+    store: StateStore, folder: Path, work: RunWork
+) -> None:
+    elsewhere(folder, commit_of("x", 1))
+    before = store.head()
+    with pytest.raises(CommitConflictError):
+        commit(store, commit_of("mine", 3, run=work))
     assert store.head() == before
 
 

@@ -96,6 +96,36 @@ def test_commits_wait_for_the_disk(folder: Path) -> None:
     database.close()
 
 
+def test_the_folders_of_a_new_store_are_durable_before_its_first_commit(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(sqlite_database, "_sync", synced.append)
+
+    with closing(SqliteDatabase(folder / "deep/state.db")) as database, database.write():
+        assert set(synced) == {folder.parent, folder}
+
+
+def test_the_copy_of_an_older_store_is_durable_before_the_store_is_upgraded(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = folder / "state.db"
+    folder.mkdir()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(GOLDEN.read_text())
+    synced: list[tuple[str, bool]] = []
+    copy = path.with_suffix(".format-1.db")
+    monkeypatch.setattr(
+        sqlite_database, "_sync", lambda place: synced.append((place.name, copy.exists()))
+    )
+
+    with (
+        closing(SqliteDatabase(path)) as database,
+        database.upgrade(lambda *_: None),
+    ):
+        assert synced == [(copy.with_suffix(".tmp").name, False), (folder.name, True)]
+
+
 def test_a_store_of_a_newer_format_is_refused_for_reading_and_writing(folder: Path) -> None:
     spec = StateSpec("sqlite", str(folder))
     with open_store(spec, "orders", clock=lambda: NOW) as store:

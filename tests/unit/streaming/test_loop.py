@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dil.errors import ConfigError, LeaseLostError, StateError, WriteError
-from dil.model.report import ReportedFailure, RunStatus
+from dil.model.report import ReportedFailure, RunReport, RunStatus
+from dil.model.stream import MicroBatch
+from dil.model.work_unit import Plan
 from dil.streaming.checkpoint import CheckpointAheadError
 from tests.micro_batches import FakeBatches, World
 
@@ -336,6 +339,55 @@ def test_a_micro_batch_keeps_its_number_until_it_is_committed(world: World) -> N
     assert world.batches.newest is not None
     assert world.batches.newest.batch.number == 0
     assert [each.name for each in (folder / "commits").iterdir()] == ["0"]
+
+
+def test_a_micro_batch_is_in_the_checkpoint_before_it_runs_and_as_committed_after(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a stream whose last micro-batch failed would seem to be ahead of its chain."""
+    world.batches.due, world.batches.poison = [1, 2], {2}
+    folder, before = Path(world.folder), list[list[str]]()
+    real = world.batches.run
+
+    def run(due: Plan, batch: MicroBatch, *, is_alone: bool = False) -> RunReport:
+        before.append(sorted(each.name for each in (folder / "offsets").iterdir()))
+        return real(due, batch, is_alone=is_alone)
+
+    monkeypatch.setattr(world.batches, "run", run)
+    world.loop(max_units=1).run("run")
+
+    assert before == [["0"], ["0", "1"]]
+    assert [each.name for each in (folder / "commits").iterdir()] == ["0"]
+
+
+def test_micro_batches_of_a_new_epoch_are_counted_from_the_first(world: World) -> None:
+    world.batches.due = [1]
+    world.loop().run("run")
+    shutil.rmtree(world.folder)
+
+    world.batches.due = [2]
+    world.loop().run("run")
+
+    assert world.batches.newest is not None
+    assert world.batches.newest.batch.number == 0
+
+
+def test_a_micro_batch_that_lost_its_lease_ends_a_service(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.batches.due, world.batches.poison = [1], {1}
+    stop_after(world, 3)
+    lost = ReportedFailure("", LeaseLostError.code, "another run took the lease over")
+    real = world.batches.run
+    monkeypatch.setattr(
+        world.batches,
+        "run",
+        lambda *given, **kinds: replace(real(*given, **kinds), failures=(lost,)),
+    )
+
+    with pytest.raises(LeaseLostError):
+        world.loop(every_ms=1_000).run("run")
+    assert world.batches.ran == [(1,)]
 
 
 def test_a_checkpoint_that_cannot_be_written_afterwards_changes_nothing(

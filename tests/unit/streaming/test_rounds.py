@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,6 +59,14 @@ def test_the_work_units_of_a_micro_batch_that_failed_come_first_and_together() -
     found = micro_batches(plan_of(1, 3, 4, 5), admission, patience, now_s=0)
 
     assert [numbers(each.plan) for each in found] == [(3, 4), (1,), (5,)]
+
+
+def test_work_units_that_no_run_reads_are_recorded_by_the_first_micro_batch_alone() -> None:
+    due = replace(plan_of(1, 2, 3), missed=plan_of(0).work_units)
+
+    found = micro_batches(due, Admission(StreamSpec(max_units=1), None), Patience(), now_s=0)
+
+    assert [len(each.plan.missed) for each in found] == [1, 0, 0]
 
 
 def test_rows_are_estimated_by_the_micro_batches_before() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from dil.model.task import RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
 from dil.publishing import StagedResult, read_results
 from dil.storage import LocalFilesystem
-from dil.task import group
+from dil.task import group, result_log
 from dil.task.context import TaskContext
 from dil.task.group import run_group
 from dil.task.work_unit import run_in_task
@@ -116,6 +117,28 @@ def test_results_are_durable_when_the_task_ends(desk: Desk, lanes: int) -> None:
     }
 
 
+def test_results_that_are_written_one_by_one_are_all_kept(desk: Desk, monkeypatch) -> None:
+    monkeypatch.setattr(result_log, "MOST_UNITS", 1)
+    desk.script([Page(rows(1))])
+
+    run(desk, "abc")
+
+    assert sorted(each.work_unit.signature for each in staged(desk)) == list("abc")
+
+
+def test_a_result_is_written_when_its_files_are_durable(desk: Desk, monkeypatch) -> None:
+    def broken(self, paths):
+        raise WriteError(f"{list(paths)}: I/O error")
+
+    desk.script([Page(rows(1))])
+    monkeypatch.setattr(LocalFilesystem, "sync_files", broken)
+
+    reports = run(desk, "ab")
+
+    assert [(report.files, report.failure.code) for report in reports] == [((), "DIL-WRITE")] * 2
+    assert staged(desk) == []
+
+
 def test_a_task_that_is_repeated_reads_only_what_was_not_completed(desk: Desk) -> None:
     script = desk.script([Page(rows(1, 2))])
     first = run(desk, "abc")
@@ -125,6 +148,21 @@ def test_a_task_that_is_repeated_reads_only_what_was_not_completed(desk: Desk) -
     assert again[:3] == first
     assert [report.signature for report in again] == list("abcde")
     assert len(script.sessions) == 5
+
+
+def test_work_units_that_send_are_not_sent_again_by_a_task_that_runs_twice(desk: Desk) -> None:
+    """Spark repeats a task without saying so; each work unit looks for its result by itself."""
+    folder = desk.folder / "in"
+    folder.mkdir()
+    (folder / "rows.json").write_text('{"id":7}\n')
+    entry = {"path": str(folder), "fields": ["id"], "category": "payload"}
+    sending = {"ms__secondary__input": json.dumps([entry])}
+    script = desk.script([Page(rows(1))])
+    first = run(desk, "ab", **sending)
+
+    assert run(desk, "ab", **sending) == first
+    assert [report.failure for report in first] == [None, None]
+    assert sum(len(session.asked) for session in script.sessions) == 2
 
 
 def test_what_cannot_be_made_durable_has_failed(desk: Desk, monkeypatch) -> None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -24,6 +28,8 @@ from dil.model.job import Job
 from dil.model.task import RunContext, TaskReport
 from dil.publishing import read_results
 from dil.publishing.page_log import page_logs, read_log
+from dil.spi.converter import Converter, PageFacts
+from dil.spi.rejects import RejectedRow
 from dil.storage import LocalFilesystem
 from dil.task.checkpoints import NOT_KEPT, OUTDATED, RESUMED, STARTED_OVER, WINDOW_CHANGED
 from dil.task.work_unit import run_work_unit
@@ -90,6 +96,18 @@ class Bench(Desk):
     def logs(self, run_id: str = "r1") -> dict[str, str]:
         logs = page_logs(FILES, self.staged(run_id))
         return {signature: log.folder for signature, log in logs.items()}
+
+
+class WithoutFour(Converter):
+    """Puts the row with the id 4 aside."""
+
+    dropped = 0
+
+    def convert(self, batch: pa.RecordBatch, facts: PageFacts) -> Iterator[pa.RecordBatch]:
+        found = [row for row, number in enumerate(batch["id"].to_pylist()) if number == 4]
+        self.context.rejects.add(batch, [RejectedRow(row, "id", "is 4") for row in found])
+        self.dropped += len(found)
+        yield batch.filter(pc.not_equal(batch["id"], 4))
 
 
 def ids(report: TaskReport) -> list[int]:
@@ -217,6 +235,19 @@ def test_a_row_that_cannot_be_converted_leaves_the_pages_before_it(bench: Bench)
     log = read_log(FILES, bench.logs()["s"])
     assert log is not None
     assert (log.last.pages, sum(file.rows for file in log.files)) == (2, 4)
+
+
+def test_pages_are_read_again_from_the_first_row_that_was_put_aside(bench: Bench) -> None:
+    """The rows put aside are in files of the attempt, which a later attempt does not take over."""
+    source = bench.source(5, {5: DOWN})
+
+    report = bench.go(
+        bench.cursors(task__maxretries="1", converter__classes=f"{__name__}:WithoutFour")
+    )
+
+    assert source.asked == [0, 1, 2, 3, 4, 2, 3, 4]
+    assert ids(report) == [0, 1, 2, 3, *range(5, 10)]
+    assert (sum(each.rows for each in report.quarantined), report.counters.rows_dropped) == (1, 1)
 
 
 def test_a_signal_leaves_the_complete_pages(bench: Bench) -> None:
@@ -422,6 +453,27 @@ def test_a_cursor_that_is_refused_within_a_run_lets_it_start_over_too(bench: Ben
     report = bench.go(bench.cursors(task__maxretries="1"))
 
     assert source.asked == [0, 1, 2, 2, 0, 1, 2, 3]
+    assert ids(report) == list(range(8))
+
+
+@pytest.mark.parametrize("stopped", ["this execution", "a lost execution", "an earlier run"])
+def test_after_starting_over_an_attempt_goes_on_from_the_new_pages(
+    bench: Bench, stopped: str
+) -> None:
+    """Not from the cursor that was refused, though its log has more pages."""
+    source = bench.source(4, {3: DOWN, 4: SourceError("410"), 6: DOWN})
+    logs = {}
+    if stopped == "an earlier run":
+        bench.go(bench.cursors())
+        logs = bench.logs()
+    elif stopped == "a lost execution":  # and another one that read as far at the same time
+        bench.go(bench.cursors(), "r2")
+        folder = Path(bench.logs("r2")["s"])
+        shutil.copytree(folder, folder.with_name("1-twin"))
+
+    report = bench.go(bench.cursors(task__maxretries="2"), "r2", resume_from=logs)
+
+    assert source.asked == [0, 1, 2, 2, 0, 1, 1, 2, 3]
     assert ids(report) == list(range(8))
 
 

@@ -64,6 +64,18 @@ def test_copies_of_acts_that_cannot_be_undone_any_more_are_deleted(story: Pruned
     story.head()
 
 
+def test_the_copies_of_one_act_stay_together_while_one_of_them_is_young(story: PrunedStory) -> None:
+    first, second = story.in_order
+    late = 1_893_000_000  # some days before 2030
+    young = first.with_name("1-late.parquet")
+    young.write_bytes(first.read_bytes())
+    os.utime(young, (late, late))
+
+    assert story.dil("prune", *story.later, "--yes") == 0
+
+    assert set(story.copies()) == {first, young, second}
+
+
 def test_young_copies_stay_and_so_do_all_without_a_period(story: PrunedStory) -> None:
     kept = story.copies()
     for path in kept:

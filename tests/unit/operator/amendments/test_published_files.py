@@ -205,6 +205,21 @@ def test_a_rewind_keeps_what_replaced_the_files_of_its_block(story: Story) -> No
     assert story.run(day(3)).status is RunStatus.NOTHING_DUE
 
 
+def test_a_rewind_lets_rows_be_read_again_that_a_shorter_reading_replaced(story: Story) -> None:
+    story.changes.update(WINDOWS, **UP_TO_NOW)
+    story.run(day(2))
+    at = head_of(story)
+    forget(story)
+    story.run(day(1) + DAY_MS // 2)
+    assert story.rows() != ids_of("a", "b", days=range(2))
+
+    rewind(story, at)
+
+    assert story.states()[work_unit(1, "a")].status == "PENDING"
+    story.run(day(2))
+    assert story.rows() == ids_of("a", "b", days=range(2))
+
+
 def one_day_again() -> dict[str, str]:
     """Return what makes a run read the first day once more."""
     watermark = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dil.cli.main import main
+from dil.errors import StateError
 from dil.model.report import RunStatus
 from dil.publishing import files, table_destination
 from tests.backfills import Backfills, correct, notes_of, source_notes
@@ -49,6 +50,8 @@ def test_a_backfill_whose_publish_is_given_up_is_published_again(
             patch.setattr(files, "place", die)
             with pytest.raises(KeyboardInterrupt):
                 backfills.publish(definition)
+        with pytest.raises(StateError):
+            backfills.drop(definition)  # the publish can still be finished, and needs its files
         assert main(["runs", "abandon", str(story.folder / "orders.conf"), "--yes"]) == 0
         assert notes_of(story) == before
 
@@ -57,6 +60,26 @@ def test_a_backfill_whose_publish_is_given_up_is_published_again(
     assert story.run(day(5)).status is RunStatus.SUCCESS
     assert notes_of(story) == source_notes(source, range(5))
     assert main(["state", "verify", str(story.folder / "orders.conf")]) == 0
+
+
+def test_a_reading_that_was_cut_off_while_it_published_is_finished_by_the_publish(
+    story: Story, source: HttpServer, backfills: Backfills, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story.changes.update(MODES["window_replace"])
+    story.run(day(4))
+    correct(source, "a", 5)
+    definition = backfills.begin(range(1, 3))
+
+    def die(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "place", die)
+        backfills.read(definition)
+
+    backfills.publish(definition)
+
+    assert notes_of(story) == source_notes(source, range(4))
 
 
 def test_so_is_one_of_a_table(

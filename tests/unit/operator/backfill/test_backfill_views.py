@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from dil.errors import ConfigError
+from dil.errors import ConfigError, WriteError
 from dil.model.report import RunStatus
+from dil.storage import LocalFilesystem
 from tests.backfills import Backfills, correct, late_row, notes_of, source_notes, take_away
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day, work_unit
@@ -81,6 +84,29 @@ def test_without_keys_the_difference_counts_rows(story: Story, backfills: Backfi
 
 
 # Dropping
+
+
+def test_drop_deletes_the_definition_last_so_that_it_can_be_repeated(
+    story: Story, backfills: Backfills, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story.run(day(4))
+    definition = backfills.take(range(1, 3))
+    real = LocalFilesystem.delete_tree
+
+    def delete_tree(self: LocalFilesystem, path: str) -> None:
+        if (Path(path) / "backfill.json").exists():
+            assert [each for each in Path(path).iterdir() if each.is_dir()] == []
+            raise WriteError("the disk is away")
+        real(self, path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalFilesystem, "delete_tree", delete_tree)
+        with pytest.raises(WriteError):
+            backfills.drop(definition)
+    assert backfills.known() == [definition]
+
+    backfills.drop(definition)
+    assert backfills.known() == []
 
 
 def test_drop_deletes_what_a_backfill_holds_and_keeps_what_it_published(

@@ -1,0 +1,64 @@
+"""Commits to a table that another driver repeats, and commits whose outcome is not told."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from dil.errors import WriteError
+from dil.publishing import table_destination
+from tests.table_readers import FORMATS
+from tests.unit.publishing.tables import Shop, orders
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_driver_that_slept_right_before_its_commit_does_not_repeat_that_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    shop = Shop(tmp_path, kind)
+    shop.publish("r1", orders(1))
+    intent = shop.intent("r2", shop.move("r2", orders(2)))
+    put, versions = table_destination.put_in_place, []
+
+    def sleep(*arguments: Any) -> None:
+        put(*arguments)
+        monkeypatch.undo()
+        shop.destination().carry_out(intent)
+        versions.append(shop.versions())
+
+    monkeypatch.setattr(table_destination, "put_in_place", sleep)
+    shop.destination().carry_out(intent)
+
+    assert [shop.versions()] == versions
+    assert shop.ids() == [1, 2]
+
+
+@pytest.mark.parametrize("has_landed", [False, True])
+def test_a_delta_commit_that_fails_counts_if_the_table_has_it_and_else_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_landed: bool
+) -> None:
+    shop = Shop(tmp_path, "delta")
+    shop.publish("r1", orders(1))
+    intent = shop.intent("r2", shop.move("r2", orders(2)))
+    write = DeltaTable.create_write_transaction
+
+    def broken(*given: Any, **kinds: Any) -> None:
+        if has_landed:
+            write(*given, **kinds)
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", broken)
+    with nullcontext() if has_landed else pytest.raises(WriteError):
+        shop.destination().carry_out(intent)
+    assert shop.ids() == ([1, 2] if has_landed else [1])
+    monkeypatch.undo()
+
+    shop.destination().carry_out(intent)
+
+    assert shop.ids() == [1, 2]

@@ -1,0 +1,39 @@
+"""The registry of timelabels follows the chain, which decides which labels are closed."""
+
+from __future__ import annotations
+
+import pytest
+
+from dil import publishing
+from dil.errors import WriteError
+from dil.model.books import BOOKS
+from dil.run.books_closing import settle_registry
+from dil.storage import LocalFilesystem
+from tests.stories import Story
+
+MARK = ["20200101000000", 0, 86_400_000, "CLOSED", 5, False]
+
+
+def test_labels_that_the_registry_could_not_be_told_of_are_settled_by_the_next_run(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise WriteError("the database is away")
+
+    marked: list[list[str]] = []
+    job, files = story.job(), LocalFilesystem()
+    monkeypatch.setattr(publishing, "keeps_registry", lambda _: True)
+    with story.store() as store:
+        lease = store.acquire_lease("r1", lease_s=60)
+        store.change_checkpoint(lease, BOOKS, {"marks": [MARK]})
+        monkeypatch.setattr(publishing, "mark_labels", away)
+        settle_registry(job, store, lease, files)
+        monkeypatch.setattr(
+            publishing,
+            "mark_labels",
+            lambda _, __, marks: marked.append([each.label for each in marks]),
+        )
+        for _ in range(2):
+            settle_registry(job, store, lease, files)
+
+    assert marked == [["20200101000000"]]
