@@ -63,10 +63,10 @@ _JDBC_POSTGRESQL = {
     "ApplicationName": "application_name",
     "options": "options",
 }
-_JDBC_MYSQL = {"user": "user", "password": "password", "serverSslCert": "ssl-ca", "localSocket":
-          "unix-socket"}  # fmt: skip
+_JDBC_MYSQL = {"user": "user", "password": "password", "serverSslCert": "ssl-ca",
+               "localSocket": "unix-socket"}  # fmt: skip
 _JDBC_MYSQL_TLS = {"sslMode", "useSSL", "useSsl", "requireSSL", "verifyServerCertificate",
-                       "trustServerCertificate"}  # fmt: skip
+                   "trustServerCertificate"}  # fmt: skip
 _TARGETS = {"primary": "primary", "master": "primary", "any": "any"}
 _ABOUT_TLS = re.compile(r"(?i)ssl|tls|trust|keystore|cert|gssenc|channelbinding")
 

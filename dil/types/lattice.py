@@ -14,6 +14,7 @@ from dil.errors import ConversionError
 INSTANT = pa.timestamp("us", tz="UTC")
 MOST_DIGITS = 38  # The most digits of a decimal128; a wider number becomes text.
 _LONG_DIGITS = 19
+_UINT64_DIGITS = 20
 _WORDS: dict[pa.DataType, bytes] = {
     pa.int32(): b"int",
     pa.int64(): b"long",
@@ -24,7 +25,7 @@ _TYPED_FORMS: tuple[tuple[Callable[[pa.DataType], bool], pa.DataType], ...] = (
     (pa.types.is_null, pa.string()),
     (pa.types.is_boolean, pa.bool_()),
     (pa.types.is_int64, pa.int64()),
-    (pa.types.is_uint64, pa.decimal128(20, 0)),
+    (pa.types.is_uint64, pa.decimal128(_UINT64_DIGITS, 0)),
     (pa.types.is_uint32, pa.int64()),
     (pa.types.is_integer, pa.int32()),
     (pa.types.is_float64, pa.float64()),

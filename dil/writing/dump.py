@@ -29,7 +29,7 @@ class DumpWriter:
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self._open: MeasuredFile | None = None
-        self._names = ("", "")  # of the open file: alone, and numbered
+        self._alone = self._numbered = ""  # the names of the open file
         self._done: list[tuple[StagedFile, str]] = []
 
     @property
@@ -44,11 +44,11 @@ class DumpWriter:
             WriteError: the file system refused to write: it is full, forbidden or gone.
         """
         for alone, numbered, data in zip(*batch.columns, strict=True):
-            names = (alone.as_py(), numbered.as_py())
-            if self._open is None or self._names[1] != names[1]:
+            if self._open is None or self._numbered != numbered.as_py():
                 self._end_file()
                 path = self._folder.file(f"dump-{len(self._done)}")
-                self._open, self._names = MeasuredFile(self._folder.filesystem, path), names
+                self._open = MeasuredFile(self._folder.filesystem, path)
+                self._alone, self._numbered = alone.as_py(), numbered.as_py()
             with write_errors(self._open.path):
                 self._open.sink.write(data.as_buffer())
 
@@ -90,5 +90,4 @@ class DumpWriter:
         except BaseException:
             current.delete()
             raise
-        alone, numbered = self._names
-        self._done.append((replace(file, name=alone), numbered))
+        self._done.append((replace(file, name=self._alone), self._numbered))

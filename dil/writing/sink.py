@@ -58,7 +58,10 @@ class MeasuredSink(io.RawIOBase):
 
 
 class MeasuredFile:
-    """A new file of an attempt: write to its ``sink``, and end it by exactly one of the methods."""
+    """A new file of an attempt: write to its ``sink``, then finish, abandon or delete the file.
+
+    After a ``finish`` that failed, the file can still be abandoned or deleted.
+    """
 
     def __init__(self, filesystem: Filesystem, path: str) -> None:
         self.path = path
@@ -67,7 +70,12 @@ class MeasuredFile:
         self.sink = MeasuredSink(self._stream)
 
     def finish(self, rows: int) -> StagedFile:
-        """Make the file durable and return it."""
+        """Make the file durable and return it.
+
+        Raises:
+            OSError: the operating system refused to write.
+            WriteError: the store refused to write.
+        """
         self._stream.close()
         return StagedFile(self.path, rows, self.sink.bytes, self.sink.sha256)
 

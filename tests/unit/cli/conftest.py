@@ -7,12 +7,7 @@ import pytest
 
 import dil.config
 from dil.errors import Origin, Problem
-from dil.model.job import (
-    ClassRef,
-    Job,
-    PlanningSpec,
-    SourceSpec,
-)
+from dil.model.job import ClassRef, Job, PlanningSpec, SourceSpec
 from dil.model.report import RunReport, RunStatus, UnitCounts
 from dil.model.secret import Secret
 from dil.run.options import RunOptions

@@ -13,14 +13,9 @@ from dil.model.job import (
     ClassRef,
     ConversionSpec,
     ExtractionSpec,
-    Job,
     KeySpec,
     OutputFormat,
-    PlanningSpec,
-    PublishingSpec,
-    RunningSpec,
     SourceSpec,
-    StateSpec,
     WritingSpec,
 )
 from dil.model.json import JsonObject
@@ -33,6 +28,7 @@ from dil.model.section import Section
 from dil.model.settings import DerivedField, Formula, SchemaCleansing
 from dil.spi.converter import ConverterContext, PageFacts
 from dil.spi.extractor import Page
+from tests.jobs import bare_job
 
 NOW = 1579084200000
 """2020-01-15T10:30:00Z."""
@@ -60,21 +56,14 @@ def chain(
     members = {name: tuple(v) if isinstance(v, list) else v for name, v in conversion.items()}
     any_class = ClassRef("acme", "Any")
     csv = ClassRef("dil.extraction.csv.extractor", "CsvExtractor")
-    job = Job(
-        name="orders",
-        path="orders.conf",
-        digest="",
+    job = bare_job(
         properties=Properties(properties or {}, sections=sections),
-        planning=PlanningSpec(),
         source=SourceSpec(any_class, "http://localhost"),
         extraction=ExtractionSpec(
             csv, output_schema=schema, data_field=data_field, cleansing=cleansing
         ),
         conversion=ConversionSpec(**members),
         writing=WritingSpec(format=output_format),
-        publishing=PublishingSpec("/out", "orders"),
-        running=RunningSpec(),
-        state=StateSpec(),
         keys=KeySpec(tuple(map(Secret, passwords))),
         secondary=SecondarySpec(secondary),
     )

@@ -7,9 +7,7 @@ import pytest
 from msgspec import structs
 
 from dil.model.interval import Interval
-from dil.model.job import (
-    PlanningSpec,
-)
+from dil.model.job import PlanningSpec
 from dil.model.work_unit import Plan, Reason, Skip, WorkUnit
 from dil.observe.plan_view import plan_json, plan_text, summary_text, why_no_partition
 from tests.jobs import bare_job

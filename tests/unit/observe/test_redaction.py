@@ -11,12 +11,7 @@ from hypothesis import strategies as st
 
 from dil.config.table import TABLE
 from dil.model.authentication import Authentication
-from dil.model.job import (
-    ClassRef,
-    ExtractionSpec,
-    Job,
-    SourceSpec,
-)
+from dil.model.job import ClassRef, ExtractionSpec, Job, SourceSpec
 from dil.model.properties import Properties
 from dil.model.secret import MASK, Secret
 from dil.model.settings import Parameter
