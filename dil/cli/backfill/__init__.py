@@ -13,7 +13,7 @@ backfill_id_argument = click.argument("backfill_id", metavar="ID")
 _COMMANDS = {
     "diff": ("dil.cli.backfill.inspecting:diff", "Compare a backfill with the live rows."),
     "drop": ("dil.cli.backfill.inspecting:drop", "Delete the rows of a backfill."),
-    "list": ("dil.cli.backfill.inspecting:list_backfills", "List the backfills of a job."),
+    "list": ("dil.cli.backfill.listing:list_backfills", "List the backfills of a job."),
     "publish": ("dil.cli.backfill.publishing:publish", "Publish the rows of a backfill."),
     "resume": ("dil.cli.backfill.reading:resume", "Go on with a backfill by its id."),
     "start": ("dil.cli.backfill.reading:start", "Read a range again, or go on with it."),

@@ -1,48 +1,30 @@
-"""``dil backfill list``, ``diff`` and ``drop``."""
+"""``dil backfill diff`` and ``drop``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
 
 from dil.cli.backfill import backfill_id_argument
+from dil.cli.backfill.listing import show_list, status_json
 from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.state.opening import opened
 from dil.cli.stdout import emit, emit_json, emit_lines, results_only
 from dil.observe.logs import one_line
-from dil.operator.backfill import definition as definitions
 from dil.operator.backfill import publishing
 from dil.operator.backfill.comparing import compare
+from dil.operator.backfill.definition import find_backfill
 from dil.operator.backfill.status import read_status
 from dil.run.process import real_clock
-from dil.text.zones import find_zone, moment
 
 if TYPE_CHECKING:
     from dil.model.job import Job
     from dil.operator.backfill.comparing import Difference
     from dil.operator.backfill.key_counts import KeyCounts
-    from dil.operator.backfill.status import BackfillStatus
 
 _ROWS_SHOWN = 50
-_LINE = "{:<24} {:<10} {:>12} {:>13}  {}\n"
 _DIFFERENCE = "  {:<10} {:>13} {:>13} {:>11} {:>11} {:>11}  {}\n"
-
-
-@click.command("list")
-@job_command()
-def list_backfills(call: JobCall) -> int:
-    """List the backfills of a job that were not dropped, newest first."""
-    with results_only():
-        job = call.job(secrets=False)
-        kept = definitions.list_backfills(job)
-        found = [read_status(job, each, real_clock) for each in kept]
-    if call.as_json:
-        emit_json([status_json(each) for each in found])
-    else:
-        _show_list(job, found)
-    return 0
 
 
 @click.command()
@@ -57,7 +39,7 @@ def diff(call: JobCall, *, now: str | None, backfill_id: str, rows_only: bool) -
     """
     now_ms = call.invocation.now(now)
     with opened(call) as (job, store):
-        definition = definitions.find_backfill(job, backfill_id)
+        definition = find_backfill(job, backfill_id)
         with publishing.open_session(
             job, store, definition, now_ms=now_ms, clock=real_clock, is_dry_run=True
         ) as session:
@@ -77,56 +59,16 @@ def drop(call: JobCall, *, backfill_id: str, yes: bool) -> int:
     """Delete the folder of a backfill; published rows stay, and can still be taken back."""
     with results_only():
         job = call.job(secrets=False)
-        definition = definitions.find_backfill(job, backfill_id)
+        definition = find_backfill(job, backfill_id)
         status = read_status(job, definition, real_clock)
         if yes:
             publishing.drop(job, definition, real_clock)
     if call.as_json:
         emit_json(status_json(status) | {"dropped": yes})
     else:
-        _show_list(job, [status])
+        show_list(job, [status])
         emit(f"{'dropped' if yes else 'nothing was changed; --yes deletes the folder'}\n")
     return 0
-
-
-def status_json(status: BackfillStatus) -> dict[str, object]:
-    """Return a backfill as JSON members; times are epoch milliseconds UTC."""
-    definition = status.definition
-    return {
-        "job": definition.job,
-        "backfill": definition.id,
-        "status": status.phase.value,
-        "created": definition.created,
-        "from": definition.low,
-        "to": definition.high,
-        "units": list(definition.units),
-        "work_units": {
-            "planned": len(definition.plan.work_units),
-            "read": len(status.done),
-            "failed": len(status.failed),
-        },
-        "rows": status.rows,
-        "act": status.act_id,
-    }
-
-
-def _show_list(job: Job, found: Iterable[BackfillStatus]) -> None:
-    """Print one line for each backfill."""
-    zone = find_zone(job.planning.zone)
-    emit(f"{job.name}  times in {job.planning.zone}\n\n")
-    emit(_LINE.format("backfill", "status", "work units", "rows", "range"))
-    count = 0
-    for status in found:
-        count += 1
-        definition = status.definition
-        units = f"{len(status.done):,}/{len(definition.plan.work_units):,}"
-        window = f"{moment(definition.low, zone)} .. {moment(definition.high, zone)}"
-        only = f", {len(definition.units):,} units" if definition.units else ""
-        cells = (definition.id, status.phase, units, f"{status.rows:,}", f"{window}{only}")
-        if not emit(_LINE.format(*cells)):
-            return
-    if not count:
-        emit("no backfill is kept\n")
 
 
 def _difference_json(job: Job, found: Difference) -> dict[str, object]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import click
 
 from dil.cli.backfill import backfill_id_argument
-from dil.cli.backfill.inspecting import status_json
+from dil.cli.backfill.listing import status_json
 from dil.cli.job_command import JobCall
-from dil.cli.run import run_options
 from dil.cli.state.amending import Request, act_command, conclude
 from dil.cli.state.opening import opened
 from dil.cli.stdout import emit, emit_json
@@ -65,6 +64,8 @@ def publish(
             if not request.has_consent(found.refusal, found.needs):
                 _show_end(call, found, act_id=None, is_done=False)
                 return 0
+            from dil.cli.run import run_options  # a preview and ``undo`` run no tasks
+
             publishing.publish(session, found, run_options(call, now_ms), request.reason)
             _show_end(call, found, act_id=session.act_id, is_done=True)
     return 0

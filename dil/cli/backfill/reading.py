@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -85,16 +85,21 @@ def start(
     if is_plan:
         return _plan(call, now, (low, high), wanted)
 
-    def prepare(job: Job, now_ms: int) -> BackfillDefinition:
+    found: list[BackfillDefinition] = []
+
+    def begin() -> RunReport:
+        now_ms = call.invocation.now(now)
+        job = _source_job(call)
         window = _window(job, low, high)
         known = None if is_new else reading.find_unpublished(job, window, wanted, real_clock)
-        if known is not None:
-            return known
-        with open_store(job.state, job.name, clock=real_clock) as store:
-            plan = reading.plan_backfill(job, store, window, wanted, now_ms=now_ms)
-            return reading.begin(job, store, plan, window, wanted, real_clock())
+        if known is None:
+            with open_store(job.state, job.name, clock=real_clock) as store:
+                plan = reading.plan_backfill(job, store, window, wanted, now_ms=now_ms)
+                known = reading.begin(job, store, plan, window, wanted, real_clock())
+        found.append(known)
+        return _read(call, job, known, now_ms, pace)
 
-    return _read(call, now, prepare, pace)
+    return _read_and_report(call, begin, found)
 
 
 @click.command()
@@ -105,7 +110,14 @@ def start(
 @_PACE[1]
 def resume(call: JobCall, *, now: str | None, backfill_id: str, **pace: int | None) -> int:
     """Read the unread work units of a backfill, and failed ones again."""
-    return _read(call, now, lambda job, _: find_backfill(job, backfill_id), pace)
+    found: list[BackfillDefinition] = []
+
+    def go_on() -> RunReport:
+        job = _source_job(call)
+        found.append(find_backfill(job, backfill_id))
+        return _read(call, job, found[0], call.invocation.now(now), pace)
+
+    return _read_and_report(call, go_on, found)
 
 
 def _source_job(call: JobCall, *, secrets: bool = True) -> Job:
@@ -144,22 +156,21 @@ def _window(job: Job, low: str, high: str) -> Interval:
 
 def _read(
     call: JobCall,
-    now: str | None,
-    prepare: Callable[[Job, int], BackfillDefinition],
+    job: Job,
+    definition: BackfillDefinition,
+    now_ms: int,
     pace: Mapping[str, int | None],
+) -> RunReport:
+    run_id = call.invocation.run_id = new_run_id(real_clock())
+    options = replace(run_options(call, now_ms), run_id=run_id)
+    with bind(job=job.name, run_id=run_id):
+        return reading.read(job, definition, options, **pace)
+
+
+def _read_and_report(
+    call: JobCall, read: Callable[[], RunReport], found: Sequence[BackfillDefinition]
 ) -> int:
-    """Read the backfill that ``prepare`` finds or begins, and print a report as a run does."""
-    found: list[BackfillDefinition] = []
-
-    def read() -> RunReport:
-        now_ms = call.invocation.now(now)
-        job = _source_job(call)
-        found.append(prepare(job, now_ms))
-        run_id = call.invocation.run_id = new_run_id(real_clock())
-        options = replace(run_options(call, now_ms), run_id=run_id)
-        with bind(job=job.name, run_id=run_id):
-            return reading.read(job, found[0], options, **pace)
-
+    """Read, and print a report as a run does, with the id of the backfill if ``read`` found it."""
     report, is_reported = report_of(call, read)
     more = {"backfill": found[0].id if found else None}
     return deliver(

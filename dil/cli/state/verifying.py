@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -20,7 +19,7 @@ from dil.observe.logs import one_line
 from dil.publishing.layout import META
 from dil.publishing.shared_files import misfit
 from dil.run.failing import FAILED
-from dil.run.process import cache_dir, real_clock
+from dil.run.process import real_clock
 from dil.state.blocks.verification import ChainReport, verify_chain
 from dil.state.chain.recorded_files import live_parts
 from dil.storage import filesystem_for
@@ -115,8 +114,8 @@ def _replayed(
     Raises:
         ConfigError: the job reads a source, or merges rows.
     """
+    from dil.cli.run import run_options
     from dil.operator.replaying import replay
-    from dil.run.options import RunOptions
 
     if job.query is None:
         raise ConfigError.single(
@@ -124,13 +123,7 @@ def _replayed(
             "is for derived datasets, and this job reads a source",
             "Leave it out: --full compares the published files.",
         )
-    environ = dict(os.environ)
-    options = RunOptions(
-        now_ms=call.invocation.now(None),
-        clock=real_clock,
-        environ=environ,
-        cache=cache_dir(environ),
-    )
+    options = run_options(call, call.invocation.now(None))
     return tuple(replay(job, job.query, store, options, first=first or 0))
 
 
@@ -226,7 +219,7 @@ class _Dataset:
             )
 
     def misfits(self) -> Iterator[str]:
-        """Yield a problem for each shared file of which a row has not one work unit."""
+        """Yield a problem for each shared file with a row that has not exactly one work unit."""
         if not self._job.publishing.keeps_files:
             return
         for file in publishing.live_files(self._filesystem, self._folder):

@@ -131,6 +131,17 @@ def test_a_refusal_has_a_report_as_well(backfill: Command) -> None:
     assert told["failures"][0]["code"] == "DIL-CONFIG"
 
 
+def test_a_report_names_the_backfill_that_a_wrong_now_did_not_resume(
+    story: Story, backfill: Command
+) -> None:
+    begun = Backfills(story, 4).begin(range(1, 3))
+
+    told = backfill.json("resume", "JOB", begun.id, "--now", "soon", code=2)
+
+    assert (told["job"], told["backfill"]) == ("orders", begun.id)
+    assert told["failures"][0]["code"] == "DIL-CONFIG"
+
+
 def test_what_no_run_has_read_yet_is_refused(backfill: Command) -> None:
     words = ("--from", "2020-01-05", "--to", "2020-01-06", "--now", "2020-01-07T00:00:00Z")
 

@@ -7,12 +7,16 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dil.cli.main import main
+from dil.operator import replaying
 from dil.state.filelog import file_log
+from dil.testing.in_process import InProcessExecutor
+from tests.derived import Lake
 from tests.jobs import dataset
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day
@@ -248,3 +252,31 @@ def test_a_file_log_without_its_newest_entries_is_found(
             path.unlink()
 
     assert not verified(story, capsys)[0]
+
+
+@pytest.mark.parametrize(
+    ("flags", "level", "is_json"),
+    [([], "WARNING", False), (["-v"], "DEBUG", False), (["--log-format", "json"], "WARNING", True)],
+)
+def test_tasks_of_a_replay_log_as_the_command_line_asks(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    flags: list[str],
+    level: str,
+    is_json: bool,
+) -> None:
+    lake, logging = Lake(tmp_path), []
+    big = lake.derive("big", "SELECT id, amount FROM orders WHERE amount >= 50")
+    lake.feed(*range(10))
+    lake.run(big)
+    real = replaying.replay
+
+    def without_spark(job, spec, store, options, *, first):  # type: ignore[no-untyped-def]
+        logging.append((options.log_level, options.log_json))
+        options = replace(options, executor=InProcessExecutor())
+        return real(job, spec, store, options, first=first)
+
+    monkeypatch.setattr(replaying, "replay", without_spark)
+
+    assert main(["state", "verify", str(big), "--replay", *flags]) == 0
+    assert logging == [(level, is_json)]
