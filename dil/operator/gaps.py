@@ -124,10 +124,11 @@ def _with_failures(
     for unit in recorded:
         known.add(unit.unit_key)
         more = failed.get(unit.unit_key, ())
-        yield replace(unit, failed=_in_order((*unit.failed, *more))) if more else unit
+        yield replace(unit, failed=_joined_in_order((*unit.failed, *more))) if more else unit
     for key in sorted(failed.keys() - known):
-        yield UnitStretches(key, failed=_in_order(failed[key]))
+        yield UnitStretches(key, failed=_joined_in_order(failed[key]))
 
 
-def _in_order(stretches: Iterable[Interval]) -> list[Interval]:
+def _joined_in_order(stretches: Iterable[Interval]) -> list[Interval]:
+    """Return stretches of any order in ascending order; those that touch or overlap become one."""
     return joined(sorted((each.low, each.high) for each in stretches))

@@ -15,7 +15,7 @@ from dil.model.job import Job
 from dil.observe.redaction import redactor, secrets_of
 
 if TYPE_CHECKING:
-    from dil.spark.options import SourceOptions  # executors have none
+    from dil.spark.options import SourceOptions  # only the driver reads them
 
 
 class DilQueryError(Exception):

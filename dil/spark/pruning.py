@@ -1,7 +1,8 @@
-"""Finds Parquet row groups that a query's filters rule out, by the statistics in the footer.
+"""Takes a query's filters from Spark, and finds Parquet row groups that they rule out.
 
-Spark itself applies the filters to all rows that are read, so filters are used here only to read
-less. If a comparison has no sure answer, the row group is read.
+The statistics in a file's footer show which these are. Spark itself applies the filters to all rows
+that are read, so filters are used here only to read less. If a comparison has no sure answer, the
+row group is read.
 """
 
 from __future__ import annotations

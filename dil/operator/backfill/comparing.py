@@ -124,8 +124,12 @@ def _differences(
     for unit in status.definition.plan.work_units:
         name = unit.signature
         is_read = name in status.done
-        how = "read" if is_read else "failed" if name in status.failed else "not read"
-        how = "stale" if name in stale else how
+        if name in stale:
+            how = "stale"
+        elif is_read:
+            how = "read"
+        else:
+            how = "failed" if name in status.failed else "not read"
         earlier = None if before is None else sum(file.rows for file in before.get(name, ()))
         rows = sum(file.rows for file in after.get(name, ())) if is_read else None
         yield UnitDifference(unit, how, earlier, rows, counts.get(name))
