@@ -40,8 +40,6 @@ _NEWEST_BLOCKS = 100
 # One recovery may finish a publish and publish a crashed run. If the database was lost with that
 # run, the load before the two is missing.
 _NEWEST_LOADS = 3
-# ``forget`` refuses work units whose rows are there and would be appended a second time.
-_UNITS = "--from DATE (only the lost days; --all if all rows are lost)"
 # Acts that let no work unit be read again.
 _CLEANING = frozenset({"prune", EXPIRY})
 
@@ -245,11 +243,11 @@ def refuse_older_dataset(
     if cast("WarehouseDestination", destination).has_files(_last_files(store, last.place)):
         return ()
     raise StateError(
-        f"{last.place} lacks the rows that the last run of {job.name} loaded: the database is an "
+        f"{last.place} lacks rows that the last runs of {job.name} loaded: the database is an "
         "older copy, or was made anew. The rows count as published, so no run reads them again",
         "Nothing was changed. dil state verify JOB.conf counts the missing rows. To get them back, "
-        f"{_reading_again(job, _UNITS)}. To do without them, run only dil state relist JOB.conf "
-        "--yes.",
+        f"{_reading_again(job, loses_all=False)}. To do without them, run only dil state relist "
+        "JOB.conf --yes.",
     )
 
 
@@ -269,17 +267,22 @@ def _gone(job: Job, store: StateStore, last: LastPublish) -> tuple[str, ...]:
         is_lost = bool(files) and not is_older
     if not is_lost:
         return ()
-    what, units = ("is an older copy", _UNITS) if is_older else ("was deleted or moved", "--all")
+    what = "is an older copy" if is_older else "was deleted or moved away"
     return (
         f"PUBLISHED ROWS ARE GONE: {last.place} {what}, and no run reads the lost rows again. To "
-        f"get them back, {_reading_again(job, units)}",
+        f"get them back, {_reading_again(job, loses_all=not is_older)}",
     )
 
 
-def _reading_again(job: Job, units: str) -> str:
-    """Return how an operator lets a job make its rows anew; ``units`` are options of forget."""
+def _reading_again(job: Job, *, loses_all: bool) -> str:
+    """Return how an operator lets a job make its rows anew.
+
+    ``forget`` refuses work units whose rows are there and would be appended a second time.
+    """
     if job.query is not None and job.query.mode is QueryMode.WINDOWED:
         return "give the job another job.name and table: it emits each window once"
+    some = "--from DATE" if job.planning.is_dated else "--unit UNIT"
+    units = "--all" if loses_all else f"{some} (only the lost ones; --all if all rows are lost)"
     forget = f"dil state forget JOB.conf {units} --yes, then the job"
     command = forget if job.query is None else RUN_ANEW
     return f"run {command}, then dil state relist JOB.conf --yes"

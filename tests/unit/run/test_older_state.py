@@ -16,6 +16,7 @@ from dil.cli.main import main
 from dil.errors import ConfigError, StateError
 from dil.model.report import RunStatus
 from dil.publishing import publisher
+from tests.derived import Lake
 from tests.jobs import properties
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day, failing, ids_of, work_unit
@@ -344,3 +345,26 @@ def test_old_records_may_be_pruned_before_a_database_is_restored(
     (tmp_path / "shop.db").write_bytes(backup)
     with pytest.raises(StateError):
         story.run(day(3))
+
+
+def test_files_that_are_read_once_come_back_by_their_unit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such work units have no date, so a date would choose all of them or none."""
+    lake = Lake(tmp_path / "job")
+    dataset, copy = lake.folder / "lake" / "shop" / "orders", tmp_path / "copy"
+    lake.feed(*range(10))
+    shutil.copytree(dataset, copy)
+    lake.feed(*range(10, 20))
+    shutil.rmtree(dataset)
+    shutil.copytree(copy, dataset)
+
+    (note,) = (each for each in lake.run(lake.orders).notes if "ROWS ARE GONE" in each)
+    assert "forget JOB.conf --unit UNIT" in note
+    unit = json.dumps({"file": str(lake.folder / "in" / "0002.json")})
+    assert main(["state", "forget", str(lake.orders), "--unit", unit, "--yes"]) == 0
+    lake.run(lake.orders)
+    assert main(["state", "relist", str(lake.orders), "--yes"]) == 0
+    assert lake.ids("orders") == Counter(range(20))
+    assert main(["state", "verify", str(lake.orders)]) == 0
+    capsys.readouterr()
