@@ -16,15 +16,16 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, cast
 
 from dil.errors import ConfigError, StateError
-from dil.model.dataset import source_name
+from dil.model.dataset import EXPIRY, source_name
 from dil.model.derived import RUN_ANEW
 from dil.model.destination import TableKind
 from dil.model.job import Job, PublishingSpec, PublishMode, QueryMode
 from dil.model.json import JsonObject
 from dil.publishing.destination import described, destination_for
+from dil.publishing.layout import unit_hash_in
 from dil.spi.destination import Destination
 from dil.spi.state_store import LAST_PUBLISH, StateStore
-from dil.storage import Filesystem
+from dil.storage import Filesystem, filesystem_for
 
 if TYPE_CHECKING:
     from dil.publishing.warehouse import WarehouseDestination
@@ -36,6 +37,11 @@ log = logging.getLogger(__name__)
 ANEW = "-D ms.publish.mode=replace"
 # Blocks of runs without rows may follow the last block with files.
 _NEWEST_BLOCKS = 100
+# One recovery may finish a publish and publish a crashed run. If the database was lost with that
+# run, the load before the two is missing.
+_NEWEST_LOADS = 3
+# Acts that let no work unit be read again.
+_CLEANING = frozenset({"prune", EXPIRY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +225,7 @@ def _ways_out(anew: str) -> str:
 def refuse_older_dataset(
     job: Job, store: StateStore, destination: Destination, last: LastPublish | None
 ) -> tuple[str, ...]:
-    """Raise if a warehouse's table lacks the last load; return a note if a dataset is gone.
+    """Raise if a warehouse's table lacks the last loads; return a note if a dataset is gone.
 
     Some programs take published files away, together with the dataset's records, so a dataset of
     files that is gone is no error.
@@ -230,50 +236,87 @@ def refuse_older_dataset(
     if last is None or _reads_all(job) or job.planning.backfill:
         return ()
     if job.publishing.warehouse is None:
-        if last.landed != -1 or _last_file(store) is None:
-            return ()
-        return (
-            f"PUBLISHED ROWS ARE GONE: {last.place} was deleted or moved away, and no run reads "
-            f"its rows again. To get them back, {_reading_again(job, '--all')}",
-        )
-    if not loads_one_table(job.publishing) or (uri := _last_file(store)) is None:
+        return _gone(job, store, last)
+    is_newer = last.landed is not None and last.landed > last.number
+    if is_newer or not loads_one_table(job.publishing):
         return ()
-    if cast("WarehouseDestination", destination).has_file(uri):
+    if cast("WarehouseDestination", destination).has_files(_last_files(store, last.place)):
         return ()
     raise StateError(
-        f"{last.place} lacks the rows that the last run of {job.name} loaded: the database is an "
+        f"{last.place} lacks rows that the last runs of {job.name} loaded: the database is an "
         "older copy, or was made anew. The rows count as published, so no run reads them again",
         "Nothing was changed. dil state verify JOB.conf counts the missing rows. To get them back, "
-        f"{_reading_again(job, '--from DATE (or --all)')}. To do without them, run only dil state "
-        "relist JOB.conf --yes.",
+        f"{_reading_again(job, loses_all=False)}. To do without them, run only dil state relist "
+        "JOB.conf --yes.",
     )
 
 
-def _reading_again(job: Job, units: str) -> str:
-    """Return how an operator lets a job make its rows anew; ``units`` are options of forget."""
+def _gone(job: Job, store: StateStore, last: LastPublish) -> tuple[str, ...]:
+    """Return a note if a dataset lacks its last commit, together with the files of that commit.
+
+    A publish that was given up has a number, too, but all files of the earlier ones are there.
+    """
+    if last.landed is None or last.landed >= last.number:
+        return ()
+    is_older = last.landed >= 0
+    files = _last_files(store, last.place)
+    if job.publishing.keeps_files:
+        filesystem = filesystem_for(job.publishing.final_dir)
+        is_lost = bool(files) and not filesystem.exists(filesystem.path_of(files[0]))
+    else:
+        is_lost = bool(files) and not is_older
+    if not is_lost:
+        return ()
+    what = "is an older copy" if is_older else "was deleted or moved away"
+    return (
+        f"PUBLISHED ROWS ARE GONE: {last.place} {what}, and no run reads the lost rows again. To "
+        f"get them back, {_reading_again(job, loses_all=not is_older)}",
+    )
+
+
+def _reading_again(job: Job, *, loses_all: bool) -> str:
+    """Return how an operator lets a job make its rows anew.
+
+    ``forget`` refuses work units whose rows are there and would be appended a second time.
+    """
     if job.query is not None and job.query.mode is QueryMode.WINDOWED:
         return "give the job another job.name and table: it emits each window once"
-    forget = f"dil state forget JOB.conf {units} --keep-files --yes, then the job"
+    some = "--from DATE" if job.planning.is_dated else "--unit UNIT"
+    units = "--all" if loses_all else f"{some} (only the lost ones; --all if all rows are lost)"
+    forget = f"dil state forget JOB.conf {units} --yes, then the job"
     command = forget if job.query is None else RUN_ANEW
     return f"run {command}, then dil state relist JOB.conf --yes"
 
 
-def _last_file(store: StateStore) -> str | None:
-    """Return a file of the last block that added files; None if no run has to miss it.
+def _last_files(store: StateStore, place: str) -> list[str]:
+    """Return one file of each of the last blocks that added files which a place has to have.
 
     An operator who let the job read rows again, or removed files from the chain, knows about the
     rows before.
     """
+    found: list[str] = []
     removed: set[str] = set()
+    read_again: set[str] = set()
     for block in islice(store.blocks(), _NEWEST_BLOCKS):
         event: Any = block["event"]
-        if event["kind"] == "ResetState":
-            return None
+        if event["kind"] == "ResetState" and event.get("act") not in _CLEANING:
+            break
         data = event.get("newData") or {}
         removed.update(str(part["path"]) for part in data.get("removes") or ())
-        if added := [str(part["path"]) for part in data.get("parts") or ()]:
-            return next((uri for uri in added if uri not in removed), None)
-    return None
+        added = [str(part["path"]) for part in data.get("parts") or ()]
+        staying = (uri for uri in added if uri not in removed and _is_in(place, uri))
+        found += [uri for uri in staying if unit_hash_in(uri) not in read_again][:1]
+        if len(found) == _NEWEST_LOADS or any(_has_mode(uri, PublishMode.REPLACE) for uri in added):
+            break
+        # A newer state may have loaded the rows that were replaced.
+        replacing = (uri for uri in added if _has_mode(uri, PublishMode.WINDOW_REPLACE))
+        read_again.update(map(unit_hash_in, replacing))
+    return found
+
+
+def _has_mode(uri: str, mode: PublishMode) -> bool:
+    """Return whether a file was loaded into a warehouse in a publish mode."""
+    return f"?mode={mode}#" in uri
 
 
 def _reads_all(job: Job) -> bool:
@@ -323,7 +366,7 @@ def _is_earlier_place(store: StateStore, last: str, now: str, destination: Desti
 
 
 def _is_in(place: str, uri: str) -> bool:
-    return uri.startswith((f"{place}/", f"{place}?"))
+    return uri.startswith((f"{place}/", f"{place}?", f"{place}#"))
 
 
 def _name(uri: str) -> str:

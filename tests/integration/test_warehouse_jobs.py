@@ -93,7 +93,9 @@ def test_a_run_is_refused_if_the_database_lacks_its_last_load(
         for due in () if operation == "replace" else (4, 5):  # a replace reads everything again
             with pytest.raises(StateError):
                 run(job, due)
-        again = ["--from", "2020-01-03", "--keep-files", "--yes"]
+        if operation == "insert":  # rows that are there would come twice
+            assert main(["state", "forget", str(job), "--all", "--yes"]) == 2
+        again = ["--from", "2020-01-03", "--yes"]
         assert main(["state", "forget", str(job), *again]) == 0
         run(job, 4)
         assert ids(warehouse) == [0, 1, 2, 3]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 
 from dil.errors import ConfigError
@@ -86,11 +87,13 @@ class Access:
             lambda connection: records.are_there(connection) and records.has(connection, run_id)
         )
 
-    def has_file(self, name: str) -> bool:
-        """Return whether the database lists a file of this name as loaded."""
+    def has_files(self, names: Collection[str]) -> bool:
+        """Return whether the database lists all files of some names as loaded."""
         records = self._records
         return self._attempts.run(
-            lambda connection: records.are_there(connection) and records.lists(connection, name)
+            lambda connection: (
+                records.are_there(connection) and records.has_files(connection, names)
+            )
         )
 
     def has_late(self, run_id: str) -> bool:

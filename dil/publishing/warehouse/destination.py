@@ -88,9 +88,10 @@ class WarehouseDestination(Destination):
         own = (uri for uri in uris if uri.startswith(f"{self._base}?"))
         return [uri for uri in own if uri.rpartition("#")[2] not in loaded]
 
-    def has_file(self, uri: str) -> bool:
-        """Return whether the loading of a file is recorded; the name in its URI decides it."""
-        return self._access.has_file(uri.rpartition("#")[2])
+    def has_files(self, uris: Iterable[str]) -> bool:
+        """Return whether the loading of all files is recorded; the names in their URIs decide."""
+        names = {uri.rpartition("#")[2] for uri in uris}
+        return not names or self._access.has_files(names)
 
     def next_sequence(self) -> int:
         """Return the number of the table's next commit."""

@@ -55,19 +55,21 @@ class Records:
 
     def has(self, connection: Connection, run_id: str) -> bool:
         """Return whether the database has a run's commit."""
-        return self._has(connection, self._commits, "run_id", run_id)
-
-    def lists(self, connection: Connection, name: str) -> bool:
-        """Return whether a file of this name is among the loaded files."""
-        return self._has(connection, self._parts, "name", name)
-
-    def _has(self, connection: Connection, table: TableName, column: str, value: str) -> bool:
         quote = self.dialect.quote
         statement = (
-            f"SELECT 1 FROM {self.dialect.full(table)} "
-            f"WHERE {quote('dataset')} = {MARK} AND {quote(column)} = {MARK}"
+            f"SELECT 1 FROM {self.dialect.full(self._commits)} "
+            f"WHERE {quote('dataset')} = {MARK} AND {quote('run_id')} = {MARK}"
         )
-        return bool(connection.rows(statement, self.dataset, value))
+        return bool(connection.rows(statement, self.dataset, run_id))
+
+    def has_files(self, connection: Connection, names: Collection[str]) -> bool:
+        """Return whether all files of some names, few enough for a statement, are loaded."""
+        condition, given = self.dialect.any_of("name", sorted(names))
+        statement = (
+            f"SELECT COUNT(*) FROM {self.dialect.full(self._parts)} "
+            f"WHERE {self.dialect.quote('dataset')} = {MARK} AND {condition}"
+        )
+        return connection.rows(statement, self.dataset, *given)[0][0] == len(names)
 
     def next_sequence(self, connection: Connection) -> int:
         """Return the number after the last commit's number."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import shutil
+import sqlite3
+from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,9 @@ import pytest
 from dil.cli.main import main
 from dil.errors import ConfigError, StateError
 from dil.model.report import RunStatus
+from dil.publishing import publisher
+from tests.derived import Lake
+from tests.jobs import properties
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day, failing, ids_of, work_unit
 
@@ -37,6 +43,15 @@ def kept(story: Story) -> Path:
 def put_back(story: Story, copy: Path) -> None:
     shutil.rmtree(story.folder / "state")
     shutil.copytree(copy, story.folder / "state")
+
+
+def in_sqlite(folder: Path) -> dict[str, str]:
+    return {"ms__warehouse__url": f"sqlite:///{folder}/shop.db"}
+
+
+def loaded(folder: Path) -> Counter[tuple[str, int]]:
+    with closing(sqlite3.connect(folder / "shop.db")) as connection:
+        return Counter(connection.execute("SELECT unit, id FROM orders"))
 
 
 def verified(story: Story, capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -152,6 +167,21 @@ def test_rows_replaced_by_work_unit_bring_an_older_state_up_to_date(
     assert story.rows() == ids_of("a", "b", days=range(3))
 
 
+def test_an_older_state_is_not_taken_for_an_older_database(
+    tmp_path: Path, source: HttpServer
+) -> None:
+    """The newer state's last run replaced rows that the older one loaded."""
+    replacing = {"ms__publish__mode": "window_replace", "ms__grace__period__days": "1"}
+    story = Story(tmp_path / "job", source, **replacing, **in_sqlite(tmp_path))
+    story.run(day(1))
+    copy = kept(story)
+    story.run(day(2))
+    put_back(story, copy)
+    for now in (day(2), day(3)):
+        assert story.run(now).status is RunStatus.SUCCESS
+    assert loaded(tmp_path) == ids_of("a", "b", days=range(3))
+
+
 def test_a_copy_that_was_made_while_rows_were_being_published_is_finished(story: Story) -> None:
     """An intent is kept with its number, so that what it brings is not unknown."""
     story.run(day(1))
@@ -219,3 +249,122 @@ def test_no_run_says_that_a_dataset_is_gone_whose_rows_are_to_be_read_again(
     again = story.run(day(1))
     assert again.status is RunStatus.SUCCESS
     assert not any("ROWS ARE GONE" in note for note in again.notes)
+
+
+@pytest.mark.parametrize("kind", ["files", "delta"])
+def test_rows_that_an_older_copy_of_a_dataset_lacks_come_back(
+    tmp_path: Path, source: HttpServer, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    story = Story(tmp_path / "job", source, **DESTINATIONS[kind])
+    lake = story.folder / "lake"
+    story.run(day(1))
+    shutil.copytree(lake, tmp_path / "lake")
+    story.run(day(2))
+    shutil.rmtree(lake)
+    shutil.copytree(tmp_path / "lake", lake)
+
+    assert any("ROWS ARE GONE" in note for note in story.run(day(2)).notes)
+    conf = str(story.folder / "orders.conf")
+    assert main(["state", "forget", conf, "--all", "--yes"]) == 2  # some rows are there
+    assert main(["state", "forget", conf, "--from", "2020-01-02", "--yes"]) == 0
+    assert story.run(day(2)).rows == ids_of("a", "b", days=range(1, 2)).total()
+    assert main(["state", "relist", conf, "--yes"]) == 0
+    capsys.readouterr()
+    assert verified(story, capsys) == []
+    assert not any("ROWS ARE GONE" in note for note in story.run(day(3)).notes)
+
+
+def test_rows_are_not_gone_with_the_records_of_their_dataset(story: Story) -> None:
+    story.run(day(1))
+    shutil.rmtree(story.folder / "lake" / "shop" / "orders" / "_dil")
+    assert not any("ROWS ARE GONE" in note for note in story.run(day(1)).notes)
+
+
+def test_a_publish_that_was_given_up_leaves_no_rows_gone(
+    story: Story, capsys: pytest.CaptureFixture[str]
+) -> None:
+    story.run(day(1))
+    crash_before_publish(story, day(2))
+    assert main(["runs", "abandon", str(story.folder / "orders.conf"), "--yes"]) == 0
+    capsys.readouterr()
+    story.source.faults.extend(failing(1, unit) for unit in "ab")
+    report = story.run(day(2))
+    assert not any("ROWS ARE GONE" in note for note in report.notes)
+
+
+def crash_before_publish(story: Story, now: int) -> None:
+    def crash(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(publisher, "carry_out", crash)
+        story.run(now)
+
+
+def test_a_publish_that_a_lagging_replica_gets_hides_no_lost_load(
+    tmp_path: Path, source: HttpServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    story = Story(tmp_path / "job", source, **in_sqlite(tmp_path))
+    story.run(day(1))
+    replica = (tmp_path / "shop.db").read_bytes()
+    story.run(day(2))
+    crash_before_publish(story, day(3))
+    (tmp_path / "shop.db").write_bytes(replica)
+
+    for _ in range(2):
+        with pytest.raises(StateError):
+            story.run(day(3))
+    assert loaded(tmp_path) == Counter(
+        {**ids_of("a", "b", days=range(1)), **ids_of("a", "b", days=range(2, 3))}
+    )
+    forget = ["state", "forget", str(story.folder / "orders.conf"), "--from", "2020-01-02"]
+    assert main([*forget, "--yes"]) == 2  # the rows of a later day are there
+    assert main([*forget, "--to", "2020-01-03", "--yes"]) == 0
+    story.run(day(3))
+    assert main(["state", "relist", str(story.folder / "orders.conf"), "--yes"]) == 0
+    capsys.readouterr()
+    assert verified(story, capsys) == []
+    for now in (day(3), day(4)):
+        story.run(now)
+    assert loaded(tmp_path) == ids_of("a", "b", days=range(4))
+
+
+def test_old_records_may_be_pruned_before_a_database_is_restored(
+    tmp_path: Path, source: HttpServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    story = Story(tmp_path / "job", source, **in_sqlite(tmp_path))
+    story.run(day(1))
+    backup = (tmp_path / "shop.db").read_bytes()
+    story.run(day(2))
+    facts = json.loads(properties(story.folder, source.url)["ms.watermark"])
+    facts[0]["range"]["from"] = "2020-01-02"
+    story.changes |= {"ms__watermark": json.dumps(facts), "ms__retention": '{"state.store": "P1D"}'}
+    story.job()
+    assert main(["state", "prune", str(story.folder / "orders.conf"), "--yes"]) == 0
+    assert "2 work units to change" in capsys.readouterr().out
+    (tmp_path / "shop.db").write_bytes(backup)
+    with pytest.raises(StateError):
+        story.run(day(3))
+
+
+def test_files_that_are_read_once_come_back_by_their_unit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such work units have no date, so a date would choose all of them or none."""
+    lake = Lake(tmp_path / "job")
+    dataset, copy = lake.folder / "lake" / "shop" / "orders", tmp_path / "copy"
+    lake.feed(*range(10))
+    shutil.copytree(dataset, copy)
+    lake.feed(*range(10, 20))
+    shutil.rmtree(dataset)
+    shutil.copytree(copy, dataset)
+
+    (note,) = (each for each in lake.run(lake.orders).notes if "ROWS ARE GONE" in each)
+    assert "forget JOB.conf --unit UNIT" in note
+    unit = json.dumps({"file": str(lake.folder / "in" / "0002.json")})
+    assert main(["state", "forget", str(lake.orders), "--unit", unit, "--yes"]) == 0
+    lake.run(lake.orders)
+    assert main(["state", "relist", str(lake.orders), "--yes"]) == 0
+    assert lake.ids("orders") == Counter(range(20))
+    assert main(["state", "verify", str(lake.orders)]) == 0
+    capsys.readouterr()
