@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from dil.errors import RunInterruptedError
 from dil.model.event_tally import EventTally
 from dil.model.stream import MicroBatch
-from dil.model.task import DiscardCount, RejectCount
+
+if TYPE_CHECKING:  # Every command imports reports; tasks would bring the whole job.
+    from dil.model.task import DiscardCount, RejectCount
 
 
 class RunStatus(StrEnum):
