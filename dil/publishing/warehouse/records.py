@@ -69,7 +69,7 @@ class Records:
             f"SELECT COUNT(*) FROM {self.dialect.full(self._parts)} "
             f"WHERE {self.dialect.quote('dataset')} = {MARK} AND {condition}"
         )
-        return connection.rows(statement, self.dataset, *given)[0][0] == len(names)
+        return int(str(connection.rows(statement, self.dataset, *given)[0][0])) == len(names)
 
     def next_sequence(self, connection: Connection) -> int:
         """Return the number after the last commit's number."""
