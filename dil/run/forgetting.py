@@ -20,7 +20,7 @@ def forgotten_by_plan(job: Job, store: StateStore, plan: Plan) -> tuple[UnitEntr
     """Return the records that a run of a plan would remove, ordered by partition start."""
     if not (plan.work_units and _forgets(job)):
         return ()
-    return _not_reached(store, ((unit.signature, unit.high) for unit in plan.work_units))
+    return not_reached(store, plan)
 
 
 def forgotten_by_run(
@@ -60,6 +60,11 @@ def unrecorded_by_run(job: Job, store: StateStore, work: RunWork) -> tuple[str, 
         and each.high > highs.get(each.signature, each.low)
         and not (once and each.signature in highs)
     )
+
+
+def not_reached(store: StateStore, plan: Plan) -> tuple[UnitEntry, ...]:
+    """Return the records of successes that a run of a plan does not read as far as before."""
+    return _not_reached(store, ((unit.signature, unit.high) for unit in plan.work_units))
 
 
 def _forgets(job: Job) -> bool:

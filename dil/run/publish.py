@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from dil import publishing
+from dil.config.watermarks import WATERMARK
 from dil.execution.executor import Execution
 from dil.execution.stages import Stages
 from dil.model.dataset import Commit, PublishedFile
@@ -26,8 +27,9 @@ from dil.reshaping import Reshaping, reshape
 from dil.run import event_time
 from dil.run.active_run import ActiveRun
 from dil.run.books_closing import rejected_notes, side_table_notes, with_books
-from dil.run.forgetting import forgotten_by_run, unrecorded_by_run
+from dil.run.forgetting import forgotten_by_run, not_reached, unrecorded_by_run
 from dil.run.plan import PlannedRun
+from dil.sections.secondary import KEY as SECONDARY_INPUT
 from dil.state.chain.recorded_files import begins_changelog, file_of, live_parts
 
 if TYPE_CHECKING:
@@ -149,7 +151,7 @@ def _results(
         publishing.unfinished_units(
             planned.staged_plan, by_signature, "the run was stopped before this work unit began"
         ),
-        is_whole=run.options.plan is None and _is_whole(run.job, plan, reports),
+        is_whole=run.options.plan is None and _is_whole(run, plan, reports),
         grace_ms=plan.grace_ms,
         query=planned.query,
     )
@@ -318,13 +320,16 @@ def _publishes_beside_failures(job: Job) -> bool:
     return job.running.commit_policy is CommitPolicy.SUCCESSFUL and not is_whole
 
 
-def _is_whole(job: Job, plan: Plan, reports: Sequence[TaskReport]) -> bool:
+def _is_whole(run: ActiveRun, plan: Plan, reports: Sequence[TaskReport]) -> bool:
     """Return whether a run has all rows of the source; warn if only rows put aside are missing.
 
     Work units that were not due were not read, and keys of rows put aside are unknown.
     """
+    job = run.job
     good = sum(report.failure is None for report in reports)
     if plan.left or plan.skipped or good < len(plan.work_units):
+        return False
+    if _is_of_other_units(job) and (not job.state.enabled or not_reached(run.store, plan)):
         return False
     if job.query is not None and job.query.mode is not QueryMode.FULL:
         return False  # a query has all new rows
@@ -338,3 +343,9 @@ def _is_whole(job: Job, plan: Plan, reports: Sequence[TaskReport]) -> bool:
             counted(dropped, "row"),
         )
     return not dropped
+
+
+def _is_of_other_units(job: Job) -> bool:
+    """Return whether a run may have been asked for only a part of the job's work units."""
+    origins = map(job.properties.origin, (WATERMARK, SECONDARY_INPUT))
+    return job.planning.backfill or any(each and each.is_of_one_run for each in origins)

@@ -94,7 +94,8 @@ class Shop:
     def rows(self) -> list[dict[str, Any]]:
         """Return all rows by key, read by pyarrow; manifest and folder tell the same."""
         every = visible_files(self.folder)
-        files = [path for path in every if not path.parent.name.endswith("_changelog")]
+        beside = ("_changelog", "_late")
+        files = [path for path in every if not path.parent.name.endswith(beside)]
         assert manifest_files(self.folder) == files
         if not files:
             return []

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from dil.cli.main import main
-from tests.jobs import manifest_files
+from dil.state.chain.recorded_files import live_parts
+from tests.jobs import dataset, manifest_files, visible_files
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day, ids_of
 
@@ -80,6 +82,19 @@ def test_a_live_file_that_was_lost_stays_lost(
     manifest_files(story.folder)[0].unlink()
     assert "nothing to change" in verbs("relist", "--yes")
     assert "V20" in verbs("verify", code=1)
+
+
+def test_a_file_that_only_the_manifest_lacks_stays_listed(
+    story: Story, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verbs = Verbs(story, capsys)
+    story.run(day(2))
+    shutil.rmtree(dataset(story.folder) / "_dil")
+
+    assert "nothing to change" in verbs("relist", "--yes")
+
+    with story.store() as store:
+        assert set(live_parts(store)) == {path.as_uri() for path in visible_files(story.folder)}
 
 
 def test_files_of_a_dataset_with_another_job_are_not_listed(
