@@ -258,15 +258,15 @@ def _gone(job: Job, store: StateStore, last: LastPublish) -> tuple[str, ...]:
     """
     if last.landed is None or last.landed >= last.number:
         return ()
-    is_older = last.landed >= 0
-    files = _last_files(store, last.place)
+    files, is_older = _last_files(store, last.place), last.landed >= 0
+    if not files:
+        return ()
     if job.publishing.keeps_files:
         filesystem = filesystem_for(job.publishing.final_dir)
-        is_lost = bool(files) and not filesystem.exists(filesystem.path_of(files[0]))
-    else:
-        is_lost = bool(files) and not is_older
-    if not is_lost:
-        return ()
+        if filesystem.exists(filesystem.path_of(files[0])):
+            return ()
+    elif is_older:
+        return ()  # of a destination of another kind only the numbers are known
     what = "is an older copy" if is_older else "was deleted or moved away"
     return (
         f"PUBLISHED ROWS ARE GONE: {last.place} {what}, and no run reads the lost rows again. To "
