@@ -116,9 +116,12 @@ class Properties(Mapping[str, object]):
 
     def is_overruled(self, name: str, by: str) -> bool:
         """Return whether ``-D`` sets the property ``by`` for one run, but not ``name``."""
-        own, other = self.origin(name), self.origin(by)
-        is_own = own is not None and own.is_of_one_run
-        return other is not None and other.is_of_one_run and not is_own
+        return self.is_of_one_run(by) and not self.is_of_one_run(name)
+
+    def is_of_one_run(self, *names: str) -> bool:
+        """Return whether ``-D`` sets one of these properties, or a part of one, for one run."""
+        origins = map(self.origin, names)
+        return any(origin is not None and origin.is_of_one_run for origin in origins)
 
     def typed(self, name: str, kind: type[T]) -> T:
         """Return the value of a property that the table declares as ``kind``."""

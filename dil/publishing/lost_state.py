@@ -24,7 +24,7 @@ from dil.model.json import JsonObject
 from dil.publishing.destination import described, destination_for
 from dil.publishing.layout import unit_hash_in
 from dil.spi.destination import Destination
-from dil.spi.state_store import LAST_PUBLISH, StateStore
+from dil.spi.state_store import LAST_PUBLISH, StateStore, changed_uris
 from dil.storage import Filesystem, filesystem_for
 
 if TYPE_CHECKING:
@@ -301,9 +301,8 @@ def _last_files(store: StateStore, place: str) -> list[str]:
         event: Any = block["event"]
         if event["kind"] == "ResetState" and event.get("act") not in _CLEANING:
             break
-        data = event.get("newData") or {}
-        removed.update(str(part["path"]) for part in data.get("removes") or ())
-        added = [str(part["path"]) for part in data.get("parts") or ()]
+        added, gone = changed_uris(block)
+        removed.update(gone)
         staying = (uri for uri in added if uri not in removed and _is_in(place, uri))
         found += [uri for uri in staying if unit_hash_in(uri) not in read_again][:1]
         if len(found) == _NEWEST_LOADS or any(_has_mode(uri, PublishMode.REPLACE) for uri in added):

@@ -43,9 +43,8 @@ def unrecorded_by_run(job: Job, store: StateStore, work: RunWork) -> tuple[str, 
 
     Empty unless ``-D`` switches the state off for this run and earlier runs recorded successes.
     """
-    origins = map(job.properties.origin, (ENABLED, DATASET_KIND, KIND))
-    is_off_once = not job.state.enabled and any(each and each.is_of_one_run for each in origins)
-    if not (is_off_once and job.publishing.usually_appends):
+    is_off = not job.state.enabled and job.publishing.usually_appends
+    if not (is_off and job.properties.is_of_one_run(ENABLED, DATASET_KIND, KIND)):
         return ()
     highs = {each.signature: each.high for each in store.unit_entries() if each.high is not None}
     if not highs:

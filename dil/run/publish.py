@@ -347,5 +347,4 @@ def _is_whole(run: ActiveRun, plan: Plan, reports: Sequence[TaskReport]) -> bool
 
 def _is_of_other_units(job: Job) -> bool:
     """Return whether a run may have been asked for only a part of the job's work units."""
-    origins = map(job.properties.origin, (WATERMARK, SECONDARY_INPUT))
-    return job.planning.backfill or any(each and each.is_of_one_run for each in origins)
+    return job.planning.backfill or job.properties.is_of_one_run(WATERMARK, SECONDARY_INPUT)

@@ -40,6 +40,14 @@ class UnitState:
 LAST_PUBLISH = "publish"
 
 
+def changed_uris(block: JsonObject) -> tuple[list[str], list[str]]:
+    """Return the URIs of the files that a block adds to its dataset, and of those it removes."""
+    event: Any = block["event"]
+    data = event.get("newData") or {}
+    added, removed = data.get("parts") or (), data.get("removes") or ()
+    return [str(part["path"]) for part in added], [str(part["path"]) for part in removed]
+
+
 class StateStore(ABC):
     """State of one job; creates nothing on disk or server before the first write."""
 
@@ -246,13 +254,11 @@ class StateStore(ABC):
         """
         settled: set[str] = set()
         for block in self.blocks():
-            event: Any = block["event"]
-            data = event.get("newData") or {}
-            added = [str(part["path"]) for part in data.get("parts") or ()]
+            added, removed = changed_uris(block)
             if until is None or int(str(block["sequenceNumber"])) <= until:
                 yield from (uri for uri in added if uri not in settled)
             settled.update(added)
-            settled.update(str(part["path"]) for part in data.get("removes") or ())
+            settled.update(removed)
 
     @abstractmethod
     def unit_states(self) -> Iterator[UnitState]:
