@@ -151,7 +151,7 @@ def _member(value: JsonObject, name: str) -> JsonObject:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """What is shown of a job's state: of a block, or the newest, and of some work units.
+    """A job's state as of a block, the newest if ``at`` is None, for some work units or for all.
 
     An earlier block does not say which failures were open, which labels were closed, and where the
     event watermark was.

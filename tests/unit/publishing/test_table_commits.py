@@ -1,4 +1,4 @@
-"""Commits to a table that another driver repeats, and commits whose outcome is not told."""
+"""Commits to a table that another driver repeats, and commits without an answer."""
 
 from __future__ import annotations
 

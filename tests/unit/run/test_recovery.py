@@ -398,7 +398,7 @@ def test_a_run_that_breaks_off_after_its_commit_is_not_published_again(
 def test_the_next_run_forgets_that_a_killed_run_sent_what_it_committed(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else a work unit of those rows would be refused for ever."""
+    """If it remembered, each later run would refuse the work unit that has these rows."""
     with monkeypatch.context() as patched:
         patched.setattr(publishing, "sweep", lambda *_: False)
         story.run(day(1))
