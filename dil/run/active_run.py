@@ -33,7 +33,7 @@ class ActiveRun:
         lease: The job's lease.
         keeper: Renews the lease, and knows when it is lost.
         executors: Runs the tasks.
-        files: Where rows are staged, and published as files.
+        filesystem: Where rows are staged, and published as files.
         destination: Where rows are published.
         staging: Folder of the staged files of this run.
         arrived: The reports of tasks that were received so far.
@@ -49,7 +49,7 @@ class ActiveRun:
     lease: Lease
     keeper: LeaseKeeper
     executors: Executors
-    files: Filesystem
+    filesystem: Filesystem
     destination: Destination
     staging: str
     arrived: list[TaskReport] = field(default_factory=list)
@@ -59,7 +59,7 @@ class ActiveRun:
     def unswept_runs(self) -> list[RunRecord]:
         """Return the runs that may have files in the staging folder, this run included."""
         recorded = self.store.unfinished_runs()
-        return publishing.own_runs(recorded, self.job.publishing, self.job.name, self.files)
+        return publishing.own_runs(recorded, self.job.publishing, self.job.name, self.filesystem)
 
 
 @contextmanager
@@ -86,7 +86,7 @@ def active_run(job: Job, options: RunOptions, run_id: str) -> Iterator[ActiveRun
                 )
             ) as executors,
         ):
-            files = filesystem_for(job.publishing.final_dir)
+            filesystem = filesystem_for(job.publishing.final_dir)
             yield ActiveRun(
                 job,
                 options,
@@ -95,7 +95,7 @@ def active_run(job: Job, options: RunOptions, run_id: str) -> Iterator[ActiveRun
                 lease,
                 keeper,
                 executors,
-                files,
-                publishing.destination_for(job.publishing, files),
+                filesystem,
+                publishing.destination_for(job.publishing, filesystem),
                 publishing.run_staging_dir(job.publishing, job.name, run_id),
             )

@@ -74,7 +74,7 @@ def side_table_notes(reports: Iterable[TaskReport]) -> tuple[str, ...]:
     )
 
 
-def settle_registry(job: Job, store: StateStore, lease: Lease, files: Filesystem) -> None:
+def settle_registry(job: Job, store: StateStore, lease: Lease, filesystem: Filesystem) -> None:
     """Record closed and reopened labels in the database's registry of timelabels (rule T21).
 
     The chain decides which labels are closed, and the registry follows. If a crash or an outage of
@@ -87,7 +87,7 @@ def settle_registry(job: Job, store: StateStore, lease: Lease, files: Filesystem
     if not marks:
         return
     try:
-        publishing.mark_labels(job.publishing, files, marks)
+        publishing.mark_labels(job.publishing, filesystem, marks)
         store.change_checkpoint(lease, BOOKS, {"marks": []})
     except DilError as error:
         log.warning(

@@ -28,14 +28,14 @@ def claim(run: ActiveRun, planned: PlannedRun) -> tuple[str, ...]:
     """
     job = run.job
     spec = job.publishing
-    notes = _check_state(job, run.store, run.files, run.destination)
+    notes = _check_state(job, run.store, run.filesystem, run.destination)
     is_due = bool(planned.plan.work_units)  # libraries of tables take their time to load
     live = _checked_destination(run, planned) if is_due else ()
     owner = _owner(job)
     if spec.warehouse is None:  # a warehouse has its own records of owners
         dataset = publishing.dataset_dir(spec)
         publishing.claim(
-            run.files,
+            run.filesystem,
             dataset,
             owner,
             dir_mode=spec.dir_mode,
@@ -64,7 +64,7 @@ def claim(run: ActiveRun, planned: PlannedRun) -> tuple[str, ...]:
             status="running",
         ),
     )
-    publishing.write_plan(run.files, run.staging, planned.staged_plan)
+    publishing.write_plan(run.filesystem, run.staging, planned.staged_plan)
     return notes
 
 
@@ -76,7 +76,7 @@ def check_claim(job: Job, options: RunOptions) -> None:
             published earlier; or the watermark has a new shape, for which state has no record.
         StateError: state and dataset are not of the same age, or the state was lost.
     """
-    spec, files = job.publishing, filesystem_for(job.publishing.final_dir)
+    spec, filesystem = job.publishing, filesystem_for(job.publishing.final_dir)
     # A check of other destinations could make a file, or would need a catalog.
     is_file_based = spec.keeps_files and spec.table.format is not TableFormat.ICEBERG
     with open_store(job.state, job.name, clock=options.clock) as store:
@@ -84,26 +84,26 @@ def check_claim(job: Job, options: RunOptions) -> None:
         if problem is not None:
             raise problem
         is_newest = False
-        destination = publishing.destination_for(spec, files) if is_file_based else None
+        destination = publishing.destination_for(spec, filesystem) if is_file_based else None
         if destination is not None:
-            _check_state(job, store, files, destination)
+            _check_state(job, store, filesystem, destination)
             is_newest = publishing.is_newest_state(job.name, store, spec, destination)
         if spec.warehouse is None:
             dataset = publishing.dataset_dir(spec)
-            publishing.refuse_other_owners(files, dataset, _owner(job), lambda: is_newest)
+            publishing.refuse_other_owners(filesystem, dataset, _owner(job), lambda: is_newest)
         if destination is not None:
             _refuse_lost_state(job, store, destination)
 
 
 def _check_state(
-    job: Job, store: StateStore, files: Filesystem, destination: Destination
+    job: Job, store: StateStore, filesystem: Filesystem, destination: Destination
 ) -> tuple[str, ...]:
     """Refuse a state and a dataset that are not of the same age; return notes."""
     if not job.state.enabled:
         return ()
-    publishing.refuse_other_place(job, store, files)
+    publishing.refuse_other_place(job, store, filesystem)
     last = publishing.refuse_older_state(
-        job.name, store, job.publishing, files, destination, anew=_anew(job)
+        job.name, store, job.publishing, filesystem, destination, anew=_anew(job)
     )
     return publishing.refuse_older_dataset(job, store, destination, last)
 
@@ -134,8 +134,8 @@ def _checked_destination(run: ActiveRun, planned: PlannedRun) -> tuple[Published
     preflight.require_catalog(job, live)
     publishing.refuse_window_replace(job.publishing, live)
     signatures = (unit.signature for unit in planned.plan.work_units)
-    spec, files = job.publishing, run.files
-    publishing.refuse_rewritten(job.name, run.store, spec, files, live, signatures)
+    spec, filesystem = job.publishing, run.filesystem
+    publishing.refuse_rewritten(job.name, run.store, spec, filesystem, live, signatures)
     if not run.options.accept_new_signatures:
         plan_checks.refuse_pruned_units(job, run.store, planned.plan, planned.history, live)
     return live

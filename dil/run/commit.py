@@ -43,13 +43,17 @@ def commit(run: ActiveRun, planned: PlannedRun, published: Published) -> None:
 def append(run: ActiveRun, visible: Visible) -> None:
     """Append the block and the new watermarks of visible results in one transaction."""
     spec, results = run.job.publishing, visible.results
-    publishing.append_block(run.store, run.lease, visible.commit, spec, run.files)
+    publishing.append_block(run.store, run.lease, visible.commit, spec, run.filesystem)
     if visible.commit.books is not None:
-        settle_registry(run.job, run.store, run.lease, run.files)
+        settle_registry(run.job, run.store, run.lease, run.filesystem)
     has_rows = any(not move.target.is_dump for move in visible.commit.moves)
     if has_rows and spec.keeps_files:
         publishing.write_metadata(
-            run.files, visible.output_dir, run.job, results.run_id, is_full=results.full_extract
+            run.filesystem,
+            visible.output_dir,
+            run.job,
+            results.run_id,
+            is_full=results.full_extract,
         )
 
 
@@ -73,11 +77,11 @@ def sweep(run: ActiveRun, unfinished: Collection[str] = ()) -> None:
     """
     _sweep_again(run)
     for earlier in run.unswept_runs():
-        if unfinished and publishing.keep_logs(run.files, earlier.staging_dir, unfinished):
+        if unfinished and publishing.keep_logs(run.filesystem, earlier.staging_dir, unfinished):
             continue
-        if publishing.sweep(run.files, earlier.staging_dir):
+        if publishing.sweep(run.filesystem, earlier.staging_dir):
             run.store.mark_swept(run.lease, earlier.run_id)
-    run.files.delete_empty_folder(run.staging.rpartition("/")[0])
+    run.filesystem.delete_empty_folder(run.staging.rpartition("/")[0])
 
 
 def _sweep_again(run: ActiveRun) -> None:
@@ -86,12 +90,12 @@ def _sweep_again(run: ActiveRun) -> None:
     Staged files of a killed compaction are deleted, too: its intent, if any, is finished by now.
     """
     root = run.staging.rpartition("/")[0]
-    left = {name for name in run.files.folders(root) if not name.startswith("_")}
+    left = {name for name in run.filesystem.folders(root) if not name.startswith("_")}
     left -= {each.run_id for each in run.store.unfinished_runs()}
     for name in [each for each in left if is_compaction(each)]:
-        publishing.sweep(run.files, f"{root}/{name}")
+        publishing.sweep(run.filesystem, f"{root}/{name}")
         left.discard(name)
     if left:
         for earlier in run.store.runs():
             if earlier.run_id in left and earlier.staging_dir == f"{root}/{earlier.run_id}":
-                publishing.sweep(run.files, earlier.staging_dir)
+                publishing.sweep(run.filesystem, earlier.staging_dir)

@@ -52,7 +52,7 @@ def interrupted(run: ActiveRun, planned: PlannedRun, signal: BaseException) -> R
         failures = ()
         note = "nothing was published; the next run takes the same rows again"
     else:
-        own = (each.report for each in publishing.read_results(run.files, run.staging))
+        own = (each.report for each in publishing.read_results(run.filesystem, run.staging))
         staged = (*planned.adopted, *own)
         complete = {each.signature for each in staged}
         failures = tuple(each for each in failures if each.signature not in complete)
@@ -79,7 +79,7 @@ def failed(run: ActiveRun, planned: PlannedRun, executed: Execution, error: DilE
     if run.job.query is None:  # some reports may be only in staging, because Spark broke off
         received = {report.signature for report in tasks}
         try:
-            staged = publishing.read_results(run.files, run.staging)
+            staged = publishing.read_results(run.filesystem, run.staging)
             tasks += [each.report for each in staged if each.report.signature not in received]
         except DilError as refusal:
             log.warning("the number of complete work units is not known: %s", refusal.message)
@@ -110,7 +110,7 @@ def keep_unplanned(run: ActiveRun, error: DilError | KeyboardInterrupt, seconds:
     try:
         with without_waiting():
             run.store.begin_run(run.lease, record)
-            if publishing.sweep(run.files, run.staging):
+            if publishing.sweep(run.filesystem, run.staging):
                 run.store.mark_swept(run.lease, run.run_id)
     except DilError as refusal:
         log.warning("the failed run could not be recorded: %s", refusal.message)

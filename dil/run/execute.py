@@ -85,7 +85,7 @@ def refuse_taken_names(run: ActiveRun, planned: PlannedRun, executed: Execution)
         run.job,
         executed.reports,
         planned.listed,
-        run.files,
+        run.filesystem,
         folds_names=_folds_names(run),
     )
     return replace(executed, reports=reports)
@@ -93,7 +93,9 @@ def refuse_taken_names(run: ActiveRun, planned: PlannedRun, executed: Execution)
 
 def _folds_names(run: ActiveRun) -> bool:
     """Return whether the store takes names of dumped files in unlike letter case for one."""
-    return bool(run.job.writing.file_name) and publishing.folds_names(run.job.publishing, run.files)
+    return bool(run.job.writing.file_name) and publishing.folds_names(
+        run.job.publishing, run.filesystem
+    )
 
 
 def _resumable(run: ActiveRun, planned: PlannedRun) -> dict[str, str]:
@@ -107,7 +109,7 @@ def _resumable(run: ActiveRun, planned: PlannedRun) -> dict[str, str]:
         if each.run_id != run.run_id and each.digest in job.known_digests
     ]
     policy = reuse_policy(job, planned.plan)
-    return publishing.resumable(run.files, earlier, planned.fresh, policy)
+    return publishing.resumable(run.filesystem, earlier, planned.fresh, policy)
 
 
 def _watch(run: ActiveRun, units: int) -> Callable[[Sequence[TaskReport]], Failure | None]:

@@ -101,13 +101,13 @@ def _published(
     beside: dict[str, list[PublishedRows]] = defaultdict(list)
     every: list[PublishedRows] = []
     for file in files:
-        path = run.files.path_of(file.uri)
+        path = run.filesystem.path_of(file.uri)
         if mode is PublishMode.REPLACE:
             every.append(PublishedRows(path, 0, file.rows))
         for part in file.unit_rows:
             if part.signature in wanted:
                 found[part.signature].append(PublishedRows(path, part.start, part.rows))
-    for late in publishing.late_files(run.job.publishing, run.files):
+    for late in publishing.late_files(run.job.publishing, run.filesystem):
         signature = by_hash.get(unit_hash_in(late.path))
         if signature is not None:
             beside[signature].append(PublishedRows(late.path, 0, None))

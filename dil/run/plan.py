@@ -197,7 +197,7 @@ def _adopt(run: ActiveRun, plan: Plan) -> tuple[tuple[TaskReport, ...], tuple[Wo
     if job.publishing.is_of_one_time and not is_sent:
         return (), tuple(plan.work_units)
     crashed = [each for each in run.unswept_runs() if each.is_open]
-    staged = [result for each in crashed for result in publishing.staged_work(run.files, each)]
+    staged = [result for each in crashed for result in publishing.staged_work(run.filesystem, each)]
     pool = (
         publishing.SentResults(staged, job.known_digests)
         if is_sent

@@ -176,12 +176,12 @@ def publish_results(run: ActiveRun, results: ResultsToPublish) -> Visible:
             event_times=event_time.times_of_merged(job),
         ),
         (*results.finished, *results.unfinished.failed),
-        run.files,
+        run.filesystem,
     )
     good = [each.report for each in shaped.finished if each.report.failure is None]
     left = _where_it_stopped(results)
     events = event_time.step(job, run.store, results.now, good, results.grace_ms, left)
-    commit = publishing.decide(job, target, shaped, run.files)
+    commit = publishing.decide(job, target, shaped, run.filesystem)
     forgotten = forgotten_by_run(job, run.store, commit.run.outcomes)
     events = event_time.with_forgotten(events, run.store, forgotten)
     commit = replace(
@@ -197,7 +197,7 @@ def publish_results(run: ActiveRun, results: ResultsToPublish) -> Visible:
         from dil.run.queries.committing import with_query  # few jobs have inputs
 
         commit = with_query(run, results.query, commit)
-    publishing.make_visible(run.store, run.lease, commit, spec, run.files, run.destination)
+    publishing.make_visible(run.store, run.lease, commit, spec, run.filesystem, run.destination)
     reports = [each.report for each in shaped.finished]
     return Visible(
         results,
@@ -245,12 +245,14 @@ def _merged(
 
 def _target(run: ActiveRun, results: ResultsToPublish) -> publishing.PublishTarget:
     """Return the destination of results, with the files that are live now."""
-    spec, files = run.job.publishing, run.files
+    spec, filesystem = run.job.publishing, run.filesystem
     live = run.destination.live()
-    untracked = publishing.untracked_files(spec, live, files)
+    untracked = publishing.untracked_files(spec, live, filesystem)
     publishing.refuse_unlisted(spec, untracked)
     read = (each.work_unit.signature for each in results.finished if each.report.failure is None)
-    publishing.refuse_rewritten(run.job.name, run.store, spec, files, (*live, *untracked), read)
+    publishing.refuse_rewritten(
+        run.job.name, run.store, spec, filesystem, (*live, *untracked), read
+    )
     if spec.mode is PublishMode.REPLACE:
         untracked = (*untracked, *_left_behind(run, live))
     system_time = run.options.clock()
@@ -260,7 +262,7 @@ def _target(run: ActiveRun, results: ResultsToPublish) -> publishing.PublishTarg
             spec,
             now=results.now,
             full=results.full_extract,
-            taken=frozenset(files.folders(publishing.dataset_dir(spec))),
+            taken=frozenset(filesystem.folders(publishing.dataset_dir(spec))),
         ),
         live=live,
         untracked=untracked,
@@ -268,8 +270,8 @@ def _target(run: ActiveRun, results: ResultsToPublish) -> publishing.PublishTarg
         horizon=max(system_time, results.now),
         left_low=results.unfinished.low,
         known_schema=publishing.recorded_schema(run.store),
-        quarantined=publishing.quarantined_files(spec, files),
-        late=publishing.late_rows_there(run.job, files, run.destination),
+        quarantined=publishing.quarantined_files(spec, filesystem),
+        late=publishing.late_rows_there(run.job, filesystem, run.destination),
         is_whole=results.is_whole,
         missed=results.unfinished.missed,
         begins_changelog=begins_changelog(spec, run.store),
@@ -278,7 +280,7 @@ def _target(run: ActiveRun, results: ResultsToPublish) -> publishing.PublishTarg
 
 def _left_behind(run: ActiveRun, live: Sequence[PublishedFile]) -> Iterator[PublishedFile]:
     """Yield the files that another program removed, so that the chain records their removal."""
-    gone = publishing.left_behind(run.store, run.job.publishing, run.files, live)
+    gone = publishing.left_behind(run.store, run.job.publishing, run.filesystem, live)
     if not gone:
         return
     known = live_parts(run.store)
@@ -299,7 +301,7 @@ def _file_notes(
     notes = (*notes, *run_report.unrecorded(unrecorded))
     if not spec.is_one_folder_of_files:
         return notes
-    base = run.files.uri(publishing.dataset_dir(spec))
+    base = run.filesystem.uri(publishing.dataset_dir(spec))
     return (*notes, *run_report.mixed_files(target.live, commit, base))
 
 

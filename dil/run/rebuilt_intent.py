@@ -43,8 +43,8 @@ def rebuilt_intent(job: Job, store: StateStore, run_id: str, now_ms: int) -> Int
     Raises:
         CommitUnknownError: rows are visible, and the next run would append some of them again.
     """
-    files, spec = filesystem_for(job.publishing.final_dir), job.publishing
-    destination = publishing.destination_for(spec, files)
+    filesystem, spec = filesystem_for(job.publishing.final_dir), job.publishing
+    destination = publishing.destination_for(spec, filesystem)
     known = store.checkpoint(LAST_PUBLISH)
     sequence = known.get("sequence")
     work = RunWork(watermarks=job.state.enabled and job.query is None)
@@ -58,8 +58,8 @@ def rebuilt_intent(job: Job, store: StateStore, run_id: str, now_ms: int) -> Int
     staging = publishing.run_staging_dir(spec, job.name, run_id)
     live = destination.live()
     if destination.has_landed(intent):
-        plan = publishing.read_plan(files, staging)
-        results = publishing.read_results(files, staging, published=True)
+        plan = publishing.read_plan(filesystem, staging)
+        results = publishing.read_results(filesystem, staging, published=True)
         good = [each for each in results if each.report.failure is None]
         read = {each.work_unit.signature for each in good}
         commit = _visible_commit(job, store, intent.commit, live, staging, plan, read)
@@ -71,9 +71,9 @@ def rebuilt_intent(job: Job, store: StateStore, run_id: str, now_ms: int) -> Int
     listed = {file.uri for file in live}
     placed = tuple(
         PublishedFile(uri, "", 0, info.size, "", run_id)
-        for info in files.files(intent.dataset_dir)
+        for info in filesystem.files(intent.dataset_dir)
         if f"-{run_id}-" in info.path.rpartition("/")[2]
-        and (uri := files.uri(info.path)) not in listed
+        and (uri := filesystem.uri(info.path)) not in listed
         and not publishing.is_hidden(info.path[len(intent.dataset_dir) :])
     )
     return replace(intent, commit=_with_moves(intent.commit, placed, staging))

@@ -36,11 +36,11 @@ def recover(run: ActiveRun) -> Recovered:
         DilError: publishing or the state store failed; the next run tries again.
     """
     spec = run.job.publishing
-    pending = publishing.finish_pending(run.store, run.lease, spec, run.files)
+    pending = publishing.finish_pending(run.store, run.lease, spec, run.filesystem)
     finished = () if pending is None else (pending.run_id,)
-    settle_registry(run.job, run.store, run.lease, run.files)
+    settle_registry(run.job, run.store, run.lease, run.filesystem)
     earlier, strange = publishing.split_runs(
-        run.store.unfinished_runs(), spec, run.job.name, run.files
+        run.store.unfinished_runs(), spec, run.job.name, run.filesystem
     )
     for each in strange:
         log.warning(
@@ -50,10 +50,12 @@ def recover(run: ActiveRun) -> Recovered:
             each.staging_dir,
         )
     markers = layout.sending_dir(spec, run.job.name)
-    start_marker.forget_committed(run.files, markers, earlier)
+    start_marker.forget_committed(run.filesystem, markers, earlier)
     # Only the newest crashed run with results counts: its commit supersedes those of other runs.
     for crashed in reversed(earlier):
-        staged = publishing.staged_work(run.files, crashed) if _is_usable(crashed, run.job) else ()
+        staged = (
+            publishing.staged_work(run.filesystem, crashed) if _is_usable(crashed, run.job) else ()
+        )
         if staged:
             notes = _publish_successes(run, crashed, staged)
             return Recovered((*finished, crashed.run_id), notes)
@@ -84,7 +86,7 @@ def _publish_successes(
 ) -> tuple[str, ...]:
     """Publish and commit the complete results of a crashed run; return notes for people."""
     log.info("run %s completed %s", crashed.run_id, counted(len(staged), "work unit"))
-    plan = publishing.read_plan(run.files, crashed.staging_dir)
+    plan = publishing.read_plan(run.filesystem, crashed.staging_dir)
     done = {each.work_unit.signature for each in staged}
     visible = publish_results(
         run,
@@ -92,7 +94,7 @@ def _publish_successes(
             crashed.run_id,
             crashed.now,
             staged[0].full_extract,
-            publishing.finished(staged, plan, run.job.publishing, run.files),
+            publishing.finished(staged, plan, run.job.publishing, run.filesystem),
             publishing.unfinished_units(plan, done, "the run ended before this work unit did"),
         ),
     )

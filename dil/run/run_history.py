@@ -78,17 +78,20 @@ class Leftover:
 
 def leftovers(job: Job, store: StateStore) -> tuple[Leftover, ...]:
     """Return the staged files of runs; folders without a record come last."""
-    files = filesystem_for(job.publishing.final_dir)
+    filesystem = filesystem_for(job.publishing.final_dir)
     root = publishing.run_staging_dir(job.publishing, job.name, "").rstrip("/")
     holder = store.lease_holder()
-    own, strange = publishing.split_runs(store.unfinished_runs(), job.publishing, job.name, files)
+    own, strange = publishing.split_runs(
+        store.unfinished_runs(), job.publishing, job.name, filesystem
+    )
     known = {run.run_id: _known(store, run, holder) for run in own}
-    folders = files.folders(root)
+    folders = filesystem.folders(root)
     found = [
-        _leftover(job, files, run.record.staging_dir, run_id, run) for run_id, run in known.items()
+        _leftover(job, filesystem, run.record.staging_dir, run_id, run)
+        for run_id, run in known.items()
     ]
     orphans = [
-        _leftover(job, files, f"{root}/{name}", name, None)
+        _leftover(job, filesystem, f"{root}/{name}", name, None)
         for name in sorted(folders)
         if name not in known and name != SENDING  # start markers outlive all runs
     ]
@@ -114,10 +117,10 @@ def clean(job: Job, store: StateStore, lease: Lease, wanted: Sequence[Leftover])
             f"run {pending.commit.run_id} began to publish, and finishing needs its staged files",
             "Run `dil run`, which finishes the publish first; then clean.",
         )
-    files = filesystem_for(job.publishing.final_dir)
+    filesystem = filesystem_for(job.publishing.final_dir)
     gone = 0
     for each in wanted:
-        if not each.is_strange and not publishing.sweep(files, each.folder):
+        if not each.is_strange and not publishing.sweep(filesystem, each.folder):
             continue
         gone += 1
         log.info("swept the staging of run %s", each.run_id)
@@ -152,18 +155,18 @@ def recorded_publish(job: Job, store: StateStore) -> RecordedPublish | None:
     intent = store.pending_intent()
     if intent is None:
         return None
-    spec, files = job.publishing, filesystem_for(job.publishing.final_dir)
-    destination = publishing.destination_for(spec, files)
+    spec, filesystem = job.publishing, filesystem_for(job.publishing.final_dir)
+    destination = publishing.destination_for(spec, filesystem)
     publishing.refuse_other_destination(intent, spec, destination)
-    lost = publishing.lost_moves(intent, files, destination)
-    left_out = abandoning.left_out(intent, lost, spec, files) if lost else None
+    lost = publishing.lost_moves(intent, filesystem, destination)
+    left_out = abandoning.left_out(intent, lost, spec, filesystem) if lost else None
     return RecordedPublish(intent, lost, left_out)
 
 
 def finish_publish(job: Job, store: StateStore, lease: Lease, found: RecordedPublish) -> Intent:
     """Finish a publish without its lost files, under the job's lease; return its intent."""
-    files = filesystem_for(job.publishing.final_dir)
-    return abandoning.finish_without_lost(store, lease, found.intent, job.publishing, files)
+    filesystem = filesystem_for(job.publishing.final_dir)
+    return abandoning.finish_without_lost(store, lease, found.intent, job.publishing, filesystem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,29 +199,29 @@ def doubtful_publish(job: Job, store: StateStore, now_ms: int) -> DoubtfulPublis
         intent = rebuilt_intent(job, store, run_id, now_ms)
     if intent is None:
         return None
-    files = filesystem_for(job.publishing.final_dir)
-    destination = publishing.destination_for(job.publishing, files)
+    filesystem = filesystem_for(job.publishing.final_dir)
+    destination = publishing.destination_for(job.publishing, filesystem)
     publishing.refuse_other_destination(intent, job.publishing, destination)
     return DoubtfulPublish(intent, destination.has_landed(intent), problem)
 
 
 def abandon_publish(job: Job, store: StateStore, lease: Lease, found: DoubtfulPublish) -> Intent:
     """Give up a publish under the job's lease; return the rest of its intent."""
-    files = filesystem_for(job.publishing.final_dir)
-    return abandoning.abandon(store, lease, found.intent, job.publishing, files)
+    filesystem = filesystem_for(job.publishing.final_dir)
+    return abandoning.abandon(store, lease, found.intent, job.publishing, filesystem)
 
 
 def _leftover(
-    job: Job, files: Filesystem, folder: str, run_id: str, run: KnownRun | None
+    job: Job, filesystem: Filesystem, folder: str, run_id: str, run: KnownRun | None
 ) -> Leftover:
-    results = tuple(publishing.read_results(files, folder))
+    results = tuple(publishing.read_results(filesystem, folder))
     return Leftover(
         run_id=run_id,
         folder=folder,
         run=run,
-        planned=len(publishing.read_plan(files, folder).work_units),
+        planned=len(publishing.read_plan(filesystem, folder).work_units),
         complete=len(results),
-        bytes=sum(info.size for info in files.files(folder)),
+        bytes=sum(info.size for info in filesystem.files(folder)),
         reusable=run is not None and _is_reusable(run.record, results, job),
     )
 

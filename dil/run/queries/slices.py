@@ -263,9 +263,9 @@ def _gone_files(
             continue
         for part in each.read.parts:
             if not is_live(chain.tx, chain.dataset_id, part.uri):
-                files = filesystem_for(part.uri)
-                path = files.path_of(part.uri)
-                if not files.exists(path):
+                filesystem = filesystem_for(part.uri)
+                path = filesystem.path_of(part.uri)
+                if not filesystem.exists(path):
                     found[each.input.dataset] = path
                     break
     return found
