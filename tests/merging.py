@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from dil.model.dataset import PublishedFile
 from dil.model.destination import MergeSpec
 from dil.model.job import Job, OutputFormat, PublishMode
-from dil.publishing import Finished, PublishableResults, PublishTarget, decide
+from dil.publishing import FinishedUnit, PublishableResults, PublishTarget, build_commit
 from dil.reshaping import Reshaping, reshape
 from dil.reshaping.files import DatasetFiles, row_file
 from dil.storage import Folder, LocalFilesystem
@@ -74,7 +74,7 @@ class Lake:
             ),
         )
 
-    def stage_unit(self, number: int, *tables: pa.Table) -> Finished:
+    def stage_unit(self, number: int, *tables: pa.Table) -> FinishedUnit:
         """Write rows as the task of one work unit would, a file for each table."""
         writer_class = writer_for(self.form)
         staged, schema = [], None
@@ -88,10 +88,10 @@ class Lake:
             schema = writer.schema or schema
         done = report(unit(number), *staged)
         text = "" if schema is None else schema_text(schema)
-        return Finished(unit(number), replace(done, schema=text))
+        return FinishedUnit(unit(number), replace(done, schema=text))
 
     def reshaped(
-        self, *finished: Finished, now: int = 0, is_whole: bool = False
+        self, *finished: FinishedUnit, now: int = 0, is_whole: bool = False
     ) -> PublishableResults:
         """Return what a run of these work units would publish."""
         place = self.job.publishing
@@ -114,10 +114,12 @@ class Lake:
             self.bucket_rows,
         )
         shaped = reshape(work, finished, FILES)
-        self.commit = decide(self.job, target, shaped, FILES)
+        self.commit = build_commit(self.job, target, shaped, FILES)
         return shaped
 
-    def run(self, *finished: Finished, now: int = 0, is_whole: bool = False) -> PublishableResults:
+    def run(
+        self, *finished: FinishedUnit, now: int = 0, is_whole: bool = False
+    ) -> PublishableResults:
         """Publish a run of these work units."""
         shaped = self.reshaped(*finished, now=now, is_whole=is_whole)
         if self.commit.changelog_dir:

@@ -7,17 +7,6 @@ from dil.publishing.books import (
     waits_for_events,
     window_of,
 )
-from dil.publishing.decision import (
-    Finished,
-    PublishableResults,
-    PublishTarget,
-    SharedFile,
-    decide,
-    folder_of,
-    recorded_schema,
-    shared_moves,
-    unchanged_labels,
-)
 from dil.publishing.destination import destination_for
 from dil.publishing.dumps import check_places, folds_names, without_clashes, without_seizures
 from dil.publishing.late_files import is_other_dataset, late_files, late_rows_there
@@ -45,6 +34,7 @@ from dil.publishing.lost_state import (
 )
 from dil.publishing.manifest import live_files, live_paths
 from dil.publishing.metadata import write_metadata
+from dil.publishing.moves import folder_of, shared_moves
 from dil.publishing.own_folders import own_runs, split_runs
 from dil.publishing.owner import claim, owning_jobs, refuse_other_owners
 from dil.publishing.page_log import drop_logs, keep_logs
@@ -66,12 +56,14 @@ from dil.publishing.recovery import (
     ReusePolicy,
     SentResults,
     UnfinishedUnits,
-    finished,
+    finished_units,
     resumable,
     staged_work,
     unfinished_units,
 )
+from dil.publishing.results import FinishedUnit, PublishableResults, PublishTarget, SharedFile
 from dil.publishing.rewritten import left_behind, refuse_rewritten, rewritten_units
+from dil.publishing.run_commit import build_commit, recorded_schema, unchanged_labels
 from dil.publishing.shared_files import refuse_unlisted, refuse_window_replace
 from dil.publishing.staged import (
     StagedPlan,
@@ -86,7 +78,7 @@ __all__ = [
     "ANEW",
     "META",
     "AdoptableWork",
-    "Finished",
+    "FinishedUnit",
     "PublishTarget",
     "PublishableResults",
     "ReusePolicy",
@@ -97,15 +89,15 @@ __all__ = [
     "UnfinishedUnits",
     "append_block",
     "audit_dir",
+    "build_commit",
     "changelog_dir",
     "check_places",
     "claim",
     "dataset_dir",
-    "decide",
     "destination_for",
     "drop_logs",
     "finish_pending",
-    "finished",
+    "finished_units",
     "folder_of",
     "folds_names",
     "is_hidden",

@@ -10,9 +10,9 @@ from dil.model.dataset import RunRecord
 from dil.model.job import PublishingSpec
 from dil.model.task import Failure, TaskReport
 from dil.model.work_unit import Plan, Reason, WorkUnit
-from dil.publishing.decision import Finished
 from dil.publishing.dumps import folds_names, without_case_clashes, without_clashes
 from dil.publishing.page_log import PageLog, page_logs
+from dil.publishing.results import FinishedUnit
 from dil.publishing.staged import StagedPlan, StagedResult, read_results
 from dil.storage import Filesystem
 
@@ -22,13 +22,13 @@ def staged_work(filesystem: Filesystem, run: RunRecord) -> tuple[StagedResult, .
     return tuple(read_results(filesystem, run.staging_dir))
 
 
-def finished(
+def finished_units(
     results: Iterable[StagedResult],
     plan: StagedPlan,
     spec: PublishingSpec,
     filesystem: Filesystem,
-) -> tuple[Finished, ...]:
-    """Return staged results in the form for ``decide``, in the order of their plan.
+) -> tuple[FinishedUnit, ...]:
+    """Return staged results in the form for ``build_commit``, in the order of their plan.
 
     A merge keeps the last of the rows with one key, so the order matters. Work units whose files
     would replace files of other work units become failures.
@@ -41,7 +41,7 @@ def finished(
     if folds:
         reports = without_case_clashes(spec, reports, filesystem)
     return tuple(
-        Finished(each.work_unit, report) for each, report in zip(kept, reports, strict=True)
+        FinishedUnit(each.work_unit, report) for each, report in zip(kept, reports, strict=True)
     )
 
 
@@ -59,7 +59,7 @@ class UnfinishedUnits:
         missed: Work units that no run reads; they are recorded as missed.
     """
 
-    failed: tuple[Finished, ...]
+    failed: tuple[FinishedUnit, ...]
     low: int | None
     missed: tuple[WorkUnit, ...] = ()
 
@@ -87,9 +87,9 @@ def unfinished_units(plan: StagedPlan, done: Collection[str], why: str) -> Unfin
     )
 
 
-def _failed(unit: WorkUnit, why: str) -> Finished:
+def _failed(unit: WorkUnit, why: str) -> FinishedUnit:
     failure = Failure(RunInterruptedError.code, why)
-    return Finished(unit, TaskReport(unit.signature, unit.low, unit.high, 0, failure=failure))
+    return FinishedUnit(unit, TaskReport(unit.signature, unit.low, unit.high, 0, failure=failure))
 
 
 @dataclass(frozen=True, slots=True)

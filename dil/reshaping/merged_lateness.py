@@ -11,7 +11,7 @@ from msgspec import UNSET
 from dil.eventtime.lateness import Histogram, histogram_of
 from dil.eventtime.lateness import merge as merged
 from dil.model.event_tally import EventTally, UnitLateness
-from dil.publishing import Finished
+from dil.publishing import FinishedUnit
 from dil.reshaping.changes import DroppedRows, places_in_file
 from dil.reshaping.files import DatasetFiles, RowFile
 from dil.reshaping.keys import is_among, merged_row_numbers
@@ -52,13 +52,13 @@ class _Measured:
 
 
 def with_lateness(
-    finished: Sequence[Finished],
+    finished: Sequence[FinishedUnit],
     files: Sequence[MergedFile],
     known: Sequence[DroppedRows],
     times: EventTimes,
     dataset_files: DatasetFiles,
     stage: Stage,
-) -> tuple[Finished, ...]:
+) -> tuple[FinishedUnit, ...]:
     """Return the results with the lateness of the rows that a merge inserts.
 
     Args:
@@ -86,7 +86,7 @@ def with_lateness(
     return tuple(results)
 
 
-def lateness_of(each: Finished) -> UnitLateness | None:
+def lateness_of(each: FinishedUnit) -> UnitLateness | None:
     """Return the lateness that the task of a work unit measured, None if it measured none."""
     events = each.report.events
     if not isinstance(events, EventTally) or events.lateness is UNSET:

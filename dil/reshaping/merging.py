@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from dil.errors import ConversionError, SourceContractError
 from dil.model.report import MergedRows
 from dil.model.task import StagedFile
-from dil.publishing import Finished, PublishableResults
+from dil.publishing import FinishedUnit, PublishableResults
 from dil.reshaping.changelog import ChangedFile, ChangelogWriter, StagedSource
 from dil.reshaping.changes import DroppedRows, NumberedFile, changes_of, places_in_file
 from dil.reshaping.files import DatasetFiles, target_of
@@ -53,7 +53,7 @@ class Schemas:
 
 
 def merge(
-    work: Reshaping, finished: Sequence[Finished], schemas: Schemas, dataset_files: DatasetFiles
+    work: Reshaping, finished: Sequence[FinishedUnit], schemas: Schemas, dataset_files: DatasetFiles
 ) -> PublishableResults:
     """Return the results without older rows, and the live files without the rows that go.
 
@@ -152,7 +152,7 @@ def _candidates(
     return files
 
 
-def _counted(finished: Sequence[Finished], outcomes: Sequence[FileMatch]) -> MergedRows:
+def _counted(finished: Sequence[FinishedUnit], outcomes: Sequence[FileMatch]) -> MergedRows:
     rows = sum(each.report.rows for each in rows_of(finished))
     # There may be several rows of one key if other modes published before.
     updated = min(sum(each.updated for each in outcomes), rows)
@@ -163,12 +163,12 @@ def _counted(finished: Sequence[Finished], outcomes: Sequence[FileMatch]) -> Mer
 class _Staged:
     """A staged file of a work unit, with its rows."""
 
-    work: Finished
+    work: FinishedUnit
     file: StagedFile
     rows: NumberedFile
 
 
-def _staged(finished: Sequence[Finished], dataset_files: DatasetFiles) -> list[_Staged]:
+def _staged(finished: Sequence[FinishedUnit], dataset_files: DatasetFiles) -> list[_Staged]:
     found = [
         (unit, part.work, file, source)
         for unit, part in enumerate(parts_of(finished, dataset_files))

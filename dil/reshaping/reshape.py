@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dil.errors import ConversionError
-from dil.publishing import Finished, PublishableResults
+from dil.publishing import FinishedUnit, PublishableResults
 from dil.reshaping.reshaping import Reshaping, are_files_shared, fits_as_it_is
 from dil.storage import Filesystem
 
 
 def reshape(
-    work: Reshaping, finished: Sequence[Finished], filesystem: Filesystem
+    work: Reshaping, finished: Sequence[FinishedUnit], filesystem: Filesystem
 ) -> PublishableResults:
     """Return results whose files have one schema, merged or shared if the job says so.
 

@@ -12,7 +12,7 @@ from dil.errors import ConversionError
 from dil.model.dataset import PublishedFile
 from dil.model.destination import MergeSpec
 from dil.model.job import Job, OutputFormat, PublishMode
-from dil.publishing import Finished, PublishTarget, run_staging_dir
+from dil.publishing import FinishedUnit, PublishTarget, run_staging_dir
 from dil.types.schema_lines import column_types, regardless_of_nulls
 
 log = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ class Reshaping:
         return self.merge is not None and self.merge.deletes_missing and self.is_whole
 
 
-def fits_as_it_is(work: Reshaping, finished: Sequence[Finished]) -> bool:
+def fits_as_it_is(work: Reshaping, finished: Sequence[FinishedUnit]) -> bool:
     """Return whether all staged files have the dataset's schema, and nothing is merged.
 
     Raises:
@@ -134,7 +134,7 @@ def fits_as_it_is(work: Reshaping, finished: Sequence[Finished]) -> bool:
     return all(types.get(name, kind) == kind for name, kind in found.items())
 
 
-def rows_of(finished: Sequence[Finished]) -> list[Finished]:
+def rows_of(finished: Sequence[FinishedUnit]) -> list[FinishedUnit]:
     """Return, in plan order, the work units with staged rows; dumped files do not count."""
     return [
         each
@@ -143,12 +143,12 @@ def rows_of(finished: Sequence[Finished]) -> list[Finished]:
     ]
 
 
-def replaced_units(finished: Sequence[Finished]) -> frozenset[str]:
+def replaced_units(finished: Sequence[FinishedUnit]) -> frozenset[str]:
     """Return the signatures of work units whose rows replace their earlier rows."""
     return frozenset(each.work_unit.signature for each in finished if each.report.failure is None)
 
 
-def replaced_in_part(work: Reshaping, finished: Sequence[Finished]) -> list[PublishedFile]:
+def replaced_in_part(work: Reshaping, finished: Sequence[FinishedUnit]) -> list[PublishedFile]:
     """Return the live shared files from which the rows of replaced work units leave."""
     if work.job.publishing.mode is not PublishMode.WINDOW_REPLACE:
         return []
@@ -156,14 +156,14 @@ def replaced_in_part(work: Reshaping, finished: Sequence[Finished]) -> list[Publ
     return [file for file in work.live if file.is_shared and not again.isdisjoint(file.signatures)]
 
 
-def are_files_shared(work: Reshaping, finished: Sequence[Finished]) -> bool:
+def are_files_shared(work: Reshaping, finished: Sequence[FinishedUnit]) -> bool:
     """Return whether work units share files, or rows of a unit leave a shared file."""
     if work.job.publishing.shares_files and len(rows_of(finished)) > 1:
         return True
     return bool(replaced_in_part(work, finished))
 
 
-def _refuse_unknown_op(work: Reshaping, finished: Sequence[Finished]) -> None:
+def _refuse_unknown_op(work: Reshaping, finished: Sequence[FinishedUnit]) -> None:
     """Refuse a column for deletes that does not exist: all rows would count as upserts.
 
     A source may have this column in deleted rows only. So the run's rows may lack the column if the

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from dil.model.dataset import UnitRows
 from dil.model.task import StagedFile
-from dil.publishing import Finished, PublishableResults, folder_of
+from dil.publishing import FinishedUnit, PublishableResults, folder_of
 from dil.publishing.shared_files import is_small, packed
 from dil.reshaping.files import DatasetFiles
 from dil.reshaping.reshaping import Reshaping, replaced_in_part, replaced_units, rows_of
@@ -27,7 +27,7 @@ from dil.types.schema_text import parse_schema
 class _SmallFile:
     """A small staged file of a work unit."""
 
-    work: Finished
+    work: FinishedUnit
     file: StagedFile
 
     @property
@@ -86,7 +86,7 @@ def share(
     )
 
 
-def _together(work: Reshaping, finished: Sequence[Finished]) -> list[SharedFilePlan]:
+def _together(work: Reshaping, finished: Sequence[FinishedUnit]) -> list[SharedFilePlan]:
     """Return plans to join staged files that are neighbours in one folder and timelabel."""
     job, target = work.job, work.target
     alike: dict[tuple[str, str], list[_SmallFile]] = defaultdict(list)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from dil.errors import ConversionError
 from dil.model.destination import DELETED_AT
 from dil.model.task import Failure
-from dil.publishing import Finished, PublishableResults, drop_logs
+from dil.publishing import FinishedUnit, PublishableResults, drop_logs
 from dil.publishing.staged import delete_result
 from dil.reshaping.files import DatasetFiles, row_file
 from dil.reshaping.keys import DELETED_TYPE
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 def apply_steps(
-    work: Reshaping, finished: Sequence[Finished], filesystem: Filesystem
+    work: Reshaping, finished: Sequence[FinishedUnit], filesystem: Filesystem
 ) -> PublishableResults:
     """Return merged results of one schema; an earlier attempt's work is repeated from scratch.
 
@@ -52,7 +52,7 @@ def apply_steps(
 
 
 def _carried_out(
-    work: Reshaping, finished: Sequence[Finished], filesystem: Filesystem
+    work: Reshaping, finished: Sequence[FinishedUnit], filesystem: Filesystem
 ) -> PublishableResults:
     filesystem.delete_tree(work.folder)
     dataset_files = DatasetFiles(work.job.publishing.final_dir, work.folder, work.job.writing)
@@ -63,7 +63,7 @@ def _carried_out(
     return merge(work, results, Schemas(known, target), dataset_files)
 
 
-def _without_misfits(each: Finished, errors: Mapping[str, ConversionError]) -> Finished:
+def _without_misfits(each: FinishedUnit, errors: Mapping[str, ConversionError]) -> FinishedUnit:
     """Return a work unit as failed if its rows do not fit other units' rows."""
     error = errors.get(each.work_unit.signature)
     if error is None or each.report.failure is not None:
@@ -100,7 +100,7 @@ def _with_mark(target: pa.Schema, work: Reshaping) -> pa.Schema:
 
 def _discard(
     misfit: SchemaConflictError,
-    finished: Sequence[Finished],
+    finished: Sequence[FinishedUnit],
     work: Reshaping,
     filesystem: Filesystem,
 ) -> None:

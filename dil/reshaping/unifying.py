@@ -15,7 +15,7 @@ import pyarrow as pa
 from dil.errors import ConversionError
 from dil.model.job import OutputFormat
 from dil.model.task import StagedFile
-from dil.publishing import Finished
+from dil.publishing import FinishedUnit
 from dil.reshaping.files import DatasetFiles, RowFile, row_file, target_of
 from dil.reshaping.reshaping import Stage, rows_of
 from dil.types.merging import is_all_seen
@@ -38,7 +38,7 @@ class UnitRowFiles:
     A partition column may be in the folder's name only.
     """
 
-    work: Finished
+    work: FinishedUnit
     files: tuple[RowFile, ...]
     schema: pa.Schema
 
@@ -49,7 +49,7 @@ class SchemaConflictError(Exception):
     ``errors`` has the error of each work unit by its signature; the messages name the unit.
     """
 
-    def __init__(self, misfits: Iterable[tuple[Finished, ConversionError]]) -> None:
+    def __init__(self, misfits: Iterable[tuple[FinishedUnit, ConversionError]]) -> None:
         self.errors: dict[str, ConversionError] = {}
         for work, error in misfits:
             signature = work.work_unit.signature
@@ -58,7 +58,7 @@ class SchemaConflictError(Exception):
         super().__init__(self.errors)
 
 
-def parts_of(finished: Sequence[Finished], dataset_files: DatasetFiles) -> list[UnitRowFiles]:
+def parts_of(finished: Sequence[FinishedUnit], dataset_files: DatasetFiles) -> list[UnitRowFiles]:
     """Return the staged files of rows with their schemas, in plan order."""
     parts = []
     for each in rows_of(finished):
@@ -194,12 +194,12 @@ class _InSchema:
 
 
 def unified(
-    finished: Sequence[Finished],
+    finished: Sequence[FinishedUnit],
     parts: Sequence[UnitRowFiles],
     target: pa.Schema,
     dataset_files: DatasetFiles,
     stage: Stage,
-) -> tuple[Finished, ...]:
+) -> tuple[FinishedUnit, ...]:
     """Return the results with files of the target schema; files of other schemas are rewritten.
 
     Raises:
@@ -233,8 +233,8 @@ def unified(
 
 
 def with_files(
-    each: Finished, made: Mapping[str, tuple[StagedFile, ...]], *, schema: str | None = None
-) -> Finished:
+    each: FinishedUnit, made: Mapping[str, tuple[StagedFile, ...]], *, schema: str | None = None
+) -> FinishedUnit:
     """Return a result with the files made in place of its own, by path, and with their schema."""
     report = each.report
     files = tuple(new for old in report.files for new in made.get(old.path, (old,)))

@@ -56,7 +56,7 @@ class ResultsToPublish:
     run_id: str
     now: int
     full_extract: bool
-    finished: Sequence[publishing.Finished]
+    finished: Sequence[publishing.FinishedUnit]
     unfinished: publishing.UnfinishedUnits
     is_whole: bool = False
     grace_ms: int | None = None
@@ -144,7 +144,7 @@ def _results(
         plan.now,
         plan.full_extract,
         tuple(
-            publishing.Finished(unit, by_signature[unit.signature])
+            publishing.FinishedUnit(unit, by_signature[unit.signature])
             for unit in plan.work_units
             if unit.signature in by_signature
         ),
@@ -181,7 +181,7 @@ def publish_results(run: ActiveRun, results: ResultsToPublish) -> Visible:
     good = [each.report for each in shaped.finished if each.report.failure is None]
     left = _where_it_stopped(results)
     events = event_time.step(job, run.store, results.now, good, results.grace_ms, left)
-    commit = publishing.decide(job, target, shaped, run.filesystem)
+    commit = publishing.build_commit(job, target, shaped, run.filesystem)
     forgotten = forgotten_by_run(job, run.store, commit.run.outcomes)
     events = event_time.with_forgotten(events, run.store, forgotten)
     commit = replace(

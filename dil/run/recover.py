@@ -94,7 +94,7 @@ def _publish_successes(
             crashed.run_id,
             crashed.now,
             staged[0].full_extract,
-            publishing.finished(staged, plan, run.job.publishing, run.filesystem),
+            publishing.finished_units(staged, plan, run.job.publishing, run.filesystem),
             publishing.unfinished_units(plan, done, "the run ended before this work unit did"),
         ),
     )

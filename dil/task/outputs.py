@@ -13,8 +13,8 @@ from dil.errors import WriteError
 from dil.model.books import ClosedRows
 from dil.model.task import StagedFile
 from dil.publishing.books import window_of
-from dil.publishing.decision import check_paths
 from dil.publishing.dumps import check_places
+from dil.publishing.moves import check_paths
 from dil.publishing.staged import RESULT_NAME
 from dil.task.context import AttemptContext
 from dil.text.windows import windows_of

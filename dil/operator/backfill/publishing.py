@@ -29,7 +29,7 @@ from dil.operator.backfill.definition import (
 from dil.operator.backfill.publication import Publication
 from dil.operator.backfill.status import BackfillStatus
 from dil.operator.session import OperatorSession
-from dil.publishing import Finished, set_aside, withdrawal
+from dil.publishing import FinishedUnit, set_aside, withdrawal
 from dil.publishing.layout import backfills_dir, unit_hash_in
 from dil.reshaping import Reshaping, reshape
 from dil.reshaping.files import row_file
@@ -117,7 +117,7 @@ def publish(
         stage = Stages(executors, options.stage_bytes)
         work = Reshaping(shaped_job, target, session.now_ms, is_whole=False, stage=stage)
         shaped = reshape(work, _finished_units(job, publication), filesystem)
-    decided = publishing.decide(shaped_job, target, shaped, filesystem)
+    decided = publishing.build_commit(shaped_job, target, shaped, filesystem)
     grace_ms = job.planning.grace_ms
     decided, rejected = with_books(_rejecting(job), session.store, shaped, decided, grace_ms)
     if rejected:
@@ -192,7 +192,7 @@ def _target(
     )
 
 
-def _finished_units(job: Job, publication: Publication) -> tuple[Finished, ...]:
+def _finished_units(job: Job, publication: Publication) -> tuple[FinishedUnit, ...]:
     """Return the work units of a publication with their files, in the form of a run's results."""
     status = publication.status
     own = backfill_job(job, status.definition.id).publishing
@@ -214,7 +214,7 @@ def _finished_units(job: Job, publication: Publication) -> tuple[Finished, ...]:
     quarantined = _files_by_unit(filesystem, publishing.quarantine_dir(own))
     refused = _files_by_unit(filesystem, publishing.refused_dir(own))
     return tuple(
-        Finished(
+        FinishedUnit(
             unit,
             TaskReport(
                 unit.signature,

@@ -12,7 +12,13 @@ from dil.model.interval import Interval
 from dil.model.job import Job
 from dil.model.task import Failure, StagedFile, TaskReport
 from dil.model.work_unit import Reason, WorkUnit
-from dil.publishing import Finished, PublishableResults, PublishTarget, StagedResult, decide
+from dil.publishing import (
+    FinishedUnit,
+    PublishableResults,
+    PublishTarget,
+    StagedResult,
+    build_commit,
+)
 from dil.publishing.staged import FORMAT
 from dil.storage import LocalFilesystem
 from tests.jobs import write_job
@@ -79,7 +85,7 @@ def result(work_unit: WorkUnit, made: TaskReport, *, digest: str = "d1") -> Stag
 
 
 def decided(
-    made: Job, target: PublishTarget, finished: Sequence[Finished], files: LocalFilesystem
+    made: Job, target: PublishTarget, finished: Sequence[FinishedUnit], files: LocalFilesystem
 ) -> Commit:
     """Return the commit of results that are published as they are."""
-    return decide(made, target, PublishableResults(finished), files)
+    return build_commit(made, target, PublishableResults(finished), files)

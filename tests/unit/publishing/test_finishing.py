@@ -14,7 +14,7 @@ from dil.model.dataset import Intent, OperatorAct, RunWork, UnitEntry
 from dil.model.destination import TableFormat, TableSpec
 from dil.model.event_tally import EVENT_TIME
 from dil.model.job import PublishingSpec, PublishMode
-from dil.publishing import Finished, PublishTarget, finish_pending, publisher
+from dil.publishing import FinishedUnit, PublishTarget, finish_pending, publisher
 from dil.publishing.abandoning import abandon, finish_without_lost
 from dil.publishing.destination import described, destination_for
 from dil.storage import LocalFilesystem, filesystem_for
@@ -102,7 +102,8 @@ def test_without_lost_files_an_act_sets_no_watermark_beyond_what_is_still_to_be_
     units = [unit(number) for number in (1, 2)]
     target = PublishTarget("act-1", str(desk.dataset), (), (), system_time=NOW, horizon=NOW)
     found = [
-        Finished(each, report(each, staged_file(staging, f"{each.low}.parquet"))) for each in units
+        FinishedUnit(each, report(each, staged_file(staging, f"{each.low}.parquet")))
+        for each in units
     ]
     entries = tuple(
         UnitEntry(each.signature, each.low, each.high, each.high, "COMMITTED", 1) for each in units

@@ -18,7 +18,7 @@ from dil.errors import CommitUnknownError, LeaseLostError, StateError, WriteErro
 from dil.model.dataset import Commit, Lease, Move, RunWork
 from dil.model.job import Job, PublishingSpec, PublishMode, StateSpec
 from dil.publishing import (
-    Finished,
+    FinishedUnit,
     PublishTarget,
     append_block,
     finish_pending,
@@ -107,7 +107,7 @@ class Desk:
             system_time=NOW,
             horizon=NOW,
         )
-        return decided(self.job, target, [Finished(unit(), report(unit(), *staged))], files)
+        return decided(self.job, target, [FinishedUnit(unit(), report(unit(), *staged))], files)
 
     def names(self) -> list[str]:
         return sorted(path.name for path in self.dataset.iterdir() if path.is_file())

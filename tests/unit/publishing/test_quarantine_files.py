@@ -10,7 +10,7 @@ import pytest
 from dil.errors import WriteError
 from dil.model.dataset import Intent
 from dil.publishing import (
-    Finished,
+    FinishedUnit,
     PublishTarget,
     live_files,
     quarantine_dir,
@@ -32,10 +32,10 @@ def target(**changes: object) -> PublishTarget:
     return replace(base, **changes)  # type: ignore[arg-type]
 
 
-def with_rows_aside(folder: Path, number: int = 0) -> Finished:
+def with_rows_aside(folder: Path, number: int = 0) -> FinishedUnit:
     one = unit(number)
     kept = report(one, staged_file(folder / "s", f"part-{number}.parquet"))
-    return Finished(
+    return FinishedUnit(
         one, replace(kept, quarantined=(staged_file(folder / "s", f"quarantine-{number}.json"),))
     )
 
@@ -53,7 +53,7 @@ def test_rows_aside_are_moves_of_their_own_and_named_by_run_and_work_unit(tmp_pa
 
 def test_rows_aside_of_a_failed_work_unit_are_never_published(tmp_path: Path) -> None:
     broken = replace(failed(unit()), quarantined=(staged_file(tmp_path, "quarantine-0.json"),))
-    assert decided(job(tmp_path), target(), [Finished(unit(), broken)], files).quarantine == ()
+    assert decided(job(tmp_path), target(), [FinishedUnit(unit(), broken)], files).quarantine == ()
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_commit_of_rows_aside_alone_writes_no_manifest(tmp_path: Path) -> None
     orders = job(tmp_path)
     dataset = tmp_path / "lake" / "shop" / "orders"
     aside = with_rows_aside(tmp_path)
-    only = Finished(aside.work_unit, replace(aside.report, files=()))
+    only = FinishedUnit(aside.work_unit, replace(aside.report, files=()))
     commit = decided(orders, target(output_dir=str(dataset)), [only], files)
 
     carry_out(Intent(commit, 1, str(dataset), 0), orders.publishing, files)
@@ -161,5 +161,5 @@ def test_a_schema_that_cannot_be_read_never_stops_a_publish(tmp_path: Path) -> N
 
 
 def test_a_run_without_rows_leaves_the_recorded_schema_alone(tmp_path: Path) -> None:
-    empty = Finished(unit(), replace(report(unit()), schema=""))
+    empty = FinishedUnit(unit(), replace(report(unit()), schema=""))
     assert decided(job(tmp_path), target(known_schema="id: int64"), [empty], files).schema == ""

@@ -14,7 +14,7 @@ from dil.publishing import (
     AdoptableWork,
     ReusePolicy,
     StagedPlan,
-    finished,
+    finished_units,
     staged_work,
     unfinished_units,
     write_result,
@@ -96,7 +96,9 @@ def test_the_staged_work_of_a_run_is_found_below_its_folder(tmp_path: Path) -> N
 
     assert staged_work(files, run) == (made,)
     assert staged_work(files, replace(run, staging_dir=str(tmp_path / "r2"))) == ()
-    (one,) = finished([made], StagedPlan((unit(),)), PublishingSpec(str(tmp_path), "orders"), files)
+    (one,) = finished_units(
+        [made], StagedPlan((unit(),)), PublishingSpec(str(tmp_path), "orders"), files
+    )
     assert (one.work_unit, one.report) == (made.work_unit, made.report)
 
 
@@ -106,7 +108,7 @@ def test_results_come_in_the_order_of_their_plan(tmp_path: Path) -> None:
     assert by_hash != units
 
     results = [result(each, report(each)) for each in by_hash]
-    found = finished(
+    found = finished_units(
         results, StagedPlan(tuple(units)), PublishingSpec(str(tmp_path), "orders"), files
     )
 

@@ -11,7 +11,7 @@ from dil.errors import SourceError, UnknownOutcomeError
 from dil.model.dataset import RunRecord
 from dil.model.job import Job
 from dil.model.task import Failure, RunContext
-from dil.publishing import Finished, PublishTarget, refused_dir
+from dil.publishing import FinishedUnit, PublishTarget, refused_dir
 from dil.publishing.layout import sending_dir
 from dil.publishing.staged import write_result
 from dil.publishing.start_marker import MarkState, StartMarker, forget, forget_committed
@@ -176,7 +176,7 @@ def test_what_is_published_leaves_no_marker(orders: Job, tmp_path: Path) -> None
     for number in (0, 1):
         marker(orders, tmp_path, number=number).begin(1, attempt(tmp_path), 0)
     reports = [report(unit(0)), failed(unit(1))]
-    finished = [Finished(unit(number), made) for number, made in enumerate(reports)]
+    finished = [FinishedUnit(unit(number), made) for number, made in enumerate(reports)]
     folder = sending_dir(orders.publishing, "orders")
 
     forget(files, folder, decided(orders, TARGET, finished, files))
@@ -213,7 +213,7 @@ def test_refused_rows_are_published_beside_those_that_broke_the_contract(tmp_pat
         refused=(staged_file(tmp_path, "failed-0.json"),),
         quarantined=(staged_file(tmp_path, "quarantine-0.json"),),
     )
-    commit = decided(orders, TARGET, [Finished(one, made)], files)
+    commit = decided(orders, TARGET, [FinishedUnit(one, made)], files)
 
     uris = [move.target.uri for move in commit.quarantine]
     assert len(uris) == 2

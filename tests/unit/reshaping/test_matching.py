@@ -10,7 +10,7 @@ import pytest
 
 from dil.errors import ConversionError, WriteError
 from dil.model.destination import MergeSpec
-from dil.publishing import Finished
+from dil.publishing import FinishedUnit
 from tests.merging import FILES, Lake
 
 pytestmark = pytest.mark.slow
@@ -143,7 +143,7 @@ def test_a_whole_number_equals_the_same_fraction(tmp_path: Path) -> None:
     assert [(row["id"], row["at"]) for row in there.rows()] == [(0, 1), (0.5, 1), (3, 0)]
 
 
-def in_folders(unit: Finished) -> Finished:
+def in_folders(unit: FinishedUnit) -> FinishedUnit:
     """Return a work unit with a folder for each of its files."""
     files = (replace(file, folder=f"f={n}") for n, file in enumerate(unit.report.files))
     return replace(unit, report=replace(unit.report, files=tuple(files)))

@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from dil.model.dataset import PublishedFile
-from dil.publishing import Finished, PublishTarget
+from dil.publishing import FinishedUnit, PublishTarget
 from dil.storage import LocalFilesystem
 from tests.servers.rows import DAY_MS, START_MS
 from tests.unit.publishing.published import decided, failed, job, report, staged_file, unit
@@ -31,7 +31,9 @@ def target(**changes: object) -> PublishTarget:
 def test_files_are_named_by_run_work_unit_and_number(tmp_path: Path) -> None:
     staged = [staged_file(tmp_path / "s", f"part-{number}.parquet") for number in range(2)]
 
-    commit = decided(job(tmp_path), target(), [Finished(unit(), report(unit(), *staged))], files)
+    commit = decided(
+        job(tmp_path), target(), [FinishedUnit(unit(), report(unit(), *staged))], files
+    )
 
     stem = f"file:///lake/shop/orders/part-r1-{unit().hash}"
     assert [move.target.uri for move in commit.moves] == [
@@ -49,13 +51,13 @@ def test_rows_are_in_the_name_on_request(tmp_path: Path) -> None:
     counting = job(tmp_path, writer__include__record__count__in__file__names="true")
     staged = staged_file(tmp_path / "s", "part-0.parquet", rows=12)
 
-    commit = decided(counting, target(), [Finished(unit(), report(unit(), staged))], files)
+    commit = decided(counting, target(), [FinishedUnit(unit(), report(unit(), staged))], files)
 
     assert commit.moves[0].target.uri.endswith("-0.12.parquet")
 
 
 def test_deciding_again_gives_the_same_commit(tmp_path: Path) -> None:
-    finished = [Finished(unit(), report(unit(), staged_file(tmp_path / "s", "part-0.parquet")))]
+    finished = [FinishedUnit(unit(), report(unit(), staged_file(tmp_path / "s", "part-0.parquet")))]
     orders = job(tmp_path)
 
     assert decided(orders, target(), finished, files) == decided(orders, target(), finished, files)
@@ -64,8 +66,8 @@ def test_deciding_again_gives_the_same_commit(tmp_path: Path) -> None:
 def test_an_outcome_tells_success_by_its_high_and_failure_by_its_error(tmp_path: Path) -> None:
     pruned = structs.replace(unit(1), low=unit(1).low + 5, timelabel="2020-01-02")
     finished = [
-        Finished(unit(0), failed(unit(0), attempts=5)),
-        Finished(pruned, report(pruned, attempts=2)),
+        FinishedUnit(unit(0), failed(unit(0), attempts=5)),
+        FinishedUnit(pruned, report(pruned, attempts=2)),
     ]
 
     bad, good = decided(job(tmp_path), target(), finished, files).run.outcomes
@@ -81,7 +83,7 @@ def test_append_takes_nothing_away(tmp_path: Path) -> None:
     commit = decided(
         job(tmp_path),
         target(live=(live(0, "a"),), untracked=(live(1, "b"),)),
-        [Finished(unit(0), report(unit(0)))],
+        [FinishedUnit(unit(0), report(unit(0)))],
         files,
     )
 
@@ -92,7 +94,7 @@ def test_replace_takes_everything_away_untracked_files_too(tmp_path: Path) -> No
     commit = decided(
         job(tmp_path, ms__publish__mode="replace"),
         target(live=(live(0, "a"), live(1, "b")), untracked=(live(9, "c"),)),
-        [Finished(unit(0), report(unit(0)))],
+        [FinishedUnit(unit(0), report(unit(0)))],
         files,
     )
 
@@ -105,7 +107,7 @@ def test_window_replace_takes_away_what_the_succeeded_work_units_published(
     commit = decided(
         job(tmp_path, ms__publish__mode="window_replace"),
         target(live=(live(0, "a"), live(0, "b"), live(1, "c"), live(2, "d"))),
-        [Finished(unit(0), report(unit(0))), Finished(unit(1), failed(unit(1)))],
+        [FinishedUnit(unit(0), report(unit(0))), FinishedUnit(unit(1), failed(unit(1)))],
         files,
     )
 
@@ -120,7 +122,7 @@ def test_window_replace_knows_its_files_by_name_where_the_manifests_are_gone(
     commit = decided(
         job(tmp_path, ms__publish__mode="window_replace"),
         target(untracked=(*lost, live(9, "foreign.parquet"))),
-        [Finished(unit(0), report(unit(0)))],
+        [FinishedUnit(unit(0), report(unit(0)))],
         files,
     )
 
@@ -131,16 +133,16 @@ def test_only_files_of_successes_are_published(tmp_path: Path) -> None:
     staged = staged_file(tmp_path / "s", "part-0.parquet")
     broken = replace(failed(unit(1)), files=(staged,))
 
-    commit = decided(job(tmp_path), target(), [Finished(unit(1), broken)], files)
+    commit = decided(job(tmp_path), target(), [FinishedUnit(unit(1), broken)], files)
 
     assert (commit.moves, len(commit.run.outcomes)) == ((), 1)
 
 
 def test_the_schema_is_of_a_success_that_wrote_rows(tmp_path: Path) -> None:
     finished = [
-        Finished(unit(0), replace(failed(unit(0)), schema="bad: string")),
-        Finished(unit(1), replace(report(unit(1)), schema="")),
-        Finished(unit(2), report(unit(2))),
+        FinishedUnit(unit(0), replace(failed(unit(0)), schema="bad: string")),
+        FinishedUnit(unit(1), replace(report(unit(1)), schema="")),
+        FinishedUnit(unit(2), report(unit(2))),
     ]
 
     assert decided(job(tmp_path), target(), finished, files).schema == "id: int64"
