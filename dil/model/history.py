@@ -71,7 +71,7 @@ class UnitStretches:
 
 
 @dataclass(frozen=True, slots=True)
-class Attendance:
+class PastRuns:
     """The instants for which runs planned, epoch ms UTC (rule T14).
 
     ``committed`` is the planning time of the newest run that published or had nothing to publish,

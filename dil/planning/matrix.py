@@ -12,7 +12,7 @@ from dil.model.interval import Interval
 from dil.model.work_unit import Reason, Skip, WorkUnit
 from dil.planning.cutoff import CutoffRule, successful_high
 from dil.planning.partitions import Partitions
-from dil.planning.unit_history import Unit, UnitHistory
+from dil.planning.unit_history import Unit, UnitView
 
 # Partition index times number of units plus unit number: the place in the matrix (rule P16).
 Candidate: TypeAlias = int
@@ -36,7 +36,7 @@ class Matrix:
 
     partitions: Partitions
     units: Sequence[Unit]
-    views: Sequence[UnitHistory]
+    views: Sequence[UnitView]
     rule: CutoffRule
     fresh_reason: Reason
     label_of: Callable[[Interval], str] | None = None

@@ -9,13 +9,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from dil.model.history import Attendance
+from dil.model.history import PastRuns
 from dil.model.interval import Interval
 from dil.model.job import PlanningSpec
 from dil.model.timelabels import TimelabelSpec
 from dil.planning.partitions import Partitions, partition
 from dil.planning.timelabels import Labels, timelabels
-from dil.planning.unit_history import UnitHistory
+from dil.planning.unit_history import UnitView
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class MissedPeriods:
     spec: PlanningSpec
     labels: TimelabelSpec
     grid: _LabelGrid
-    attendance: Attendance
+    past_runs: PastRuns
 
     @property
     def partitions(self) -> Partitions:
@@ -72,13 +72,13 @@ class MissedPeriods:
         if start is not None:
             first = bisect_left(self.partitions.starts, start)
         else:
-            windows = [self.grid.latest(), *map(self._latest_at, self.attendance.open)]
+            windows = [self.grid.latest(), *map(self._latest_at, self.past_runs.open)]
             first = min((self.grid.first_from(each.low) for each in windows if each), default=0)
         return replace(self, grid=replace(self.grid, partitions=self.partitions.from_index(first)))
 
     def skip_missed(
-        self, views: Sequence[UnitHistory], shift_ms: int
-    ) -> tuple[Sequence[UnitHistory], list[int]]:
+        self, views: Sequence[UnitView], shift_ms: int
+    ) -> tuple[Sequence[UnitView], list[int]]:
         """Return the views without missed partitions, and the matrix places of these partitions.
 
         A partition is missed if its period is over without a run, and no run has tried it.
@@ -116,16 +116,16 @@ class MissedPeriods:
         known, they count from the end of the window of the newest high.
         """
         latest = self.grid.latest()
-        if self.attendance.committed is not None:
-            window = self._latest_at(self.attendance.committed)
-            attended = None if window is None else window.high
+        if self.past_runs.committed is not None:
+            window = self._latest_at(self.past_runs.committed)
+            covered = None if window is None else window.high
         else:
-            attended = None if newest is None else self.grid.labels.windows.at(newest - 1).high
-        if latest is None or attended is None:
+            covered = None if newest is None else self.grid.labels.windows.at(newest - 1).high
+        if latest is None or covered is None:
             return ()
-        found = set(range(self.grid.first_from(attended), self.grid.first_from(latest.low)))
+        found = set(range(self.grid.first_from(covered), self.grid.first_from(latest.low)))
         if found:
-            for window in filter(None, map(self._latest_at, self.attendance.open)):
+            for window in filter(None, map(self._latest_at, self.past_runs.open)):
                 first, end = map(self.grid.first_from, (window.low, window.high))
                 found.difference_update(range(first, end))
         return sorted(found)
@@ -141,11 +141,11 @@ def missed_periods(
     labels: TimelabelSpec,
     partitions: Partitions,
     now_ms: int,
-    attendance: Attendance | None,
+    past_runs: PastRuns | None,
 ) -> MissedPeriods:
     """Return the rule for the partitions that a run at ``now_ms`` (epoch ms UTC) leaves out.
 
-    ``attendance`` is None if nothing is known about runs.
+    ``past_runs`` is None if nothing is known about runs.
     """
     grid = _LabelGrid(partitions, timelabels(labels, now_ms))
-    return MissedPeriods(spec, labels, grid, attendance or Attendance())
+    return MissedPeriods(spec, labels, grid, past_runs or PastRuns())

@@ -7,25 +7,25 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from dil.errors import PlanningError
 from dil.model.grace import ProbeRest
-from dil.model.history import Attendance, History
+from dil.model.history import History, PastRuns
 from dil.model.interval import Interval
 from dil.model.job import PlanningSpec, TableType
 from dil.model.on_demand import OnDemand
-from dil.model.work_unit import Plan, Reason, WorkUnit
+from dil.model.work_unit import Plan, PlannedBooks, Reason, WorkUnit
 from dil.planning.cutoff import CutoffRule
 from dil.planning.matrix import Candidate, Matrix
 from dil.planning.partitions import Partitions, partition
 from dil.planning.unit_history import (
     BareHistory,
     Unit,
-    UnitHistory,
-    look_up,
-    weigh,
-    without_history,
+    UnitView,
+    load_view,
+    view_of_records,
+    view_without_records,
 )
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def plan(
     history: History | BareHistory,
     activation: Sequence[str] | None = None,
     explain: bool = False,
-    attendance: Attendance | None = None,
+    past_runs: PastRuns | None = None,
     books: Books | None = None,
 ) -> Plan:
     """Return the plan of a run; pure: no clock, no files, no state but ``history``.
@@ -55,7 +55,7 @@ def plan(
         history: The records of earlier runs.
         activation: Activation rows as compact JSON, in order; required if ``spec.units`` is None.
         explain: Whether the plan also lists the candidates that are not due.
-        attendance: The instants for which runs planned. None if unknown: then the runs in the
+        past_runs: The instants for which runs planned. None if unknown: then the runs in the
             history's records count.
         books: The closed timelabels, None if the job never closes any.
 
@@ -70,7 +70,7 @@ def plan(
         history=history,
         activation=activation,
         explain=explain,
-        attendance=attendance,
+        past_runs=past_runs,
         books=books,
     )
     return replace(made, work_units=tuple(made.work_units))
@@ -83,7 +83,7 @@ def plan_on_demand(
     history: History | BareHistory,
     activation: Sequence[str] | None = None,
     explain: bool = False,
-    attendance: Attendance | None = None,
+    past_runs: PastRuns | None = None,
     books: Books | None = None,
 ) -> Plan:
     """Return the plan of ``plan``, but make each work unit only when it is accessed."""
@@ -91,39 +91,46 @@ def plan_on_demand(
     units = _units(spec, activation)
     rule = CutoffRule.of(spec)
     ignored = spec.backfill or spec.ignore_history
-    labels, away, before_first = spec.timelabel, None, 0
+    labels, missed_rule, before_first = spec.timelabel, None, 0
     if labels is not None and labels.leaves_out and not (ignored or spec.once):
         from dil.planning.missed_periods import missed_periods  # few jobs leave anything out
 
-        away = missed_periods(spec, labels, partitions, now_ms, attendance).after_first_run(
+        missed_rule = missed_periods(spec, labels, partitions, now_ms, past_runs).after_first_run(
             partial(history.lowest, units, partitions.starts)
             if isinstance(history, BareHistory)
             else history.lowest
         )
-        before_first = (len(partitions) - len(away.partitions)) * len(units)
-        partitions = away.partitions
+        before_first = (len(partitions) - len(missed_rule.partitions)) * len(units)
+        partitions = missed_rule.partitions
     if ignored:
-        views: Sequence[UnitHistory] = [without_history(partitions)] * len(units)
+        views: Sequence[UnitView] = [view_without_records(partitions)] * len(units)
         _refuse_too_many(spec, len(partitions) * len(units))
     elif isinstance(history, BareHistory):
         found = history.known(units, partitions.starts)
-        views = [weigh(known, partitions, rule) for known in found]
+        views = [view_of_records(known, partitions, rule) for known in found]
     else:
-        views = [look_up(history, unit, partitions, rule, fully=explain) for unit in units]
+        views = [load_view(history, unit, partitions, rule, fully=explain) for unit in units]
     if spec.probed is not None:
         views = _without_probed(views, units, partitions, spec.probed)
-    views, missed = (views, []) if away is None else away.skip_missed(views, rule.shift_ms)
-    shut = None
+    missed: Sequence[Candidate] = ()
+    if missed_rule is not None:
+        views, missed = missed_rule.skip_missed(views, rule.shift_ms)
+    closed_labels = None
+    left_out: Sequence[Sequence[int]] = ()
     if labels is not None and labels.closes and books is not None and books.closed:
         from dil.planning.timelabels import ClosedLabels, timelabels  # few jobs close labels
 
-        shut = ClosedLabels(books, timelabels(labels, now_ms))
-    views, closed = (views, []) if shut is None else shut.without_closed(views, partitions)
+        closed_labels = ClosedLabels(books, timelabels(labels, now_ms))
+        views, left_out = closed_labels.without_closed(views, partitions)
     fresh_reason = Reason.BACKFILL if spec.backfill else Reason.NEW
     matrix = Matrix(partitions, units, views, rule, fresh_reason, labels_of(spec, now_ms))
     choice = matrix.choose(spec.limit)
     _refuse_too_few(spec, len(choice.taken))
     due = matrix.due_count()
+    planned_books: PlannedBooks | UnsetType = UNSET
+    if closed_labels is not None:
+        taken = (each // len(units) for each in choice.taken)
+        planned_books = closed_labels.planned(partitions, left_out, taken)
     is_whole = spec.is_full or (spec.dynamic_full_load and (ignored or not history.has_succeeded()))
     return Plan(
         now=now_ms,
@@ -143,18 +150,16 @@ def plan_on_demand(
         partitions=len(partitions),
         missed=tuple(matrix.work_unit(candidate, 0) for candidate in missed),
         before_first=before_first,
-        books=UNSET
-        if shut is None
-        else shut.planned(partitions, closed, (each // len(units) for each in choice.taken)),
+        books=planned_books,
     )
 
 
 def _without_probed(
-    views: Sequence[UnitHistory],
+    views: Sequence[UnitView],
     units: Sequence[Unit],
     partitions: Partitions,
     probed: ProbeRest,
-) -> Sequence[UnitHistory]:
+) -> Sequence[UnitView]:
     """Return the views, without the probe's current partition in units that the probe has read."""
     keys = [unit.key for unit in units]
     if probed.through not in keys or probed.low not in partitions.starts:

@@ -13,7 +13,7 @@ from dil.model.interval import Interval
 from dil.model.timelabels import AfterClose, TimelabelSpec
 from dil.model.work_unit import PlannedBooks
 from dil.planning.partitions import Partitions
-from dil.planning.unit_history import UnitHistory
+from dil.planning.unit_history import UnitView
 from dil.text.windows import Windows, label_text, windows_of
 
 
@@ -82,8 +82,8 @@ class ClosedLabels:
     of: Labels
 
     def without_closed(
-        self, views: Sequence[UnitHistory], partitions: Partitions
-    ) -> tuple[Sequence[UnitHistory], list[list[int]]]:
+        self, views: Sequence[UnitView], partitions: Partitions
+    ) -> tuple[Sequence[UnitView], list[list[int]]]:
         """Leave out partitions of closed labels, if rows for such labels are rejected.
 
         Return the views without the partitions that were left out, and, for each view, the indices

@@ -51,8 +51,8 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class UnitHistory:
-    """One unit's history and its due partitions, by partition index in ascending order.
+class UnitView:
+    """One unit in a plan: its records and its due partitions, by ascending partition index.
 
     ``highs`` has the highs of partitions whose last attempt succeeded; ``open`` has the records of
     partitions that failed last or never succeeded. Partitions in neither have no record, or are
@@ -87,17 +87,17 @@ class UnitHistory:
         return sorted(index for index in chain(self.highs, self.open) if index not in due)
 
 
-def without_history(partitions: Partitions) -> UnitHistory:
+def view_without_records(partitions: Partitions) -> UnitView:
     """Return the view of a unit whose records do not count: all partitions are due."""
-    return UnitHistory({}, {}, None, range(len(partitions)), ())
+    return UnitView({}, {}, None, range(len(partitions)), ())
 
 
-def weigh(
+def view_of_records(
     known: Mapping[int, Known],
     partitions: Partitions,
     rule: CutoffRule,
     settled: range = _NONE,
-) -> UnitHistory:
+) -> UnitView:
     """Return the view of one unit with its due partitions, made of its known records by index.
 
     Partitions in ``settled`` succeeded and are not due; they need not be known.
@@ -134,12 +134,12 @@ def weigh(
         regular = sorted(chain(unread, never_read))
     else:
         regular = range(len(partitions))
-    return UnitHistory(highs, opened, overall, regular, retries)
+    return UnitView(highs, opened, overall, regular, retries)
 
 
-def look_up(
+def load_view(
     history: History, unit: Unit, partitions: Partitions, rule: CutoffRule, *, fully: bool = False
-) -> UnitHistory:
+) -> UnitView:
     """Return the view of one unit; the store's coverage row saves look-ups of settled partitions.
 
     Only records with a planned signature count (rule P18). If there is a coverage row, and
@@ -148,12 +148,12 @@ def look_up(
     """
     coverage = history.coverage(unit.key)
     if coverage is None or not partitions:
-        return without_history(partitions)
+        return view_without_records(partitions)
     is_ours = coverage.covered_from == partitions.starts[0] < coverage.covered_to
     was_read = is_ours and len(partitions) == 1 and not coverage.open_count
     # The row alone shows that a file was read: for many known files, this saves a look-up for each.
     if rule.once and not fully and was_read:
-        return UnitHistory({}, {}, None, (), ())
+        return UnitView({}, {}, None, (), ())
     lookup = _Lookup(history, unit, partitions)
     settled = _NONE if fully else _settled(coverage, partitions, rule)
     records = lookup.around(settled, coverage) if settled else {}
@@ -161,7 +161,7 @@ def look_up(
     if not any(record.high == coverage.max_high for record in records.values()):
         settled = _NONE
         records = lookup.planned(0, len(partitions))
-    return weigh(records, partitions, rule, settled)
+    return view_of_records(records, partitions, rule, settled)
 
 
 def _settled(coverage: Coverage, partitions: Partitions, rule: CutoffRule) -> range:

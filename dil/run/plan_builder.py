@@ -14,7 +14,7 @@ from msgspec import structs
 from dil import planning
 from dil.errors import ConfigError
 from dil.model.grace import GraceMode
-from dil.model.history import Attendance, History, record_of
+from dil.model.history import History, PastRuns, record_of
 from dil.model.job import Job
 from dil.model.json import compact
 from dil.model.work_unit import Plan
@@ -81,7 +81,7 @@ def due(
         history=history,
         activation=units,
         explain=explain,
-        attendance=_attendance(job, store),
+        past_runs=_past_runs(job, store),
         books=kept_books(job, store),
     )
     if job.planning.grace.mode is GraceMode.FIXED:
@@ -91,7 +91,7 @@ def due(
     return plan_by_measure(job.planning, grace_measure(job, store), planned)
 
 
-def _attendance(job: Job, store: StateStore) -> Attendance | None:
+def _past_runs(job: Job, store: StateStore) -> PastRuns | None:
     """Return the instants that runs planned for; None if they do not matter or are not kept."""
     labels = job.planning.timelabel
     if labels is None or not labels.leaves_out or not job.state.enabled:
@@ -99,10 +99,10 @@ def _attendance(job: Job, store: StateStore) -> Attendance | None:
     still_open: list[int] = []
     for run in store.runs():
         if run.committed:
-            return Attendance(run.now, tuple(still_open))
+            return PastRuns(run.now, tuple(still_open))
         if run.is_open:
             still_open.append(run.now)
-    return Attendance(None, tuple(still_open))
+    return PastRuns(None, tuple(still_open))
 
 
 def units_of(

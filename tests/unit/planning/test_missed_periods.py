@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dil.model.history import Attendance, UnitRecord
+from dil.model.history import PastRuns, UnitRecord
 from dil.model.job import PlanningSpec
 from dil.model.timelabels import LabelUnit, TimelabelSpec
 from dil.model.work_unit import Plan
@@ -46,21 +46,21 @@ def days(made: Plan) -> tuple[list[int], list[int]]:
 
 
 @pytest.mark.parametrize(
-    ("attendance", "due", "missed"),
+    ("past_runs", "due", "missed"),
     [
-        (Attendance(at(2)), [6], [2, 3, 4, 5]),  # the run of day 1, then none
-        (Attendance(at(2), (at(4),)), [3, 6], [2, 4, 5]),  # the one of day 3 failed
-        (Attendance(at(2), (at(5), at(4))), [3, 4, 6], [2, 5]),
-        (Attendance(at(6)), [2, 3, 4, 5, 6], []),  # all that is left over, for want of places
-        (Attendance(at(9)), [2, 3, 4, 5, 6], []),  # of a run with a later --now
-        (Attendance(None, (at(4),)), [3, 6], [2, 4, 5]),  # as far as records tell
+        (PastRuns(at(2)), [6], [2, 3, 4, 5]),  # the run of day 1, then none
+        (PastRuns(at(2), (at(4),)), [3, 6], [2, 4, 5]),  # the one of day 3 failed
+        (PastRuns(at(2), (at(5), at(4))), [3, 4, 6], [2, 5]),
+        (PastRuns(at(6)), [2, 3, 4, 5, 6], []),  # all that is left over, for want of places
+        (PastRuns(at(9)), [2, 3, 4, 5, 6], []),  # of a run with a later --now
+        (PastRuns(None, (at(4),)), [3, 6], [2, 4, 5]),  # as far as records tell
         (None, [6], [2, 3, 4, 5]),
     ],
 )
 def test_what_no_run_was_there_for_is_missed(
-    attendance: Attendance | None, due: list[int], missed: list[int]
+    past_runs: PastRuns | None, due: list[int], missed: list[int]
 ) -> None:
-    made = plan(SPEC, now_ms=at(7), history=read(0, 1), attendance=attendance)
+    made = plan(SPEC, now_ms=at(7), history=read(0, 1), past_runs=past_runs)
 
     assert days(made) == (due, missed)
     assert made.skipped == 2 + len(missed)
@@ -74,7 +74,7 @@ def test_what_was_begun_is_finished() -> None:
     spec = replace(SPEC, end="-")
     history = BareHistory({signature(0): day(1), signature(1): day(1) + HOUR_MS})
 
-    made = plan(spec, now_ms=day(4) + HOUR_MS, history=history, attendance=Attendance(at(1)))
+    made = plan(spec, now_ms=day(4) + HOUR_MS, history=history, past_runs=PastRuns(at(1)))
 
     assert days(made) == ([1, 3, 4], [2]), "the rest of day 1, day 3, and day 4 so far"
 
@@ -88,7 +88,7 @@ def test_failed_work_units_are_tried_again_and_skipped_ones_are_not() -> None:
     spec = replace(SPEC, grace_ms=9 * 24 * HOUR_MS)
 
     made = plan(
-        spec, now_ms=at(4), history=BareHistory(records), attendance=Attendance(at(3)), explain=True
+        spec, now_ms=at(4), history=BareHistory(records), past_runs=PastRuns(at(3)), explain=True
     )
 
     assert days(made) == ([0, 1, 3], [])
@@ -100,7 +100,7 @@ def test_failed_work_units_are_tried_again_and_skipped_ones_are_not() -> None:
 def test_a_range_that_ends_before_the_run_has_its_newest_period_read() -> None:
     spec = replace(SPEC, end="P3D")
 
-    made = plan(spec, now_ms=at(9), history=read(0, 1), attendance=Attendance(at(5)))
+    made = plan(spec, now_ms=at(9), history=read(0, 1), past_runs=PastRuns(at(5)))
 
     assert days(made) == ([5], [2, 3, 4])
 
@@ -109,7 +109,7 @@ def test_each_unit_misses_what_it_never_tried() -> None:
     spec = replace(SPEC, units=('{"u":"a"}', '{"u":"b"}'))
     history = BareHistory({signature(0): day(1), signature(1): day(2), signature(0, "b"): day(1)})
 
-    made = plan(spec, now_ms=at(3), history=history, attendance=Attendance(at(1)))
+    made = plan(spec, now_ms=at(3), history=history, past_runs=PastRuns(at(1)))
 
     assert [unit.signature for unit in made.missed] == [signature(1, "b")]
     assert {unit.signature for unit in made.work_units} == {signature(2), signature(2, "b")}
@@ -120,7 +120,7 @@ def test_periods_of_a_schedule_and_of_a_unit_are_left_out_alike(labels: Timelabe
     spec = replace(SPEC, partition="hourly", timelabel=labels)
     history = BareHistory({signature(0): day(0) + HOUR_MS})
 
-    made = plan(spec, now_ms=at(4), history=history, attendance=Attendance(at(1)))
+    made = plan(spec, now_ms=at(4), history=history, past_runs=PastRuns(at(1)))
 
     assert sorted(set(days(made)[0])) == [0, 3]
     assert sorted(set(days(made)[1])) == [1, 2]
@@ -132,7 +132,7 @@ def test_who_reads_everything_leaves_out_nothing(changes: dict[str, bool]) -> No
     labels = replace(LABELS, first_period=True)
     spec = replace(SPEC, timelabel=labels, **changes)
 
-    made = plan(spec, now_ms=at(4), history=read(0), attendance=Attendance(at(1)))
+    made = plan(spec, now_ms=at(4), history=read(0), past_runs=PastRuns(at(1)))
 
     assert days(made) == ([0, 1, 2, 3], [])
     assert made.before_first == 0
@@ -149,8 +149,8 @@ def test_the_first_run_reads_one_period() -> None:
 
 
 def test_the_job_begins_with_the_earliest_of_the_first_runs_that_failed() -> None:
-    attendance = Attendance(None, (at(3), at(2)))
-    made = plan(FIRST_ONLY, now_ms=at(5), history=BareHistory({}), attendance=attendance)
+    past_runs = PastRuns(None, (at(3), at(2)))
+    made = plan(FIRST_ONLY, now_ms=at(5), history=BareHistory({}), past_runs=past_runs)
 
     assert days(made) == ([1, 2, 3, 4], [])
 
@@ -203,7 +203,7 @@ def test_a_period_is_read_or_recorded_as_skipped_and_read_if_a_run_was_there(
             spec,
             now_ms=at(number),
             history=BareHistory(history),
-            attendance=Attendance(committed, tuple(still_open)),
+            past_runs=PastRuns(committed, tuple(still_open)),
         )
         due, missed = days(made)
         if committed is not None and not pause and not due:
