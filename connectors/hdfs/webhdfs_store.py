@@ -79,11 +79,12 @@ class WebHdfsStore(FileStore):
     def open(self, path: str, position: int) -> FileStream:
         """Return a stream over a file from a position on, in bytes."""
         return cast(
-            "FileStream", _WebStream(self._asked(path, "OPEN", offset=position), self.shown(path))
+            "FileStream",
+            _WebStream(self._ask_active(path, "OPEN", offset=position), self.shown(path)),
         )
 
     def _json(self, path: str, operation: str) -> dict[str, Any]:
-        with self._asked(path, operation) as answer:
+        with self._ask_active(path, operation) as answer:
             return cast("dict[str, Any]", answer.json())
 
     @contextmanager
@@ -95,11 +96,11 @@ class WebHdfsStore(FileStore):
                 f"{self.shown(path)}: {self._base} does not speak WebHDFS", _FIX
             ) from None
 
-    def _asked(self, path: str, operation: str, **more: int) -> requests.Response:
+    def _ask_active(self, path: str, operation: str, **more: int) -> requests.Response:
         words = f"{quote(path)}?{urlencode({'op': operation, **more})}"
         for _ in self._bases[1:]:
             try:
-                answer = self._answer(path, words)
+                answer = self._ask_one(path, words)
             except TransientSourceError:
                 pass
             else:
@@ -107,14 +108,14 @@ class WebHdfsStore(FileStore):
                     return self._accepted(answer, path)
                 answer.close()
             self._bases.append(self._bases.pop(0))
-        return self._accepted(self._answer(path, words), path)
+        return self._accepted(self._ask_one(path, words), path)
 
-    def _answer(self, path: str, words: str) -> requests.Response:
+    def _ask_one(self, path: str, words: str) -> requests.Response:
         """Return the answer of one name node to a request with a user's name or a ticket."""
         try:
             if not self._is_secured and not uses_kerberos():
                 named = f"{words}&{urlencode({'user.name': self._user})}" if self._user else words
-                answer = self._got(path, named, {})
+                answer = self._get(path, named, {})
                 if not asks_for_ticket(answer):
                     return answer
                 answer.close()
@@ -123,9 +124,9 @@ class WebHdfsStore(FileStore):
         except HadoopSetupError as error:
             what = f"{self.shown(path)}: {error.message}"
             raise AuthenticationError(what, error.fix) from None
-        return self._got(path, words, headers)
+        return self._get(path, words, headers)
 
-    def _got(self, path: str, words: str, headers: Mapping[str, str]) -> requests.Response:
+    def _get(self, path: str, words: str, headers: Mapping[str, str]) -> requests.Response:
         uri = f"{self._base}{words}"
         try:
             return self._client.get(uri, headers=headers, stream=True, timeout=_TIMEOUTS_S)

@@ -237,15 +237,15 @@ class Sender:
                 unencrypted address.
         """
         if outgoing.is_repeatable:
-            return self._sent(outgoing)
+            return self._send_once(outgoing)
         if self._monotonic() - self._idle_since >= _IDLE_S:
             self._client.close()  # The next request opens a new connection.
         try:
-            return self._sent(outgoing)
+            return self._send_once(outgoing)
         finally:
             self._idle_since = self._monotonic()
 
-    def _sent(self, outgoing: OutgoingRequest) -> requests.Response:
+    def _send_once(self, outgoing: OutgoingRequest) -> requests.Response:
         try:
             request = self._client.prepare_request(
                 requests.Request(outgoing.method, outgoing.uri, data=outgoing.body)

@@ -146,7 +146,7 @@ def long_wait_error(what: str, asked_s: float, now_s: float) -> QuotaError:
     )
 
 
-def in_doubt(answer: requests.Response, shown: str) -> UnknownOutcomeError:
+def unknown_outcome_error(answer: requests.Response, shown: str) -> UnknownOutcomeError:
     """Return the error for an answer that does not show whether the source did the request."""
     text = _beginning(answer, shown)
     what = answer_words(answer, shown) + _target_words(answer)

@@ -18,10 +18,10 @@ from connectors.http.client import Sender
 from connectors.http.outgoing import Credentials, OutgoingRequest, build_outgoing
 from connectors.http.refusals import (
     answer_words,
-    in_doubt,
     long_wait_error,
     quota_error,
     refusal_error,
+    unknown_outcome_error,
 )
 from connectors.http.settings import HttpSettings, SessionEnvironment
 from connectors.http.verdicts import (
@@ -31,9 +31,9 @@ from connectors.http.verdicts import (
     RetryWaits,
     StatusVerdict,
     after_retries,
-    asked_wait,
     is_rate_limited,
     judge,
+    retry_after_s,
 )
 from connectors.http.written_body import media_type_of
 from dil.errors import DilError, QuotaError, TransientSourceError
@@ -160,7 +160,7 @@ class HttpSession(ByteSession):
             verdict,
             outgoing.shown,
             repeats=self._waits.done,
-            asked_s=self._asked(answer),
+            asked_s=self._retry_after_s(answer),
             login_fix=settings.credential_sources.advice,
         )
 
@@ -168,8 +168,8 @@ class HttpSession(ByteSession):
         """Wait as after a status 429. The request's budget of retries continues."""
         del repeats
         now_s = self._environment.wall_clock()
-        asked = asked_wait(CaseInsensitiveDict(response.headers), now_s)
-        self._is_repeating = self._waits_to_send_again(failure, asked, is_limit=True)
+        asked = retry_after_s(CaseInsensitiveDict(response.headers), now_s)
+        self._is_repeating = self._wait_to_send_again(failure, asked, is_limit=True)
         return self._is_repeating
 
     def _final_answer(self, values: RequestValues) -> tuple[requests.Response, StatusVerdict]:
@@ -182,11 +182,11 @@ class HttpSession(ByteSession):
             waited = self._environment.coordinator.permit()
             self.seconds_waited += waited
             self._waits.forgive(waited)
-            self._outgoing = self._built(values)
+            self._outgoing = self._build_request(values)
             try:
-                answer = self._sent(values)
+                answer = self._send(values)
             except TransientSourceError as failure:
-                if not self._waits_to_send_again(failure.message, None):
+                if not self._wait_to_send_again(failure.message, None):
                     again = after_retries(self._waits.done)
                     raise TransientSourceError(failure.message + again, failure.fix) from failure
                 continue
@@ -202,10 +202,10 @@ class HttpSession(ByteSession):
             ):
                 renewals += 1
                 self._renew_input(answer, renewals)
-            elif not self._waits_for(answer, verdict):
+            elif not self._wait_after_refusal(answer, verdict):
                 return answer, verdict
 
-    def _built(self, values: RequestValues) -> OutgoingRequest:
+    def _build_request(self, values: RequestValues) -> OutgoingRequest:
         """Return the request with the current credentials; warn of names without a value."""
         token = self._credentials.token()
         outgoing = build_outgoing(self._settings, self._credentials.overlaid(values), token)
@@ -219,7 +219,7 @@ class HttpSession(ByteSession):
             self._warned |= names
         return outgoing
 
-    def _sent(self, values: RequestValues) -> requests.Response:
+    def _send(self, values: RequestValues) -> requests.Response:
         """Send the request once, and record the sending."""
         outgoing, audit = self._outgoing, self._environment.audit
         number = audit.sent(
@@ -254,31 +254,31 @@ class HttpSession(ByteSession):
         self._waits.forgive(retry.delay_s)
         self._credentials.renew_input()
 
-    def _waits_for(self, answer: requests.Response, verdict: StatusVerdict) -> bool:
+    def _wait_after_refusal(self, answer: requests.Response, verdict: StatusVerdict) -> bool:
         """Wait if the request may be sent again; return whether it may.
 
         Raises:
             QuotaError: the source wants a longer wait than the budget of retries has seconds.
             UnknownOutcomeError: the receiver may have done a request that must not be done twice.
         """
-        status, asked = answer.status_code, self._asked(answer)
+        status, asked = answer.status_code, self._retry_after_s(answer)
         is_limit = is_rate_limited(status, answer.headers)
         if verdict is StatusVerdict.QUOTA:
             now_s = self._environment.wall_clock()
-            raise self._spent(quota_error(answer, self._outgoing.shown, asked, now_s))
+            raise self._announce_spent(quota_error(answer, self._outgoing.shown, asked, now_s))
         if verdict is StatusVerdict.TRANSIENT:
             may_be_done = status not in NOT_DONE
         else:
             is_listed = status in self._settings.statuses.error
             may_be_done = status in REDIRECTS_WHEN_DONE and not is_listed
         if may_be_done and not is_limit and not self._outgoing.is_repeatable:
-            raise in_doubt(answer, self._outgoing.shown)
+            raise unknown_outcome_error(answer, self._outgoing.shown)
         if verdict is not StatusVerdict.TRANSIENT or not (is_limit or status in RETRIED):
             return False
         what = answer_words(answer, self._outgoing.shown)
-        return self._waits_to_send_again(what, asked, is_limit=is_limit, release=answer.close)
+        return self._wait_to_send_again(what, asked, is_limit=is_limit, release=answer.close)
 
-    def _waits_to_send_again(
+    def _wait_to_send_again(
         self,
         failure: str,
         asked: float | None,
@@ -300,7 +300,7 @@ class HttpSession(ByteSession):
         environment, budget = self._environment, self._settings.retry
         if asked is not None and asked > budget.longest_wait_s:
             release()
-            raise self._spent(long_wait_error(failure, asked, environment.wall_clock()))
+            raise self._announce_spent(long_wait_error(failure, asked, environment.wall_clock()))
         wait = self._waits.next(asked, environment.chance())
         if wait is None:
             return False
@@ -314,13 +314,13 @@ class HttpSession(ByteSession):
         self.wait_to_retry(wait, environment.sleep)
         return True
 
-    def _spent(self, error: QuotaError) -> QuotaError:
+    def _announce_spent(self, error: QuotaError) -> QuotaError:
         """Inform all tasks that the quota is spent; return the error to raise."""
         self._environment.coordinator.quota_spent(error.message)
         return error
 
-    def _asked(self, answer: requests.Response) -> float | None:
-        return asked_wait(answer.headers, self._environment.wall_clock())
+    def _retry_after_s(self, answer: requests.Response) -> float | None:
+        return retry_after_s(answer.headers, self._environment.wall_clock())
 
 
 def _headers_of(answer: requests.Response) -> dict[str, str]:

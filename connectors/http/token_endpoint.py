@@ -18,7 +18,7 @@ from connectors.http.client import Client
 from connectors.http.failures import connection_failure
 from connectors.http.settings import HttpSettings, RetryBudget, SessionEnvironment
 from connectors.http.target import shown_uri
-from connectors.http.verdicts import RetryWaits, after_retries, asked_wait
+from connectors.http.verdicts import RetryWaits, after_retries, retry_after_s
 from dil.errors import DilError, SourceError, TransientSourceError
 from dil.model.authentication import Authentication
 from dil.model.json import JsonValue
@@ -136,7 +136,7 @@ class TokenEndpoint:
                 allow_redirects=False,  # Secrets go only to the configured address.
                 timeout=(tls.connect_timeout_s or _TIMEOUT_S, tls.socket_timeout_s or _TIMEOUT_S),
             ) as answer:
-                asked = asked_wait(answer.headers, self._environment.wall_clock())
+                asked = retry_after_s(answer.headers, self._environment.wall_clock())
                 return _Answer(answer.status_code, _members(answer, self._shown), asked)
         except TransientSourceError as error:
             return error

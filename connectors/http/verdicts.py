@@ -87,7 +87,7 @@ def is_rate_limited(status: int, headers: Mapping[str, str]) -> bool:
     return _remaining(headers) == 0 or wait_s(headers.get("Retry-After", ""), 0.0) is not None
 
 
-def asked_wait(headers: Mapping[str, str], now_s: float) -> float | None:
+def retry_after_s(headers: Mapping[str, str], now_s: float) -> float | None:
     """Return the seconds that an answer asks to wait; None if it asks for no wait.
 
     ``Retry-After`` has precedence. The reset time of a limit counts unless the answer says that

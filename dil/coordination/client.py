@@ -62,7 +62,7 @@ class DriverServices:
             TransientSourceError: the driver does not answer, and the job has a budget.
         """
         was_lost = self.is_lost
-        answer = self._asked(wire.AskTicket(earlier))
+        answer = self._ask(wire.AskTicket(earlier))
         if isinstance(answer, wire.GiveTicket):
             return answer.ticket
         if self._limits.most_requests:
@@ -72,17 +72,17 @@ class DriverServices:
 
     def slow_down(self, seconds: float) -> None:
         """Hold back the requests of all tasks, or only of this task if the driver is lost."""
-        if self._asked(wire.TellSlowDown(seconds)) is None:
+        if self._ask(wire.TellSlowDown(seconds)) is None:
             self._alone.slow_down(seconds)
 
     def quota_spent(self, why: str) -> None:
         """Refuse all requests of all tasks, or only of this task if the driver is lost."""
-        if self._asked(wire.TellQuotaSpent(why)) is None:
+        if self._ask(wire.TellQuotaSpent(why)) is None:
             self._alone.quota_spent(why)
 
     def spent(self) -> str:
         """Return why this run may send no more requests; empty while it may send requests."""
-        answer = self._asked(wire.AskSpent())
+        answer = self._ask(wire.AskSpent())
         return answer.why if isinstance(answer, wire.GiveSpent) else self._alone.spent()
 
     def credential(self, rejected: Secret | None) -> Secret:
@@ -94,7 +94,7 @@ class DriverServices:
         """
         key = self._address.key
         sealed = None if rejected is None else wire.seal(rejected, key)
-        answer = self._asked(wire.AskCredential(sealed), _TOKEN_S)
+        answer = self._ask(wire.AskCredential(sealed), _TOKEN_S)
         if not isinstance(answer, wire.GiveCredential):
             raise self._unreachable("there is no token to send")
         token = wire.unseal(answer.token, key)
@@ -103,21 +103,21 @@ class DriverServices:
 
     def progress(self, requests: int, rows: int, size: int) -> None:
         """Add to the totals of all tasks."""
-        self._asked(wire.TellProgress(requests, rows, size))
+        self._ask(wire.TellProgress(requests, rows, size))
 
-    def _asked(self, question: wire.Question, patience_s: float = _ANSWER_S) -> wire.Answer | None:
+    def _ask(self, question: wire.Question, patience_s: float = _ANSWER_S) -> wire.Answer | None:
         """Return the driver's answer, None if it does not answer.
 
         Raises:
             DilError: the driver answered with an error.
         """
         with self._lock:
-            answer = None if self.is_lost else self._exchanged(question, patience_s)
+            answer = None if self.is_lost else self._exchange(question, patience_s)
         if isinstance(answer, wire.Refused):
             raise wire.error_of(answer)
         return answer
 
-    def _exchanged(self, question: wire.Question, patience_s: float) -> wire.Answer | None:
+    def _exchange(self, question: wire.Question, patience_s: float) -> wire.Answer | None:
         try:
             if self._connection is None:
                 place = (self._address.host, self._address.port)

@@ -275,7 +275,7 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
     pace = _Pace(walk)
     start = walk.start or PagingPosition(values=initial_values(walk.spec, walk.scope))
     state, values, rows = start.state, start.values, walk.payload
-    if rows is not None and not _skips(walk, rows, start):
+    if rows is not None and not _skip_sent_rows(walk, rows, start):
         raise ResumeRefusedError
     if rows is not None and not rows.left:
         return
@@ -283,10 +283,10 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
     watch = PageWatch(rules, last, is_sending=rows is not None)
     while True:
         pace.before_request()
-        request = _request(walk, values, state)
+        request = _next_request(walk, values, state)
         walk.counters.asked += 1
         try:
-            page, response = _answered(ask, request, walk, state.asked)
+            page, response = _ask_page(ask, request, walk, state.asked)
         except DilError as error:
             walk.counters.asked -= error.is_unsent
             is_refused = isinstance(error, SourceError) and error.refused is not None
@@ -385,7 +385,7 @@ def _log_notes(notes: tuple[str, ...], state: PageState, response: Response) -> 
         )  # fmt: skip
 
 
-def _request(walk: Walk, values: PageValues, state: PageState) -> RequestValues:
+def _next_request(walk: Walk, values: PageValues, state: PageState) -> RequestValues:
     """Return the values of the next request, with its payload row or its address."""
     request = evaluate(walk.spec.parameters, walk.scope, values, page=state.asked)
     if walk.payload is None:
@@ -394,14 +394,14 @@ def _request(walk: Walk, values: PageValues, state: PageState) -> RequestValues:
     return replace(request, payload=row, idempotency_key=key)
 
 
-def _answered(ask: _Ask, request: RequestValues, walk: Walk, number: int) -> tuple[Page, Response]:
+def _ask_page(ask: _Ask, request: RequestValues, walk: Walk, number: int) -> tuple[Page, Response]:
     """Return the page and the answer of a request; ``number`` requests came before it.
 
     Raises:
         ResumeRefusedError: the source refuses the first request of a resumed walk.
     """
     if walk.payload is not None:
-        return _sent(ask, request, walk, number + 1)
+        return _send_row(ask, request, walk, number + 1)
     if walk.start is None or number != walk.start.number:
         return ask(request)
     try:
@@ -417,7 +417,7 @@ def _answered(ask: _Ask, request: RequestValues, walk: Walk, number: int) -> tup
         raise ResumeRefusedError from error
 
 
-def _skips(walk: Walk, rows: PayloadRows, start: PagingPosition) -> bool:
+def _skip_sent_rows(walk: Walk, rows: PayloadRows, start: PagingPosition) -> bool:
     """Skip the rows that an earlier attempt has sent; return whether they are the same rows."""
 
     def seen(number: int, row: JsonObject, key: str) -> None:
@@ -428,7 +428,7 @@ def _skips(walk: Walk, rows: PayloadRows, start: PagingPosition) -> bool:
     return rows.skip(start.number, start.sent_rows or rows.sent, seen)
 
 
-def _sent(ask: _Ask, request: RequestValues, walk: Walk, number: int) -> tuple[Page, Response]:
+def _send_row(ask: _Ask, request: RequestValues, walk: Walk, number: int) -> tuple[Page, Response]:
     """Send a payload row and return its page; if the job keeps refused rows, put such a row aside.
 
     The rows before a refused row were sent.

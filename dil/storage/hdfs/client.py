@@ -146,11 +146,11 @@ class WebHdfs:
 
     def set_mode(self, path: str, mode: int) -> None:
         """Set permission bits."""
-        self._asked("PUT", path, "SETPERMISSION", permission=f"{mode:o}").close()
+        self._ask_active("PUT", path, "SETPERMISSION", permission=f"{mode:o}").close()
 
     def set_group(self, path: str, group: str) -> None:
         """Give a file or folder to a group."""
-        self._asked("PUT", path, "SETOWNER", group=group).close()
+        self._ask_active("PUT", path, "SETOWNER", group=group).close()
 
     def rename(self, source: str, target: str, *, over: bool) -> None:
         """Rename a file; an existing file is replaced only if ``over`` is true.
@@ -166,7 +166,9 @@ class WebHdfs:
                 " has begun.",
             )
         options = "OVERWRITE" if over else "NONE"
-        answer = self._asked("PUT", source, "RENAME", destination=there.path, renameoptions=options)
+        answer = self._ask_active(
+            "PUT", source, "RENAME", destination=there.path, renameoptions=options
+        )
         if answer.content.strip():
             raise disobedience(target, self._server(source))
 
@@ -194,7 +196,7 @@ class WebHdfs:
         This raises if the file's folder is missing. Otherwise the data node would create the folder
         again, perhaps after a cleanup deleted it.
         """
-        return self._redirected(
+        return self._find_data_node(
             "PUT", path, "CREATE", overwrite="false", createparent="false", createflag=_DURABLE,
             **self._kept,
         )  # fmt: skip
@@ -206,13 +208,13 @@ class WebHdfs:
         """
 
         def attempt() -> requests.Response | _Failure:
-            address = self._redirected("GET", path, "OPEN", offset=str(offset))
+            address = self._find_data_node("GET", path, "OPEN", offset=str(offset))
             return self._attempt("GET", address, path, wanted=_CONTENT, stream=True)
 
         return _repeated(attempt)
 
-    def _redirected(self, method: str, path: str, operation: str, **query: str) -> str:
-        answer = self._asked(method, path, operation, **query)
+    def _find_data_node(self, method: str, path: str, operation: str, **query: str) -> str:
+        answer = self._ask_active(method, path, operation, **query)
         location = answer.headers.get("Location", "")
         parts = urlsplit(location)
         if not answer.is_redirect or parts.scheme not in {"http", "https"} or not parts.netloc:
@@ -221,14 +223,16 @@ class WebHdfs:
         return parts._replace(path=_quoted(place_of(path))).geturl()
 
     def _json(self, method: str, path: str, operation: str, **query: str) -> dict[str, Any]:
-        answer = self._asked(method, path, operation, **query)
+        answer = self._ask_active(method, path, operation, **query)
         with suppress(requests.RequestException, ValueError):
             found = answer.json()
             if isinstance(found, dict):
                 return found
         raise no_webhdfs(path, self._server(path), "its answer is no JSON object")
 
-    def _asked(self, method: str, path: str, operation: str, **query: str) -> requests.Response:
+    def _ask_active(
+        self, method: str, path: str, operation: str, **query: str
+    ) -> requests.Response:
         """Return the active name node's answer; raise the error of a request that fails."""
         place = place_of(path)
 
@@ -237,7 +241,7 @@ class WebHdfs:
             servers = (first, *(each for each in place.servers if each != first))
             failures = []
             for server in servers:
-                found = self._named(method, server, path, {"op": operation, **query})
+                found = self._ask_one(method, server, path, {"op": operation, **query})
                 if not isinstance(found, _Failure) or not found.is_here_only:
                     self._active[place.prefix] = server
                     return found
@@ -247,7 +251,7 @@ class WebHdfs:
         pauses = _PAUSES_S if len(place.servers) == 1 else _FAILOVER_PAUSES_S
         return _repeated(attempt, pauses)
 
-    def _named(
+    def _ask_one(
         self, method: str, server: str, path: str, query: Mapping[str, str]
     ) -> requests.Response | _Failure:
         """Return one name node's answer to a request with the user's name or a Kerberos ticket.

@@ -27,7 +27,7 @@ class FileReader(RemoteReader):
         super().__init__()
         self._answers = ResumedAnswers(
             _BROKEN,
-            self._asked,
+            self._open_body,
             lambda answer, size: answer.raw.read(size, decode_content=False),
         )
         self._client = client
@@ -46,7 +46,7 @@ class FileReader(RemoteReader):
         self._is_settled = self._is_settled or whence == io.SEEK_END
         return super().seek(offset, whence)
 
-    def _asked(self) -> requests.Response:
+    def _open_body(self) -> requests.Response:
         """Return an open answer with the data from the position on.
 
         The file's state is read after the data node has answered. If the state is still the known

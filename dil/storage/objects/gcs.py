@@ -49,7 +49,7 @@ class GcsBucket(Bucket):
     def state(self, key: str) -> ObjectState | None:
         """Return an object's state, None if it does not exist."""
         try:
-            answer = self._asked(key, "GET", self._address(key), params={"fields": _STATE})
+            answer = self._request(key, "GET", self._address(key), params={"fields": _STATE})
         except FileNotFoundError:
             return None
         about = answer.json()
@@ -63,7 +63,7 @@ class GcsBucket(Bucket):
     def _read(self, key: str, start: int, size: int, version: str) -> ObjectPiece:
         """Return bytes of an object."""
         params = {"alt": "media"} | ({"ifGenerationMatch": version} if version else {})
-        answer = self._asked(
+        answer = self._request(
             key, "GET", self._address(key), params=params, fine=(200, 206, 416),
             headers={"Range": f"bytes={start}-{start + size - 1}"},
         )  # fmt: skip
@@ -81,12 +81,12 @@ class GcsBucket(Bucket):
 
     def put(self, key: str, data: bytes) -> None:
         """Write an object; the service compares the data with its MD5."""
-        self._sent(key, data, {})
+        self._upload(key, data, {})
 
     def create(self, key: str, data: bytes) -> bool:
         """Write an object unless it exists (condition generation 0); return whether it was new."""
         try:
-            self._sent(key, data, {"ifGenerationMatch": "0"})
+            self._upload(key, data, {"ifGenerationMatch": "0"})
         except ObjectExistsError:
             return False
         return True
@@ -101,7 +101,7 @@ class GcsBucket(Bucket):
         copied = f"/rewriteTo/b/{self._place.bucket}/o/{_quoted(target)}"
         about = {"metadata": {_FROM: note}, "contentType": _TYPE}
         while True:
-            answer = self._asked(
+            answer = self._request(
                 source.key, "POST", self._address(source.key) + copied, params=params, json=about
             ).json()
             if answer["done"]:
@@ -111,7 +111,7 @@ class GcsBucket(Bucket):
     def delete(self, key: str) -> None:
         """Delete an object."""
         with suppress(FileNotFoundError):
-            self._asked(key, "DELETE", self._address(key), fine=(200, 204))
+            self._request(key, "DELETE", self._address(key), fine=(200, 204))
 
     def entries(self, prefix: str) -> Iterator[ListedObject]:
         """Yield the objects below a prefix."""
@@ -142,7 +142,7 @@ class GcsBucket(Bucket):
         found = [item["name"] for item in self._items(prefix) if item["name"].endswith("/")]
         yield from sorted(found, reverse=True)
 
-    def _sent(self, key: str, data: bytes, condition: Mapping[str, str]) -> None:
+    def _upload(self, key: str, data: bytes, condition: Mapping[str, str]) -> None:
         boundary = uuid.uuid4().hex
         about = {"name": key, "contentType": _TYPE, "md5Hash": md5(data)}
         body = (
@@ -177,11 +177,11 @@ class GcsBucket(Bucket):
     def _in_bucket(self, key: str, method: str, address: str, **options: Any) -> Any:
         """Send a request for which status 404 can only mean a missing bucket; return the answer."""
         try:
-            return self._asked(key, method, address, **options)
+            return self._request(key, method, address, **options)
         except FileNotFoundError:
             raise no_bucket(self._place.path(key), self._requests.at) from None
 
-    def _asked(self, key: str, method: str, address: str, **options: Any) -> Any:
+    def _request(self, key: str, method: str, address: str, **options: Any) -> Any:
         return self._requests.ask(self._place.path(key), method, address, **options)
 
     def _address(self, key: str) -> str:

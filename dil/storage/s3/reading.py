@@ -21,7 +21,7 @@ class ObjectReader(RemoteReader):
 
     def __init__(self, client: Any, place: ObjectPath) -> None:  # botocore has no types
         super().__init__()
-        self._answers = ResumedAnswers(BROKEN, self._asked, lambda body, size: body.read(size))
+        self._answers = ResumedAnswers(BROKEN, self._open_body, lambda body, size: body.read(size))
         self._client = client
         self._place = place
         self._path = place.path(place.key)
@@ -33,7 +33,7 @@ class ObjectReader(RemoteReader):
     def _size(self) -> int:
         return self._total
 
-    def _asked(self) -> Any:
+    def _open_body(self) -> Any:
         options = {"IfMatch": self._etag} if self._etag else {}
         if self._position:
             options["Range"] = f"bytes={self._position}-"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from requests.structures import CaseInsensitiveDict
 
-from connectors.http.verdicts import asked_wait, is_rate_limited
+from connectors.http.verdicts import is_rate_limited, retry_after_s
 
 NOW = 1_577_836_800.0  # 2020-01-01T00:00:00Z
 DATE = {"Date": "Wed, 01 Jan 2020 00:01:00 GMT"}
@@ -13,7 +13,7 @@ DATE = {"Date": "Wed, 01 Jan 2020 00:01:00 GMT"}
 
 def asked(**headers):
     named = {name.replace("_", "-"): text for name, text in headers.items()}
-    return asked_wait(CaseInsensitiveDict(named), NOW)
+    return retry_after_s(CaseInsensitiveDict(named), NOW)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_the_wait_that_an_answer_asks_for(headers, seconds):
     text=st.text() | st.from_regex(r"\A[0-9., +-]{0,40}\Z"),
 )
 def test_whatever_a_source_writes_there_the_wait_is_finite_and_not_negative(name, text):
-    seconds = asked_wait(CaseInsensitiveDict({name: text}), NOW)
+    seconds = retry_after_s(CaseInsensitiveDict({name: text}), NOW)
     assert seconds is None or 0 <= seconds <= 315_360_000
 
 
