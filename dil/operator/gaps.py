@@ -13,7 +13,7 @@ from dil.model.job import Job
 from dil.planning.gaps import GapStatus, UnitGaps, gaps
 from dil.planning.partitions import partition, watermark_range
 from dil.run.event_time import current
-from dil.run.kept_report import standing_failures
+from dil.run.unresolved_failures import unresolved_failures
 from dil.spi.state_store import StateStore
 from dil.state.work_units.signatures import parts_of_signature
 from dil.text.zones import find_zone, moment
@@ -103,7 +103,7 @@ def _failed_now(job: Job, store: StateStore, now_ms: int) -> Mapping[str, Sequen
 
     A failed run with the commit policy ``full`` records only these failures of its work units.
     """
-    failures = standing_failures(store) if job.state.enabled else ()
+    failures = unresolved_failures(store) if job.state.enabled else ()
     if not failures:
         return {}
     partitions = partition(job.planning, now_ms=now_ms)

@@ -14,7 +14,6 @@ from itertools import islice
 from typing import cast
 
 from dil.errors import DilError
-from dil.model.job import CommitPolicy
 from dil.model.json import JsonObject, JsonValue
 from dil.model.messages import shortened
 from dil.model.report import ReportedFailure, RunReport, RunStatus, UnitRun
@@ -23,17 +22,14 @@ from dil.observe.redaction import redactor, secrets_of
 from dil.observe.report import redacted, report_json
 from dil.run.active_run import ActiveRun
 from dil.spi.state_store import StateStore
-from dil.state.blocks.source_state import PENDING
 from dil.state.databases.outage import without_waiting
 
 OUTCOME, REPORT, WORK_UNITS = "outcome", "report", "work_units"
 
-_FAILURES = 1_000
-_CAUSES = 100
-_CHARACTERS = 2_000
-_NOTES = 100
-# A failure that is older than these runs is no news, even if no success followed.
-_RUNS_LOOKED_AT = 50
+_MOST_FAILURES = 1_000
+_MOST_CAUSES = 100
+_MOST_CHARACTERS = 2_000
+_MOST_NOTES = 100
 _COLUMNS = ("signature", "outcome", "attempts", "seconds", "rows", "requests", "code")
 _OTHER_CAUSE = "the cause was not kept, because the run had too many different causes"
 
@@ -55,6 +51,46 @@ def keep_report(run: ActiveRun, report: RunReport) -> None:
             run.store.keep_run_details(run.lease, run.run_id, documents)
     except DilError as error:
         log.warning("the report was not kept in the state store: %s", error.message)
+
+
+def run_documents(
+    report: RunReport, redact: Callable[[str], str], holder: str = ""
+) -> dict[str, JsonObject]:
+    """Return the documents of a run by kind; ``holder`` is the run id of the lease."""
+
+    def clean(text: str) -> str:
+        # Databases refuse lone surrogates.
+        return shortened(redact(text).encode("utf-8", "replace").decode(), _MOST_CHARACTERS)
+
+    failures = report.failures[:_MOST_FAILURES]
+    causes = [(one.code, one.error, one.fix) for one in failures]
+    kept = list(islice(dict.fromkeys(causes), _MOST_CAUSES))
+    numbers = {cause: number for number, cause in enumerate(kept)}
+    members = report_json(redacted(replace(report, failures=(), notes=()), redact))
+    members["notes"] = [clean(note) for note in report.notes[:_MOST_NOTES]]
+    members["causes"] = [[code, clean(error), clean(fix)] for code, error, fix in kept]
+    members["failed"] = [
+        [one.signature, one.code, numbers.get(cause), one.attempts, one.seconds]
+        for one, cause in zip(failures, causes, strict=True)
+    ]
+    members["failures_left_out"] = len(report.failures) - len(failures)
+    del members["files"], members["failures"]
+    units = report.units
+    done = units.succeeded + units.failed + units.adopted
+    outcome = {
+        "seconds": round(report.seconds, 3),
+        "failures": len(report.failures),
+        "codes": sorted({one.code for one in report.failures}),
+        **({"rows_beside": report.rows_beside} if report.rows_beside else {}),
+        **({"stream": {**report.batch.members(), "run_id": holder}} if report.batch else {}),
+    }
+    table = {
+        "columns": _COLUMNS,
+        "rows": [[getattr(each, name) for name in _COLUMNS] for each in report.unit_runs],
+        "left_out": max(done - len(report.unit_runs), 0),
+    }
+    documents = {OUTCOME: outcome, REPORT: members, WORK_UNITS: table}
+    return cast("dict[str, JsonObject]", documents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,109 +213,6 @@ def kept_outcomes(store: StateStore) -> dict[str, KeptOutcome]:
         run_id: KeptOutcome.from_document(document)
         for run_id, document in store.run_details(OUTCOME)
     }
-
-
-@dataclass(frozen=True, slots=True)
-class StandingFailure:
-    """The failure of a work unit that no kept run has read successfully since.
-
-    ``attempts`` and ``seconds`` are what the work unit took in the run that failed.
-    """
-
-    signature: str
-    run_id: str
-    code: str
-    error: str
-    fix: str
-    attempts: int
-    seconds: float
-
-
-def standing_failures(store: StateStore) -> tuple[StandingFailure, ...]:
-    """Return the last failure of each work unit that no later run has read successfully.
-
-    The failures are in the order of signatures; only recent runs count.
-    """
-    reports = {
-        run_id: KeptReport.from_document(document)
-        for run_id, document in store.run_details(REPORT, limit=_RUNS_LOOKED_AT)
-    }
-    found: dict[str, StandingFailure] = {}
-    settled: set[str] = set()
-    for run_id, document in store.run_details(WORK_UNITS, limit=_RUNS_LOOKED_AT):
-        for each in reports[run_id].failures if run_id in reports else ():
-            name = each.signature
-            if name is not None and name not in settled and name not in found:
-                found[name] = StandingFailure(
-                    name, run_id, each.code, each.error, each.fix, each.attempts, each.seconds
-                )
-        kept = KeptUnitRuns.from_document(document)
-        settled |= {each.signature for each in kept.units}
-        if kept.left_out:
-            break  # the ends of the other work units are unknown, so earlier runs prove nothing
-    return tuple(found[signature] for signature in sorted(found.keys() - _forgotten(store, found)))
-
-
-def _forgotten(store: StateStore, found: Mapping[str, StandingFailure]) -> set[str]:
-    """Return the work units whose failure an operator forgot.
-
-    A run with the policy ``successful`` records failures. If such a record is pending now, an
-    operator made it so. A run with the policy ``full`` leaves the record unchanged.
-    """
-    if not found:
-        return set()
-    recording = {
-        run.run_id
-        for run in store.runs(limit=_RUNS_LOOKED_AT)
-        if run.policy == CommitPolicy.SUCCESSFUL.value
-    }
-    return {
-        each.signature
-        for each in store.unit_states()
-        if each.status == PENDING
-        and each.signature in found
-        and found[each.signature].run_id in recording
-    }
-
-
-def run_documents(
-    report: RunReport, redact: Callable[[str], str], holder: str = ""
-) -> dict[str, JsonObject]:
-    """Return the documents of a run by kind; ``holder`` is the run id of the lease."""
-
-    def clean(text: str) -> str:
-        # Databases refuse lone surrogates.
-        return shortened(redact(text).encode("utf-8", "replace").decode(), _CHARACTERS)
-
-    failures = report.failures[:_FAILURES]
-    causes = [(one.code, one.error, one.fix) for one in failures]
-    kept = list(islice(dict.fromkeys(causes), _CAUSES))
-    numbers = {cause: number for number, cause in enumerate(kept)}
-    members = report_json(redacted(replace(report, failures=(), notes=()), redact))
-    members["notes"] = [clean(note) for note in report.notes[:_NOTES]]
-    members["causes"] = [[code, clean(error), clean(fix)] for code, error, fix in kept]
-    members["failed"] = [
-        [one.signature, one.code, numbers.get(cause), one.attempts, one.seconds]
-        for one, cause in zip(failures, causes, strict=True)
-    ]
-    members["failures_left_out"] = len(report.failures) - len(failures)
-    del members["files"], members["failures"]
-    units = report.units
-    done = units.succeeded + units.failed + units.adopted
-    outcome = {
-        "seconds": round(report.seconds, 3),
-        "failures": len(report.failures),
-        "codes": sorted({one.code for one in report.failures}),
-        **({"rows_beside": report.rows_beside} if report.rows_beside else {}),
-        **({"stream": {**report.batch.members(), "run_id": holder}} if report.batch else {}),
-    }
-    table = {
-        "columns": _COLUMNS,
-        "rows": [[getattr(each, name) for name in _COLUMNS] for each in report.unit_runs],
-        "left_out": max(done - len(report.unit_runs), 0),
-    }
-    documents = {OUTCOME: outcome, REPORT: members, WORK_UNITS: table}
-    return cast("dict[str, JsonObject]", documents)
 
 
 def _with_failures(document: JsonObject) -> JsonObject:

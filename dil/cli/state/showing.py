@@ -19,7 +19,7 @@ from dil.observe.logs import one_line
 from dil.observe.progress import counted, human_seconds
 from dil.run import event_time
 from dil.run.books import kept_books
-from dil.run.kept_report import StandingFailure, standing_failures
+from dil.run.unresolved_failures import UnresolvedFailure, unresolved_failures
 from dil.state.amendments.operations import Selection
 from dil.state.blocks.source_state import COMMITTED, SKIPPED
 from dil.state.work_units.signatures import begin_of, parts_of_signature
@@ -198,10 +198,10 @@ class _View:
                 ]
         return ()
 
-    def failures(self) -> tuple[StandingFailure, ...]:
+    def failures(self) -> tuple[UnresolvedFailure, ...]:
         """Return the open failures; none for an earlier block."""
         selection = Selection(units=self.units)
-        found = standing_failures(self.store) if self.at is None else ()
+        found = unresolved_failures(self.store) if self.at is None else ()
         lows = ((each, parts_of_signature(each.signature)) for each in found)
         return tuple(
             each
@@ -299,7 +299,7 @@ def _show_units(view: _View) -> None:
         head = ""
 
 
-def _show_failures(job: Job, failures: Sequence[StandingFailure]) -> None:
+def _show_failures(job: Job, failures: Sequence[UnresolvedFailure]) -> None:
     """Print each open failure, with the last run in which it happened."""
     if not failures:
         return

@@ -28,7 +28,7 @@ from dil.operator.session import OperatorSession
 from dil.publishing import set_aside, withdrawal
 from dil.publishing.layout import META
 from dil.publishing.leftovers import Ownership, old_leftovers
-from dil.run.kept_report import standing_failures
+from dil.run.unresolved_failures import unresolved_failures
 from dil.state.amendments import last_act, operations
 from dil.state.amendments.last_act import LastAct
 from dil.state.amendments.operations import Proposal, Selection
@@ -56,7 +56,7 @@ def propose_forget(
         # `state show` may list failures that have no record to forget.
         lows = (
             (each.signature, parts_of_signature(each.signature))
-            for each in standing_failures(session.store)
+            for each in unresolved_failures(session.store)
         )
         count = sum(1 for name, parts in lows if parts and selection.takes(name, parts.low))
         if count:
