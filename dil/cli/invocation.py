@@ -14,7 +14,7 @@ import click
 from dil.cli.arguments import parse_now
 from dil.errors import ConfigError, DilError, Problem, RunInterruptedError
 from dil.observe.property_places import located_advice
-from dil.run.failing import AGAIN, INTERNAL, interruption, one_line
+from dil.run.exit_codes import AGAIN, INTERNAL, interruption, one_line
 from dil.run.process import real_clock
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from dil.cli import COMPLETION_VARIABLE
 from dil.cli.groups import LazyGroup
 from dil.cli.invocation import Invocation
 from dil.cli.signals import interruptible
-from dil.run.failing import exit_code
+from dil.run.exit_codes import exit_code
 
 _YOUNG_OBJECTS = 50_000
 _COMMANDS = {

@@ -20,7 +20,7 @@ from dil.errors import ConfigError, LeaseHeldError
 from dil.observe.logs import bind
 from dil.observe.progress import LineProgress, SilentProgress, progress_for
 from dil.observe.report import check_report_place, redacted, report_json, report_text, write_report
-from dil.run.failing import failed_report
+from dil.run.exit_codes import report_error
 from dil.run.job_run import run_job
 from dil.run.lease import new_run_id
 from dil.run.options import RunOptions
@@ -53,7 +53,7 @@ class _ReportingCommand(click.Command):
             if "--json" in arguments and parent is not None:
                 invocation = parent.ensure_object(Invocation)
                 cause = ConfigError.single("", error.format_message(), "See `dil run --help`.")
-                report = failed_report(cause, job="", run_id="", seconds=invocation.seconds())
+                report = report_error(cause, job="", run_id="", seconds=invocation.seconds())
                 deliver(invocation, report, as_json=True, is_reported=True)
             raise
 
@@ -195,7 +195,7 @@ def report_of(call: JobCall, start: Callable[[], RunReport]) -> tuple[RunReport,
         located = invocation.print_error(error)
         job = invocation.job_name or Path(call.job_file).stem
         seconds = invocation.seconds()
-        return failed_report(located, job=job, run_id=invocation.run_id, seconds=seconds), True
+        return report_error(located, job=job, run_id=invocation.run_id, seconds=seconds), True
 
 
 def deliver(

@@ -13,7 +13,7 @@ from dil.cli.state.opening import opened
 from dil.cli.stdout import emit, emit_json, emit_json_array
 from dil.errors import ConfigError
 from dil.run import run_history
-from dil.run.failing import INVALID
+from dil.run.exit_codes import INVALID
 from dil.run.kept_report import kept_outcomes, kept_report, kept_unit_runs
 from dil.run.lease import leased
 from dil.run.process import real_clock

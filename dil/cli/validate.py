@@ -11,7 +11,7 @@ from dil.cli.job_command import JobCall, job_command
 from dil.cli.stdout import emit, emit_json, results_only
 from dil.config.reader import written_values
 from dil.errors import ConfigError, Problem
-from dil.run.failing import exit_code
+from dil.run.exit_codes import exit_code
 
 
 @click.command()

@@ -13,7 +13,7 @@ from dil.model.report import RunReport
 from dil.observe.redaction import redactor, secrets_of
 from dil.observe.report import redacted
 from dil.operator.streaming import run_stream
-from dil.run.failing import failed_report
+from dil.run.exit_codes import report_error
 from dil.run.job_run import run_job
 from dil.run.lease import new_run_id
 from dil.run.options import RunOptions
@@ -79,7 +79,7 @@ def run_embedded(  # noqa: PLR0913 - the arguments of dil.api.run
     except Exception as error:  # a run that fails for any reason has a report
         log.debug("the run failed", exc_info=error)
         seconds = round(time.monotonic() - started, 3)
-        report = failed_report(error, job=loaded.job.name, run_id=run_id, seconds=seconds)
+        report = report_error(error, job=loaded.job.name, run_id=run_id, seconds=seconds)
     return redacted(report, redactor(secrets_of(loaded.job)))
 
 

@@ -10,7 +10,7 @@ from dil.model.report import RunReport
 from dil.run.lease import new_run_id
 from dil.run.micro_batches import micro_batches
 from dil.run.options import RunOptions
-from dil.run.report import disabled
+from dil.run.report import report_disabled
 from dil.storage import filesystem_for
 from dil.streaming.checkpoint import CheckpointFolder
 from dil.streaming.loop import StreamLoop, Surroundings
@@ -49,7 +49,7 @@ def run_stream(
         )
     run_id = options.run_id or new_run_id(options.clock())
     if job.running.disabled:
-        return disabled(job, run_id)
+        return report_disabled(job, run_id)
     around = Surroundings(
         now_ms=options.clock if spec.is_service else lambda: options.now_ms,
         stops=stops,

@@ -11,12 +11,12 @@ from dil.model.dataset import is_compaction
 from dil.run.active_run import ActiveRun
 from dil.run.books_closing import settle_registry
 from dil.run.plan import PlannedRun
-from dil.run.publish import Published, Visible
+from dil.run.publish import PublishedResults, RunOutcome
 
 log = logging.getLogger(__name__)
 
 
-def commit(run: ActiveRun, planned: PlannedRun, published: Published) -> None:
+def commit(run: ActiveRun, planned: PlannedRun, outcome: RunOutcome) -> None:
     """Record in state which results a run published, and how the run ended.
 
     The staged files of a failed run are kept, so that the next run can adopt them. If a run
@@ -26,31 +26,31 @@ def commit(run: ActiveRun, planned: PlannedRun, published: Published) -> None:
         LeaseLostError: another run took over; it finishes this run's publish.
         DilError: the block could not be appended; the next run appends it.
     """
-    if published.visible is not None:
-        append(run, published.visible)
-    lost = record_end(run, published.status.value, published.rows, len(published.files))
-    if lost is not None and published.visible is None:
+    if outcome.published is not None:
+        append(run, outcome.published)
+    lost = record_end(run, outcome.status.value, outcome.rows, len(outcome.files))
+    if lost is not None and outcome.published is None:
         raise lost  # tasks failed because the lease was lost, whatever their errors say
-    if published.visible is not None:
+    if outcome.published is not None:
         wanted = {unit.signature for unit in planned.plan.work_units}
-        unfinished = wanted - {report.signature for report in published.good}
+        unfinished = wanted - {report.signature for report in outcome.good}
         try:
             sweep(run, unfinished)
         except DilError as error:  # a failed sweep does not undo the publish
             log.warning("staging could not be swept: %s", error.message)
 
 
-def append(run: ActiveRun, visible: Visible) -> None:
+def append(run: ActiveRun, published: PublishedResults) -> None:
     """Append the block and the new watermarks of visible results in one transaction."""
-    spec, results = run.job.publishing, visible.results
-    publishing.append_block(run.store, run.lease, visible.commit, spec, run.filesystem)
-    if visible.commit.books is not None:
+    spec, results = run.job.publishing, published.results
+    publishing.append_block(run.store, run.lease, published.commit, spec, run.filesystem)
+    if published.commit.books is not None:
         settle_registry(run.job, run.store, run.lease, run.filesystem)
-    has_rows = any(not move.target.is_dump for move in visible.commit.moves)
+    has_rows = any(not move.target.is_dump for move in published.commit.moves)
     if has_rows and spec.keeps_files:
         publishing.write_metadata(
             run.filesystem,
-            visible.output_dir,
+            published.output_dir,
             run.job,
             results.run_id,
             is_full=results.full_extract,

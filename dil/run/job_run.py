@@ -15,11 +15,11 @@ from dil.model.job import Job
 from dil.model.report import RunReport
 from dil.observe.property_places import located_failures
 from dil.run import preflight
+from dil.run.aborted_run import record_early_end, report_failure, report_interruption
 from dil.run.active_run import ActiveRun, active_run
 from dil.run.catalog_sync import sync_catalog
 from dil.run.claim import claim
 from dil.run.commit import commit, sweep
-from dil.run.ending import failed, interrupted, keep_unplanned
 from dil.run.execute import execute, execute_query_of, refuse_taken_names
 from dil.run.kept_report import keep_report
 from dil.run.lease import new_run_id
@@ -27,7 +27,7 @@ from dil.run.options import RunOptions
 from dil.run.plan import PlannedRun, plan, refuse_new_shape
 from dil.run.publish import publish
 from dil.run.recover import recover
-from dil.run.report import disabled, nothing_due, report
+from dil.run.report import report_disabled, report_nothing_due, report_results
 from dil.state.work_units.signatures import begin_of
 
 
@@ -42,17 +42,17 @@ def run_job(job: Job, options: RunOptions) -> RunReport:
     started = time.monotonic()
     run_id = options.run_id or new_run_id(options.clock())
     if job.running.disabled:
-        return disabled(job, run_id)
+        return report_disabled(job, run_id)
     preflight.refuse_lost_state(job, options.environ)
     preflight.make_ready(job)
     with active_run(job, options, run_id) as run:
         try:
-            done = _run_under_lease(run, started)
+            report = _run_under_lease(run, started)
         except DilError as error:
-            keep_unplanned(run, error, time.monotonic() - started)
+            record_early_end(run, error, time.monotonic() - started)
             raise
-        done = concluded(run, done, started)
-    return replace(done, seconds=round(time.monotonic() - started, 3))
+        report = conclude(run, report, started)
+    return replace(report, seconds=round(time.monotonic() - started, 3))
 
 
 def _run_under_lease(run: ActiveRun, started: float) -> RunReport:
@@ -61,31 +61,18 @@ def _run_under_lease(run: ActiveRun, started: float) -> RunReport:
         recovered = recover(run)
         refuse_new_shape(run)
         planned = plan(run)
-        found = claim(run, planned)
+        notes = claim(run, planned)
     except KeyboardInterrupt as signal:
-        keep_unplanned(run, signal, time.monotonic() - started)
+        record_early_end(run, signal, time.monotonic() - started)
         raise
     if planned.plan.work_units:
-        done = execute_and_publish(run, planned)
+        report = execute_and_publish(run, planned)
     else:
         sweep(run)
-        done = nothing_due(run, planned)
-    return replace(done, recovered=recovered.runs, notes=(*recovered.notes, *found, *done.notes))
-
-
-def concluded(run: ActiveRun, done: RunReport, started: float) -> RunReport:
-    """Register the published rows in the catalog, keep the report, and return it with its duration.
-
-    ``started`` is a value of ``time.monotonic``.
-    """
-    failures = located_failures(done.failures, run.job.properties.origin)
-    if run.job.planning.is_dated:
-        failures = tuple(replace(one, begins=begin_of(one.signature or "")) for one in failures)
-    done = replace(done, failures=failures)
-    done = sync_catalog(run.job, run.store, done, run.executors)
-    done = replace(done, seconds=round(time.monotonic() - started, 3))
-    keep_report(run, done)
-    return done
+        report = report_nothing_due(run, planned)
+    return replace(
+        report, recovered=recovered.runs, notes=(*recovered.notes, *notes, *report.notes)
+    )
 
 
 def execute_and_publish(run: ActiveRun, planned: PlannedRun) -> RunReport:
@@ -97,10 +84,25 @@ def execute_and_publish(run: ActiveRun, planned: PlannedRun) -> RunReport:
         else:
             executed = execute(run, planned)
             executed = refuse_taken_names(run, planned, executed)
-        published = publish(run, planned, executed)
-        commit(run, planned, published)
-        return report(run, planned, executed, published)
+        outcome = publish(run, planned, executed)
+        commit(run, planned, outcome)
+        return report_results(run, planned, executed, outcome)
     except (RunInterruptedError, KeyboardInterrupt) as signal:
-        return interrupted(run, planned, signal)
+        return report_interruption(run, planned, signal)
     except DilError as error:
-        return failed(run, planned, executed, error)
+        return report_failure(run, planned, executed, error)
+
+
+def conclude(run: ActiveRun, report: RunReport, started: float) -> RunReport:
+    """Register the published rows in the catalog, keep the report, and return it with its duration.
+
+    ``started`` is a value of ``time.monotonic``.
+    """
+    failures = located_failures(report.failures, run.job.properties.origin)
+    if run.job.planning.is_dated:
+        failures = tuple(replace(one, begins=begin_of(one.signature or "")) for one in failures)
+    report = replace(report, failures=failures)
+    report = sync_catalog(run.job, run.store, report, run.executors)
+    report = replace(report, seconds=round(time.monotonic() - started, 3))
+    keep_report(run, report)
+    return report

@@ -20,19 +20,19 @@ from dil.model.work_unit import Plan
 from dil.observe import run_report
 from dil.planning import SavedPlan
 from dil.run import plan_builder, preflight
+from dil.run.aborted_run import record_early_end
 from dil.run.active_run import ActiveRun, active_run
 from dil.run.claim import claim
 from dil.run.commit import sweep
-from dil.run.ending import keep_unplanned
 from dil.run.event_time import newest_success
 from dil.run.inputs import read_units
-from dil.run.job_run import concluded, execute_and_publish
+from dil.run.job_run import conclude, execute_and_publish
 from dil.run.lease import new_run_id
 from dil.run.options import RunOptions
 from dil.run.plan import plan, planned_query, refuse_new_shape
 from dil.run.queries.slices import PlannedQuery, as_plan, heads, plan_slices, taken_text
 from dil.run.recover import Recovered, recover
-from dil.run.report import nothing_due, summary
+from dil.run.report import report_nothing_due, summary
 
 
 class MicroBatches:
@@ -105,14 +105,14 @@ class MicroBatches:
                 planned = plan(run)
             else:
                 planned = planned_query(run, run.job.query, self._query)
-            found = claim(run, planned)
+            notes = claim(run, planned)
         except (DilError, KeyboardInterrupt) as error:
-            keep_unplanned(run, error, time.monotonic() - started)
+            record_early_end(run, error, time.monotonic() - started)
             raise
         if not planned.plan.work_units:
-            idle = nothing_due(run, planned)
-            return replace(idle, notes=(*found, *idle.notes))
-        done = execute_and_publish(run, planned)
+            idle = report_nothing_due(run, planned)
+            return replace(idle, notes=(*notes, *idle.notes))
+        report = execute_and_publish(run, planned)
         if run.job.events is not None:
             # The newest success moved the watermark that judges the next micro-batch.
             high = newest_success(run.job, run.store.history(), planned.plan.work_units)
@@ -120,9 +120,9 @@ class MicroBatches:
                 self._newest = high if self._newest is None else max(self._newest, high)
         # The recovered runs are named in the next report, and in no later one.
         recovered, self._recovered = self._recovered, Recovered()
-        notes = (*recovered.notes, *found, *done.notes)
-        done = replace(done, batch=batch, recovered=recovered.runs, notes=notes)
-        return concluded(run, done, started)
+        notes = (*recovered.notes, *notes, *report.notes)
+        report = replace(report, batch=batch, recovered=recovered.runs, notes=notes)
+        return conclude(run, report, started)
 
     def summary(self, status: RunStatus) -> RunReport:
         """Return the report of a stream before its first micro-batch."""

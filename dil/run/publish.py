@@ -64,7 +64,7 @@ class ResultsToPublish:
 
 
 @dataclass(frozen=True, slots=True)
-class Visible:
+class PublishedResults:
     """Results that readers see, and that state does not know yet.
 
     Attributes:
@@ -89,23 +89,23 @@ class Visible:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
-    """The results of a run: how its work units ended, and which rows readers see.
+class RunOutcome:
+    """How the work units of a run ended, and which of their rows readers see.
 
     Attributes:
         status: The verdict on the run.
         reports: The reports of all work units that ran or were adopted.
-        visible: The published results; None if the commit policy allows none.
+        published: The published results; None if the commit policy allows none.
     """
 
     status: RunStatus
     reports: tuple[TaskReport, ...]
-    visible: Visible | None = None
+    published: PublishedResults | None = None
 
     @property
     def good(self) -> tuple[TaskReport, ...]:
         """Return the reports of the work units whose rows are visible."""
-        if self.visible is None:
+        if self.published is None:
             return ()
         return tuple(report for report in self.reports if report.failure is None)
 
@@ -117,10 +117,10 @@ class Published:
     @property
     def files(self) -> tuple[str, ...]:
         """Return the URIs of the files that became visible."""
-        return () if self.visible is None else self.visible.files
+        return () if self.published is None else self.published.files
 
 
-def publish(run: ActiveRun, planned: PlannedRun, executed: Execution) -> Published:
+def publish(run: ActiveRun, planned: PlannedRun, executed: Execution) -> RunOutcome:
     """Make the results of a run visible, as far as the commit policy allows.
 
     Raises:
@@ -129,10 +129,10 @@ def publish(run: ActiveRun, planned: PlannedRun, executed: Execution) -> Publish
     job, plan, reports = run.job, planned.plan, executed.reports
     status = _verdict(job, plan, reports)
     if status is RunStatus.FAILED and not _publishes_beside_failures(job):
-        return Published(status, reports)
-    visible = publish_results(run, _results(run, planned, reports))
-    settled = tuple(visible.failed.get(report.signature, report) for report in reports)
-    return Published(_verdict(job, plan, settled), settled, visible)
+        return RunOutcome(status, reports)
+    published = publish_results(run, _results(run, planned, reports))
+    settled = tuple(published.failed.get(report.signature, report) for report in reports)
+    return RunOutcome(_verdict(job, plan, settled), settled, published)
 
 
 def _results(
@@ -157,7 +157,7 @@ def _results(
     )
 
 
-def publish_results(run: ActiveRun, results: ResultsToPublish) -> Visible:
+def publish_results(run: ActiveRun, results: ResultsToPublish) -> PublishedResults:
     """Bring results into the form of the dataset and make them visible.
 
     Raises:
@@ -199,7 +199,7 @@ def publish_results(run: ActiveRun, results: ResultsToPublish) -> Visible:
         commit = with_query(run, results.query, commit)
     publishing.make_visible(run.store, run.lease, commit, spec, run.filesystem, run.destination)
     reports = [each.report for each in shaped.finished]
-    return Visible(
+    return PublishedResults(
         results,
         commit,
         target.output_dir,

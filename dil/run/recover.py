@@ -88,7 +88,7 @@ def _publish_successes(
     log.info("run %s completed %s", crashed.run_id, counted(len(staged), "work unit"))
     plan = publishing.read_plan(run.filesystem, crashed.staging_dir)
     done = {each.work_unit.signature for each in staged}
-    visible = publish_results(
+    published = publish_results(
         run,
         ResultsToPublish(
             crashed.run_id,
@@ -98,5 +98,5 @@ def _publish_successes(
             publishing.unfinished_units(plan, done, "the run ended before this work unit did"),
         ),
     )
-    append(run, visible)
-    return visible.notes
+    append(run, published)
+    return published.notes

@@ -18,19 +18,19 @@ from dil.observe.drift import drift, rows_aside
 from dil.observe.property_places import with_places
 from dil.run.active_run import ActiveRun
 from dil.run.plan import PlannedRun
-from dil.run.publish import Published
+from dil.run.publish import RunOutcome
 from dil.text.warehouse_url import read_warehouse_url
 
 log = logging.getLogger(__name__)
 
 
-def disabled(job: Job, run_id: str) -> RunReport:
+def report_disabled(job: Job, run_id: str) -> RunReport:
     """Return the report of a job that is switched off."""
     notes = ("job.disabled is true",)
     return RunReport(job.name, run_id, RunStatus.NOTHING_DUE, UnitCounts(), notes=notes)
 
 
-def nothing_due(run: ActiveRun, planned: PlannedRun) -> RunReport:
+def report_nothing_due(run: ActiveRun, planned: PlannedRun) -> RunReport:
     """Return the report of a run that found nothing due."""
     notes = (
         run_report.nothing_due(planned.plan, run.job)
@@ -43,19 +43,19 @@ def nothing_due(run: ActiveRun, planned: PlannedRun) -> RunReport:
     return replace(summary(run, RunStatus.NOTHING_DUE), notes=notes)
 
 
-def report(
-    run: ActiveRun, planned: PlannedRun, executed: Execution, published: Published
+def report_results(
+    run: ActiveRun, planned: PlannedRun, executed: Execution, outcome: RunOutcome
 ) -> RunReport:
     """Return the report of a run whose tasks came to an end, published or not."""
-    plan, status, spec = planned.plan, published.status, run.job.publishing
-    visible, good, tasks = published.visible, published.good, published.reports
-    is_recorded = visible is not None
+    plan, status, spec = planned.plan, outcome.status, run.job.publishing
+    published, good, tasks = outcome.published, outcome.good, outcome.reports
+    is_recorded = published is not None
     beside = sum(each.beside for each in good)
-    events = None if visible is None else visible.events
+    events = None if published is None else published.events
     late = beside + (0 if events is None else events.counts.dropped)
     notes = (
         *(
-            run_report.zero_rows(status, published.rows, planned.usual_rows, late=late)
+            run_report.zero_rows(status, outcome.rows, planned.usual_rows, late=late)
             if planned.query is None  # a query chooses rows, and often none
             else run_report.taken(planned.query.waits)
         ),
@@ -63,13 +63,15 @@ def report(
         *run_report.left_out(plan, is_recorded=is_recorded),
         *run_report.remainders(planned.remainders if is_recorded else ()),
         *run_report.failed_and_missing(planned.gone),
-        *(() if visible is None else visible.notes),
+        *(() if published is None else published.notes),
         *run_report.task_notes(tasks),
         *run_report.answer_notes(good, publishing.refused_dir(spec)),
         *planned.secondary.notes,
     )
-    if visible is not None and spec.shares_files:  # shared files are smaller than the staged files
-        size = sum(move.target.bytes for move in visible.commit.moves)
+    if (
+        published is not None and spec.shares_files
+    ):  # shared files are smaller than the staged files
+        size = sum(move.target.bytes for move in published.commit.moves)
     else:
         size = sum(task.bytes for task in good)
     counted = summary(run, status, plan, tasks)
@@ -78,18 +80,20 @@ def report(
         counted = replace(counted, rows_read=planned.query.rows if has_run else 0)
     return replace(
         counted,
-        rows=published.rows,
+        rows=outcome.rows,
         bytes=size,
-        files=published.files,
+        files=outcome.files,
         failures=run_report.failures(tasks, executed.stopped),
         notes=tuple(with_places(note, run.job.properties.origin) for note in notes),
         aside=rows_aside(good, publishing.quarantine_dir(spec)),
         drift=_drift(run, planned, good),
-        merged=None if visible is None else visible.merged,
+        merged=None if published is None else published.merged,
         events=events,
         rows_beside=beside,
         is_recorded=is_recorded,
-        replaced=None if visible is None else run_report.replaced_rows(visible.commit, spec.mode),
+        replaced=None
+        if published is None
+        else run_report.replaced_rows(published.commit, spec.mode),
     )
 
 

@@ -35,13 +35,13 @@ def streamed(
         "ms.stream.max.files": "1",
     }
     reports: list[RunReport] = []
-    concluded = micro_batches.concluded
+    conclude = micro_batches.conclude
 
     def noting(*given: object) -> RunReport:
-        reports.append(concluded(*given))  # type: ignore[arg-type]
+        reports.append(conclude(*given))  # type: ignore[arg-type]
         return reports[-1]
 
-    monkeypatch.setattr(micro_batches, "concluded", noting)
+    monkeypatch.setattr(micro_batches, "conclude", noting)
     feed = StreamFeed(folder)
     for number, batch in enumerate(script.batches):
         rows = [

@@ -19,7 +19,7 @@ from dil.errors import (
     TransientSourceError,
     lasting,
 )
-from dil.run.failing import INTERNAL, code_of
+from dil.run.exit_codes import INTERNAL, code_of
 
 CLASSES = [
     value

@@ -18,7 +18,7 @@ from dil.errors import ConfigError, DilError, WriteError
 from dil.observe.logs import one_line
 from dil.publishing.layout import META
 from dil.publishing.shared_files import misfit
-from dil.run.failing import FAILED
+from dil.run.exit_codes import FAILED
 from dil.run.process import real_clock
 from dil.state.blocks.verification import ChainReport, verify_chain
 from dil.state.chain.recorded_files import live_parts

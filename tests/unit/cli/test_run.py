@@ -98,7 +98,7 @@ def test_every_error_ends_with_its_exit_code_and_one_report(
 
 
 def test_every_public_error_class_has_an_exit_code_of_the_contract() -> None:
-    from dil.run.failing import exit_code
+    from dil.run.exit_codes import exit_code
 
     classes = [c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, Exception)]
     assert len(classes) > 15

@@ -75,7 +75,7 @@ def test_other_threads_change_no_handlers() -> None:
     assert seen == [before]
 
 
-@pytest.mark.parametrize("module", ["click", "dil.cli.program", "dil.run.failing"])
+@pytest.mark.parametrize("module", ["click", "dil.cli.program", "dil.run.exit_codes"])
 def test_an_interruption_of_the_first_imports_is_one_line(module: str) -> None:
     code = f"""
 import os, signal, sys

@@ -6,7 +6,7 @@ import pytest
 
 from dil import errors
 from dil.cli.main import main
-from dil.run.failing import INTERNAL
+from dil.run.exit_codes import INTERNAL
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", ROOT / "conf/demo/data/README.md", *sorted(ROOT.glob("docs/*.md"))]

@@ -195,7 +195,7 @@ def test_a_signal_after_the_commit_changes_nothing_of_it(
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(job_run, "report", stop)
+    monkeypatch.setattr(job_run, "report_results", stop)
     report = story.run(day(1))
 
     assert (report.is_interrupted, report.exit_code) == (True, 130)

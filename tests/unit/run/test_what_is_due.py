@@ -12,7 +12,7 @@ from dil.model.job import Job
 from dil.model.report import RunStatus, UnitCounts
 from dil.model.work_unit import Reason
 from dil.run import plan_checks
-from dil.run.failing import exit_code
+from dil.run.exit_codes import exit_code
 from dil.run.lease import new_run_id
 from dil.run.plan_builder import plan_job
 from tests.jobs import visible_files

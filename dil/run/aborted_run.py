@@ -32,7 +32,7 @@ _PROGRESS = {
 }
 
 
-def interrupted(run: ActiveRun, planned: PlannedRun, signal: BaseException) -> RunReport:
+def report_interruption(run: ActiveRun, planned: PlannedRun, signal: BaseException) -> RunReport:
     """Return the report of a run stopped by a signal; its staged files wait for the next run."""
     stopped = Failure(RunInterruptedError.code, _STOPPED)
     plan, exit_code = planned.plan, getattr(signal, "exit_code", 130)
@@ -65,7 +65,9 @@ def interrupted(run: ActiveRun, planned: PlannedRun, signal: BaseException) -> R
     return replace(report, notes=(note,), forced_exit_code=exit_code)
 
 
-def failed(run: ActiveRun, planned: PlannedRun, executed: Execution, error: DilError) -> RunReport:
+def report_failure(
+    run: ActiveRun, planned: PlannedRun, executed: Execution, error: DilError
+) -> RunReport:
     """Return the report of a run that failed in publishing, in the state store or in Spark."""
     log.debug("the run failed", exc_info=error)
     lost = record_end(run, "failed")
@@ -86,7 +88,7 @@ def failed(run: ActiveRun, planned: PlannedRun, executed: Execution, error: DilE
     return summary(run, RunStatus.FAILED, planned.plan, tasks, failures)
 
 
-def keep_unplanned(run: ActiveRun, error: DilError | KeyboardInterrupt, seconds: float) -> None:
+def record_early_end(run: ActiveRun, error: DilError | KeyboardInterrupt, seconds: float) -> None:
     """Record a run that ended before its tasks began, with its failure and how long it took.
 
     A run is not recorded if its configuration is invalid: it has done nothing.

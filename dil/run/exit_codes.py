@@ -40,7 +40,7 @@ def code_of(error: BaseException) -> str:
             return INTERNAL
 
 
-def failed_report(error: BaseException, *, job: str, run_id: str, seconds: float) -> RunReport:
+def report_error(error: BaseException, *, job: str, run_id: str, seconds: float) -> RunReport:
     """Return a report for a run that failed before it made one; no run id if no run began."""
     code = code_of(error)
     match error:
