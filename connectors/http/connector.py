@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from connectors.http.body_template import body_problems
 from connectors.http.section import AUTHENTICATION, HttpSection
 from connectors.http.settings import HttpSettings, repeats_rows
-from connectors.http.written_body import body_problems
 from dil.errors import Problem
 from dil.model.job import Job
 from dil.model.properties import Properties

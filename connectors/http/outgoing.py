@@ -14,6 +14,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from connectors.address import AddressError
+from connectors.http.body_template import FORM, media_type_of, render_body
 from connectors.http.section import AUTHENTICATION, HEADERS
 from connectors.http.settings import IDEMPOTENT, WITH_BODY, HttpSettings, SessionEnvironment
 from connectors.http.target import (
@@ -28,7 +29,6 @@ from connectors.http.target import (
     shown_uri,
     with_query,
 )
-from connectors.http.written_body import FORM, media_type_of, written_body
 from dil.errors import ConfigError, SourceContractError
 from dil.model.authentication import Authentication
 from dil.model.json import JsonValue, as_text, compact
@@ -44,7 +44,7 @@ _UNAUTHORIZED = 401
 _JSON = "application/json; charset=UTF-8"
 _CONTENT_TYPE = "Content-Type"
 # Half of a surrogate pair: a code point that is no character.
-_HALF = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _PREFIXES = {"basic": "Basic ", "bearer": "Bearer ", "oauth": "OAuth ", "custom": ""}
 
 
@@ -156,7 +156,7 @@ def build_outgoing(
     headers, used, missing = _headers(settings, values, token)
     has_body = settings.method in WITH_BODY
     kind = _header_text(headers, _CONTENT_TYPE)
-    written = written_body(settings.body, kind, values.variables, settings.declared)
+    written = render_body(settings.body, kind, values.variables, settings.declared)
     target = build_target(
         settings.uri,
         values,
@@ -301,9 +301,11 @@ def _in_utf_8(
     try:
         return written.text.encode()
     except UnicodeEncodeError:
-        halves = {name for name in written.used if _HALF.search(as_text(variables.get(name)))}
+        names = {
+            name for name in written.used if _LONE_SURROGATE.search(as_text(variables.get(name)))
+        }
         raise ConfigError.single(
-            settings.credential_sources.giver(BODY, frozenset(halves)),
+            settings.credential_sources.giver(BODY, frozenset(names)),
             "gives the request's body half of a surrogate pair, which cannot be sent as text",
             "A text was cut inside a character, such as an emoji. Correct it where it comes from.",
         ) from None

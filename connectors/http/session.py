@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from requests.structures import CaseInsensitiveDict
 
 from connectors.http.body import BodyStream, marks_its_end
+from connectors.http.body_template import media_type_of
 from connectors.http.client import Sender
 from connectors.http.outgoing import Credentials, OutgoingRequest, build_outgoing
 from connectors.http.refusals import (
@@ -35,7 +36,6 @@ from connectors.http.verdicts import (
     judge,
     retry_after_s,
 )
-from connectors.http.written_body import media_type_of
 from dil.errors import DilError, QuotaError, TransientSourceError
 from dil.model.secret import MASK, Secret
 from dil.spi.audit import AuditedRequest

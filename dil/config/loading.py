@@ -15,7 +15,7 @@ from dil.config import (
     extraction,
     preprocessing,
     requests,
-    written_texts,
+    text_checks,
 )
 from dil.config.canonical import canonical
 from dil.config.catalog import with_catalog
@@ -24,12 +24,12 @@ from dil.config.digest import digest
 from dil.config.entry import Entry
 from dil.config.event_time import EventTimeSection, event_time_section
 from dil.config.findings import Findings
-from dil.config.first_digest import first_digest
 from dil.config.grace import check_measured
 from dil.config.identity import NAME, PLUGIN_PATH, JobSection
 from dil.config.inheritance import TrustedUsers, may_import
 from dil.config.interpolation import interpolate, references
 from dil.config.late_rows import job_events, uses_side_table, with_closing
+from dil.config.legacy_digest import legacy_digest
 from dil.config.output_classes import with_destination, with_writer
 from dil.config.parts import JobParts
 from dil.config.planning import PLANNING_NAMES, planning_section
@@ -119,7 +119,7 @@ def load(
         with_overrides(found, settings), str(path), settings, environ, findings
     )
     interpolated = interpolate(written, environ=environ, settings=settings, findings=findings)
-    written_texts.refuse_halves(interpolated, findings)
+    text_checks.refuse_lone_surrogates(interpolated, findings)
     place = JobFileLocation(str(path), Path(path).resolve().parent, environ)
     used = references(written)
     entries = canonical(interpolated, findings, lenient=lenient, used=used)
@@ -184,7 +184,7 @@ def planning_spec(properties: Mapping[str, str]) -> tuple[PlanningSpec, tuple[Pr
         findings=findings,
         keys=[key for key in written if ALIASES.get(key, key) in PLANNING_NAMES],
     )
-    written_texts.refuse_halves(interpolated, findings)
+    text_checks.refuse_lone_surrogates(interpolated, findings)
     entries = canonical(interpolated, findings, lenient=False)
     findings.origins = {key: entry.origin for key, entry in entries.items()}
     plain = JobReadContext(SecretResolver({}, Path()), "UTC")
@@ -236,7 +236,7 @@ class _Builder(Struct):
     def job(self) -> Job:
         findings, entries = self.findings, self.entries
         findings.origins = {key: entry.origin for key, entry in entries.items()}
-        written_texts.refuse_control_characters(entries, findings)
+        text_checks.refuse_control_characters(entries, findings)
         report_missing(entries, self.blanks, self.place.path, findings)
         if INPUTS in entries:
             refuse_source_properties(entries, self.place.path, findings)
@@ -274,15 +274,15 @@ class _Builder(Struct):
         publishing = with_labels(publishing, planning.timelabel, properties, findings)
         running = running_section(properties, plugin_folders, findings)
         audit = egress.audit_section(properties, folder, findings)
-        written_texts.note_plain_credentials(properties, self.entries, findings)
-        written_texts.check_names_and_hosts(properties, findings)
+        text_checks.note_plain_credentials(properties, self.entries, findings)
+        text_checks.check_names_and_hosts(properties, findings)
         requests.check_paging(properties, plugins, findings)
         egress.check_egress(properties, findings)
         requests.check_secondary_input(properties, folder, findings)
         requests.check_parameters(properties, planning, findings)
         conversion.check_rows(properties, planning, findings)
         conversion.check_sources(properties, findings)
-        written_texts.check_patterns(properties, findings)
+        text_checks.check_patterns(properties, findings)
         extraction.check_csv(properties, plugins.extractor, findings)
         preprocessing.check_preprocessors(plugins.preprocessors, properties, findings)
         extraction.check_dump(properties, findings)
@@ -330,7 +330,7 @@ class _Builder(Struct):
             name=name,
             path=self.place.path,
             digest=current,
-            known_digests=(current, first_digest(self.entries, publishing, writing)),
+            known_digests=(current, legacy_digest(self.entries, publishing, writing)),
             properties=properties,
             planning=planning,
             source=SourceSpec(plugins.connector, source.uri, source.username, source.password),

@@ -19,11 +19,11 @@ from dil.config.read_context import SecretsSection
 from dil.config.running import EventsSection, ExecutionSection
 from dil.config.state import StateSection
 from dil.config.streaming import StreamSection
+from dil.config.text_checks import LintSection
 from dil.config.timelabels import TimelabelsSection
 from dil.config.timeseries import TimeseriesSection
 from dil.config.watermarks import PlanningSection
 from dil.config.writing import WritingSection
-from dil.config.written_texts import LintSection
 from dil.model.section import Section
 from dil.sections.conversion import (
     ConversionSection,

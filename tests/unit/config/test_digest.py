@@ -14,7 +14,7 @@ from dil import config
 from dil.config import digest as digests
 from dil.config.digest import digest
 from dil.config.entry import Entry
-from dil.config.first_digest import first_digest
+from dil.config.legacy_digest import legacy_digest
 from dil.config.table import TABLE
 from dil.errors import Origin
 from dil.model.job import Job
@@ -62,21 +62,21 @@ def test_a_new_property_with_its_default_changes_no_digest(
     monkeypatch: pytest.MonkeyPatch, *, is_written: bool
 ) -> None:
     job = loaded("files")
-    before = digest({}, job.publishing, job.writing), first_digest({}, job.publishing, job.writing)
+    before = digest({}, job.publishing, job.writing), legacy_digest({}, job.publishing, job.writing)
     new = replace(TABLE["ms.data.field"], name="ms.data.novelty", default="some")
     monkeypatch.setattr(digests, "TABLE", {**TABLE, new.name: new})
-    monkeypatch.setattr("dil.config.first_digest.TABLE", {**TABLE, new.name: new})
+    monkeypatch.setattr("dil.config.legacy_digest.TABLE", {**TABLE, new.name: new})
 
     entries = entries_of({new.name: " some "} if is_written else {})
     after = (
         digest(entries, job.publishing, job.writing),
-        first_digest(entries, job.publishing, job.writing),
+        legacy_digest(entries, job.publishing, job.writing),
     )
     assert after == before
 
     entries = entries_of({new.name: "other"})
     assert digest(entries, job.publishing, job.writing) != before[0]
-    assert first_digest(entries, job.publishing, job.writing) != before[1]
+    assert legacy_digest(entries, job.publishing, job.writing) != before[1]
 
 
 def test_a_changed_default_changes_the_digest_of_jobs_that_leave_it_out(
@@ -111,10 +111,10 @@ def test_the_order_of_properties_does_not_reach_the_digest(
 @pytest.mark.parametrize("name", [name for name, *_ in KNOWN])
 def test_names_of_classes_and_a_new_field_do_not_reach_the_digest(name: str) -> None:
     job = loaded(name)
-    expected = [of({}, job.publishing, job.writing) for of in (digest, first_digest)]
+    expected = [of({}, job.publishing, job.writing) for of in (digest, legacy_digest)]
     publishing, writing = renamed(job.publishing), renamed(job.writing)
 
-    assert [of({}, publishing, writing) for of in (digest, first_digest)] == expected
+    assert [of({}, publishing, writing) for of in (digest, legacy_digest)] == expected
 
 
 def renamed(spec):

@@ -39,7 +39,7 @@ def original() -> Job:
 @pytest.fixture
 def left(story: Story, source: HttpServer) -> Story:
     """Put what the release left into the folder of a story."""
-    _, first_digest = story.job(**PAGED).known_digests
+    _, legacy_digest = story.job(**PAGED).known_digests
     shutil.copytree(LEFT, story.folder, dirs_exist_ok=True)
     for path in (path for path in story.folder.rglob("*") if path.suffix in (".json", ".sql")):
         lines = path.read_text().splitlines(keepends=True)
@@ -48,7 +48,7 @@ def left(story: Story, source: HttpServer) -> Story:
             line if "live_file" in line else line.replace(FOLDER, str(story.folder))
             for line in lines
         )
-        path.write_text(text.replace(SOURCE, source.url).replace(RECORDED, first_digest))
+        path.write_text(text.replace(SOURCE, source.url).replace(RECORDED, legacy_digest))
     (story.folder / "state").mkdir()
     with closing(sqlite3.connect(story.folder / "state" / "state.db")) as database:
         database.executescript((story.folder / "state.sql").read_text())

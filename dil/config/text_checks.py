@@ -1,4 +1,4 @@
-"""Checks of written texts: their characters, names and hosts, credentials, date patterns."""
+"""Checks of the texts of properties: characters, names, hosts, credentials, date patterns."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LONG_KEY = 16
 # Python keeps bytes of the command line and of the environment that are not UTF-8 as these halves
 # of surrogate pairs.
 _UNDECODED = re.compile("[\udc80-\udcff]")
-_HALF = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _JOB_NAME = re.compile(r"[A-Za-z0-9._-]+(?: [A-Za-z0-9._-]+)*")
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -65,7 +65,7 @@ class LintSection(Section):
     )
 
 
-def refuse_halves(entries: Mapping[str, Entry], findings: Findings) -> None:
+def refuse_lone_surrogates(entries: Mapping[str, Entry], findings: Findings) -> None:
     """Refuse keys and values with bytes that are not UTF-8, or with half of a surrogate pair.
 
     No file and no database takes them. They come from ``-D``, from the environment and from
@@ -76,10 +76,12 @@ def refuse_halves(entries: Mapping[str, Entry], findings: Findings) -> None:
     """
     before = len(findings.problems)
     for key, entry in entries.items():
-        subject, text = ("has a name that", key) if _HALF.search(key) else ("", entry.text)
+        subject, text = (
+            ("has a name that", key) if _LONE_SURROGATE.search(key) else ("", entry.text)
+        )
         if _UNDECODED.search(text):
             what, fix = "holds bytes that are not UTF-8", "Give it in UTF-8, as job files are."
-        elif _HALF.search(text):
+        elif _LONE_SURROGATE.search(text):
             what, fix = "holds half of a surrogate pair", HALF_FIX
         else:
             continue

@@ -61,7 +61,7 @@ writer.include.record.count.in.file.names writer.output.format writer.partitione
 _NAMES = frozenset(_TEXT.split())
 
 
-def first_digest(
+def legacy_digest(
     entries: Mapping[str, Entry], publishing: PublishingSpec, writing: WritingSpec
 ) -> str:
     """Return the digest of this configuration in earlier releases, as hexadecimal digits."""

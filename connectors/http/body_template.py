@@ -35,7 +35,7 @@ def media_type_of(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
-def written_body(
+def render_body(
     text: str,
     content_type: str,
     variables: Mapping[str, JsonValue],
