@@ -13,25 +13,25 @@ from dil.run import run_history
 from dil.run.lease import leased
 from dil.state import open_store
 from dil.writing.staging import StagedWriter
-from tests.integration.test_egress import AGAIN, Desk, desk
+from tests.integration.test_egress import AGAIN, Sender, sender
 from tests.killed import KilledError, killed
 
-__all__ = ["desk"]
+__all__ = ["sender"]
 
 RETRIED = {"task.maxretries": "2"}
 RESUMES = {"ms.egress.resume": "true"}
 
 
-def two_units(desk: Desk, **changes: str) -> dict[str, str]:
+def two_units(sender: Sender, **changes: str) -> dict[str, str]:
     """Return a job that sends rows 1 and 2 for unit a, and row 11 for unit b."""
-    (desk.folder / "rows_a.json").write_text('{"id": 1}\n{"id": 2}\n')
-    (desk.folder / "rows_b.json").write_text('{"id": 11}\n')
+    (sender.folder / "rows_a.json").write_text('{"id": 1}\n{"id": 2}\n')
+    (sender.folder / "rows_b.json").write_text('{"id": 11}\n')
     days = {"from": "2020-01-01", "to": "2020-01-02"}
     watermarks = [
         {"name": "system", "type": "datetime", "range": days},
         {"name": "unit", "type": "unit", "units": "a,b"},
     ]
-    path = str(desk.folder / "rows_{{unit}}.json")
+    path = str(sender.folder / "rows_{{unit}}.json")
     payload = [{"path": path, "fields": ["id"], "category": "payload"}]
     return {
         "ms.watermark": json.dumps(watermarks),
@@ -43,9 +43,9 @@ def two_units(desk: Desk, **changes: str) -> dict[str, str]:
     }
 
 
-def arrived(desk: Desk, row: int) -> int:
+def arrived(sender: Sender, row: int) -> int:
     """Return how often a row came in, taken or not."""
-    return [got.body["id"] for got in desk.receiver.got].count(row)
+    return [got.body["id"] for got in sender.receiver.got].count(row)
 
 
 @pytest.mark.parametrize(
@@ -58,23 +58,23 @@ def arrived(desk: Desk, row: int) -> int:
     ids=["an answer that does not convert", "too few rows", "a budget of our own"],
 )
 def test_whatever_fails_after_rows_were_taken_they_are_not_sent_again_unasked(
-    desk: Desk, changes: dict[str, str], taken: list[int] | None
+    sender: Sender, changes: dict[str, str], taken: list[int] | None
 ) -> None:
-    first = desk.run({**changes, **RETRIED})
-    known = list(desk.receiver.ids)
+    first = sender.run({**changes, **RETRIED})
+    known = list(sender.receiver.ids)
     assert first["status"] == "failed"
     assert known
     assert taken is None or known == taken
     assert "not sent again" in first["errors"][0]
 
-    second = desk.run({**changes, **RETRIED})
+    second = sender.run({**changes, **RETRIED})
 
     assert second["codes"] == ["DIL-SRC-UNKNOWN"]
-    assert desk.receiver.ids == known
+    assert sender.receiver.ids == known
 
 
 def test_a_full_disk_is_no_reason_to_send_rows_once_more(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, writes = StagedWriter.write, []
 
@@ -86,129 +86,133 @@ def test_a_full_disk_is_no_reason_to_send_rows_once_more(
 
     monkeypatch.setattr(StagedWriter, "write", full)
 
-    told = desk.run(RETRIED)
+    told = sender.run(RETRIED)
 
     assert told["codes"] == ["DIL-WRITE"]
-    assert desk.receiver.ids == [1, 2, 3]
-    assert desk.run(RETRIED)["codes"] == ["DIL-SRC-UNKNOWN"]
+    assert sender.receiver.ids == [1, 2, 3]
+    assert sender.run(RETRIED)["codes"] == ["DIL-SRC-UNKNOWN"]
 
 
-def test_a_refusal_after_rows_were_taken_says_how_many_and_is_not_retried(desk: Desk) -> None:
-    desk.receiver.statuses[3] = 422
+def test_a_refusal_after_rows_were_taken_says_how_many_and_is_not_retried(sender: Sender) -> None:
+    sender.receiver.statuses[3] = 422
 
-    told = desk.run(RETRIED)
+    told = sender.run(RETRIED)
 
     assert told["codes"] == ["DIL-SRC"]
     assert "took the rows of 2 requests before that" in told["errors"][0]
-    assert (desk.receiver.ids, arrived(desk, 3)) == ([1, 2], 1)
-    desk.receiver.statuses.clear()
-    assert desk.run()["codes"] == ["DIL-SRC-UNKNOWN"]
-    assert desk.run(AGAIN)["status"] == "success"
+    assert (sender.receiver.ids, arrived(sender, 3)) == ([1, 2], 1)
+    sender.receiver.statuses.clear()
+    assert sender.run()["codes"] == ["DIL-SRC-UNKNOWN"]
+    assert sender.run(AGAIN)["status"] == "success"
 
 
-def test_a_refusal_of_the_first_row_is_retried_by_attempts_and_runs(desk: Desk) -> None:
-    desk.receiver.statuses[1] = 422
-    assert desk.run(RETRIED)["codes"] == ["DIL-SRC"]
-    assert arrived(desk, 1) == 3
-    desk.receiver.statuses.clear()
+def test_a_refusal_of_the_first_row_is_retried_by_attempts_and_runs(sender: Sender) -> None:
+    sender.receiver.statuses[1] = 422
+    assert sender.run(RETRIED)["codes"] == ["DIL-SRC"]
+    assert arrived(sender, 1) == 3
+    sender.receiver.statuses.clear()
 
-    assert desk.run()["status"] == "success"
-    assert desk.receiver.ids == [1, 2, 3, 4, 5, 6]
+    assert sender.run()["status"] == "success"
+    assert sender.receiver.ids == [1, 2, 3, 4, 5, 6]
 
 
-def test_progress_that_another_configuration_does_not_know_is_no_leave_to_send(desk: Desk) -> None:
-    desk.receiver.statuses[3] = 422
-    desk.run(RESUMES)
-    desk.receiver.statuses.clear()
+def test_progress_that_another_configuration_does_not_know_is_no_leave_to_send(
+    sender: Sender,
+) -> None:
+    sender.receiver.statuses[3] = 422
+    sender.run(RESUMES)
+    sender.receiver.statuses.clear()
 
-    told = desk.run({**RESUMES, "ms.work.unit.min.records": "1"})
+    told = sender.run({**RESUMES, "ms.work.unit.min.records": "1"})
 
     assert told["codes"] == ["DIL-SRC-UNKNOWN"]
-    assert desk.receiver.ids == [1, 2]
-    assert desk.run(RESUMES)["status"] == "success"
-    assert desk.receiver.ids == [1, 2, 3, 4, 5, 6]
+    assert sender.receiver.ids == [1, 2]
+    assert sender.run(RESUMES)["status"] == "success"
+    assert sender.receiver.ids == [1, 2, 3, 4, 5, 6]
 
 
 @pytest.mark.parametrize("status", [302, 303, 408, 500, 502, 504, 520])
 def test_an_answer_after_which_the_row_may_be_taken_leaves_it_in_doubt_and_is_shown(
-    desk: Desk, status: int
+    sender: Sender, status: int
 ) -> None:
-    desk.receiver.statuses[1] = status
+    sender.receiver.statuses[1] = status
 
-    told = desk.run({**RETRIED, "ms.http.retry.max": "2"})
+    told = sender.run({**RETRIED, "ms.http.retry.max": "2"})
 
     assert told["codes"] == ["DIL-SRC-UNKNOWN"]
     assert "no 1" in told["errors"][0]
-    desk.receiver.statuses.clear()
-    desk.run()
-    assert arrived(desk, 1) == 1
+    sender.receiver.statuses.clear()
+    sender.run()
+    assert arrived(sender, 1) == 1
 
 
 @pytest.mark.parametrize("status", [301, 307, 308, 425, 429, 503])
-def test_a_row_that_the_answer_says_was_not_taken_is_sent_again(desk: Desk, status: int) -> None:
-    desk.receiver.statuses[1] = status
-    desk.run(RETRIED)
-    assert arrived(desk, 1) == 3
+def test_a_row_that_the_answer_says_was_not_taken_is_sent_again(
+    sender: Sender, status: int
+) -> None:
+    sender.receiver.statuses[1] = status
+    sender.run(RETRIED)
+    assert arrived(sender, 1) == 3
 
 
 @pytest.mark.parametrize("status", [425, 429, 503])
 def test_a_row_that_was_not_taken_is_sent_again_after_rows_that_were(
-    desk: Desk, status: int
+    sender: Sender, status: int
 ) -> None:
-    desk.receiver.statuses[3] = status
-    desk.receiver.on_row = lambda body: desk.receiver.statuses.pop(body["id"], None)
+    sender.receiver.statuses[3] = status
+    sender.receiver.on_row = lambda body: sender.receiver.statuses.pop(body["id"], None)
 
-    told = desk.run({"ms.http.retry.max": "1"})
-
-    assert told["status"] == "success"
-    assert desk.receiver.ids == [1, 2, 3, 4, 5, 6]
-
-
-def test_a_server_error_that_the_job_lists_is_a_refusal_of_the_row(desk: Desk) -> None:
-    desk.receiver.statuses[3] = 500
-
-    told = desk.run({"ms.http.statuses": '{"error":[500]}', "ms.egress.failed.rows": "keep"})
+    told = sender.run({"ms.http.retry.max": "1"})
 
     assert told["status"] == "success"
-    assert [line["id"] for line in desk.lines("_failed")] == [3]
+    assert sender.receiver.ids == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_server_error_that_the_job_lists_is_a_refusal_of_the_row(sender: Sender) -> None:
+    sender.receiver.statuses[3] = 500
+
+    told = sender.run({"ms.http.statuses": '{"error":[500]}', "ms.egress.failed.rows": "keep"})
+
+    assert told["status"] == "success"
+    assert [line["id"] for line in sender.lines("_failed")] == [3]
 
 
 @pytest.mark.parametrize("group", ["error", "warning"])
-def test_a_redirect_that_the_job_lists_leaves_no_doubt(desk: Desk, group: str) -> None:
-    desk.receiver.statuses[1] = 303
+def test_a_redirect_that_the_job_lists_leaves_no_doubt(sender: Sender, group: str) -> None:
+    sender.receiver.statuses[1] = 303
     listed = {"ms.http.statuses": json.dumps({group: [303]})}
 
-    told = desk.run(listed)
+    told = sender.run(listed)
 
     assert told["codes"] == ([] if group == "warning" else ["DIL-SRC"])
-    desk.receiver.statuses.clear()
-    assert desk.run(listed)["status"] == "success"
+    sender.receiver.statuses.clear()
+    assert sender.run(listed)["status"] == "success"
 
 
 def test_answers_that_were_swept_unpublished_leave_the_work_unit_in_doubt(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = two_units(desk, job__commit__policy="successful")
-    desk.receiver.statuses[11] = 422
+    job = two_units(sender, job__commit__policy="successful")
+    sender.receiver.statuses[11] = 422
     with monkeypatch.context() as patch:
         patch.setattr(publishing, "make_visible", killed)
         with pytest.raises(KilledError):
-            desk.run(job)
-    desk.receiver.statuses.clear()
+            sender.run(job)
+    sender.receiver.statuses.clear()
     other = {**job, "ms.work.unit.min.records": "1"}  # takes nothing over, and sweeps
 
     for _ in range(2):
-        assert desk.run(other)["codes"] == ["DIL-SRC-UNKNOWN"]
+        assert sender.run(other)["codes"] == ["DIL-SRC-UNKNOWN"]
 
-    assert desk.receiver.ids == [1, 2, 11]
+    assert sender.receiver.ids == [1, 2, 11]
 
 
-def test_cleaning_the_staging_of_runs_leaves_the_start_markers(desk: Desk) -> None:
-    job_changes = two_units(desk)
-    desk.receiver.statuses[11] = 422
-    assert desk.run(job_changes)["status"] == "failed"
-    desk.receiver.statuses.clear()
-    job = config.load(desk.job(job_changes), environ={}).job
+def test_cleaning_the_staging_of_runs_leaves_the_start_markers(sender: Sender) -> None:
+    job_changes = two_units(sender)
+    sender.receiver.statuses[11] = 422
+    assert sender.run(job_changes)["status"] == "failed"
+    sender.receiver.statuses.clear()
+    job = config.load(sender.job(job_changes), environ={}).job
 
     def clock() -> int:
         return 1_900_000_000_000
@@ -221,18 +225,18 @@ def test_cleaning_the_staging_of_runs_leaves_the_start_markers(desk: Desk) -> No
         assert [each.run_id for each in found] == ["r1"]
         run_history.clean(job, store, lease, found)
 
-    assert desk.run(job_changes)["codes"] == ["DIL-SRC-UNKNOWN"]
-    assert desk.receiver.ids == [1, 2, 11]
+    assert sender.run(job_changes)["codes"] == ["DIL-SRC-UNKNOWN"]
+    assert sender.receiver.ids == [1, 2, 11]
 
 
 @pytest.mark.parametrize("mode", ["append", "replace"])
-def test_what_was_sent_is_taken_over_under_every_publish_mode(desk: Desk, mode: str) -> None:
-    job = two_units(desk, ms__publish__mode=mode)
-    desk.receiver.statuses[11] = 422
-    assert desk.run(job)["status"] == "failed"
-    desk.receiver.statuses.clear()
+def test_what_was_sent_is_taken_over_under_every_publish_mode(sender: Sender, mode: str) -> None:
+    job = two_units(sender, ms__publish__mode=mode)
+    sender.receiver.statuses[11] = 422
+    assert sender.run(job)["status"] == "failed"
+    sender.receiver.statuses.clear()
 
-    assert desk.run(job)["status"] == "success"
+    assert sender.run(job)["status"] == "success"
 
-    assert desk.receiver.ids == [1, 2, 11]
-    assert sorted(line["ok"] for line in desk.lines(".")) == [1, 2, 11]
+    assert sender.receiver.ids == [1, 2, 11]
+    assert sorted(line["ok"] for line in sender.lines(".")) == [1, 2, 11]

@@ -4,71 +4,73 @@ from __future__ import annotations
 
 import pytest
 
-from tests.integration.test_egress import ROWS, Desk, desk
+from tests.integration.test_egress import ROWS, Sender, sender
 
-__all__ = ["desk"]
+__all__ = ["sender"]
 
 RESUMES = {"ms.egress.resume": "true", "state.store.enabled": "true"}
 FIRST = {"id": 0, "sum": "0"}
 
 
 @pytest.mark.parametrize("mode", ["append", "replace", "window_replace"])
-def test_the_next_run_goes_on_under_every_publish_mode(desk: Desk, mode: str) -> None:
+def test_the_next_run_goes_on_under_every_publish_mode(sender: Sender, mode: str) -> None:
     changes = {**RESUMES, "ms.publish.mode": mode}
-    desk.receiver.statuses[3] = 422
-    assert desk.run(changes)["status"] == "failed"
-    desk.receiver.statuses.clear()
+    sender.receiver.statuses[3] = 422
+    assert sender.run(changes)["status"] == "failed"
+    sender.receiver.statuses.clear()
 
-    assert desk.run(changes)["status"] == "success"
+    assert sender.run(changes)["status"] == "success"
 
-    assert desk.receiver.ids == [1, 2, 3, 4, 5, 6]
+    assert sender.receiver.ids == [1, 2, 3, 4, 5, 6]
 
 
-def test_the_next_run_goes_on_in_a_work_unit_that_is_sent_once_more(desk: Desk) -> None:
+def test_the_next_run_goes_on_in_a_work_unit_that_is_sent_once_more(sender: Sender) -> None:
     changes = {**RESUMES, "ms.publish.mode": "window_replace", "ms.grace.period.days": "3"}
-    assert desk.run(changes)["status"] == "success"
-    desk.receiver.statuses[3] = 422
-    assert desk.run(changes)["status"] == "failed"
-    desk.receiver.statuses.clear()
+    assert sender.run(changes)["status"] == "success"
+    sender.receiver.statuses[3] = 422
+    assert sender.run(changes)["status"] == "failed"
+    sender.receiver.statuses.clear()
 
-    assert desk.run(changes)["status"] == "success"
+    assert sender.run(changes)["status"] == "success"
 
-    assert desk.receiver.ids == [1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6]
+    assert sender.receiver.ids == [1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6]
 
 
-def test_nothing_is_sent_when_another_row_stands_before_those_that_were_sent(desk: Desk) -> None:
-    desk.receiver.statuses[3] = 422
-    desk.run(RESUMES)
-    desk.receiver.statuses.clear()
-    desk.write([FIRST, *ROWS])
+def test_nothing_is_sent_when_another_row_stands_before_those_that_were_sent(
+    sender: Sender,
+) -> None:
+    sender.receiver.statuses[3] = 422
+    sender.run(RESUMES)
+    sender.receiver.statuses.clear()
+    sender.write([FIRST, *ROWS])
 
-    told = desk.run(RESUMES)
+    told = sender.run(RESUMES)
 
     assert told["codes"] == ["DIL-SRC-UNKNOWN"]
-    assert desk.receiver.ids == [1, 2]
+    assert sender.receiver.ids == [1, 2]
 
 
-def test_sending_goes_on_once_the_rows_are_as_they_were(desk: Desk) -> None:
-    desk.receiver.statuses[3] = 422
-    desk.run(RESUMES)
-    desk.receiver.statuses.clear()
-    desk.write([FIRST, *ROWS])
-    desk.run(RESUMES)
-    desk.write([*ROWS, {"id": 7, "sum": "0"}])
+def test_sending_goes_on_once_the_rows_are_as_they_were(sender: Sender) -> None:
+    sender.receiver.statuses[3] = 422
+    sender.run(RESUMES)
+    sender.receiver.statuses.clear()
+    sender.write([FIRST, *ROWS])
+    sender.run(RESUMES)
+    sender.write([*ROWS, {"id": 7, "sum": "0"}])
 
-    told = desk.run({**RESUMES, "ms.egress.send.again": "true"})
-
-    assert told["status"] == "success"
-    assert desk.receiver.ids == [1, 2, 3, 4, 5, 6, 7]
-
-
-def test_other_rows_are_all_sent_when_that_is_asked_for(desk: Desk) -> None:
-    desk.receiver.statuses[3] = 422
-    desk.run(RESUMES)
-    desk.receiver.statuses.clear()
-    desk.write([FIRST, *ROWS])
-
-    told = desk.run({**RESUMES, "ms.egress.send.again": "true"})
+    told = sender.run({**RESUMES, "ms.egress.send.again": "true"})
 
     assert told["status"] == "success"
-    assert desk.receiver.ids == [1, 2, 0, 1, 2, 3, 4, 5, 6]
+    assert sender.receiver.ids == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_other_rows_are_all_sent_when_that_is_asked_for(sender: Sender) -> None:
+    sender.receiver.statuses[3] = 422
+    sender.run(RESUMES)
+    sender.receiver.statuses.clear()
+    sender.write([FIRST, *ROWS])
+
+    told = sender.run({**RESUMES, "ms.egress.send.again": "true"})
+
+    assert told["status"] == "success"
+    assert sender.receiver.ids == [1, 2, 0, 1, 2, 3, 4, 5, 6]

@@ -10,7 +10,7 @@ from dil import config
 from dil.execution.shares import lanes_of, local_slots, overlaps, share_out
 from dil.model.work_unit import WorkUnit
 from tests.jobs import write_job
-from tests.unit.task.scripted import Desk, work_unit
+from tests.unit.task.scripted import UnitTask, work_unit
 
 UNITS = [work_unit()] * 5_000
 PACED = [work_unit(not_before=1)] * 5_000
@@ -54,10 +54,10 @@ def test_small_work_units_need_few_tasks() -> None:
 
 
 def test_http_overlaps_in_a_process_for_each_core(tmp_path, monkeypatch) -> None:
-    desk = Desk(tmp_path)
+    task = UnitTask(tmp_path)
     monkeypatch.setattr("dil.execution.shares.cores", lambda: 2)
-    job = desk.job()
-    http = config.load(write_job(desk.folder / "http", "http://x"), environ={}).job
+    job = task.job()
+    http = config.load(write_job(task.folder / "http", "http://x"), environ={}).job
 
     assert (overlaps(http), overlaps(job)) == (True, False)
     assert [local_slots(http, units) for units in (1, 2, 3, 4, 100)] == [1, 2, 3, 2, 2]

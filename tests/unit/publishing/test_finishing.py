@@ -21,7 +21,7 @@ from dil.storage import LocalFilesystem, filesystem_for
 from tests.jobs import write_job
 from tests.servers.rows import DAY_MS, START_MS
 from tests.unit.publishing.published import decided, report, staged_file, unit
-from tests.unit.publishing.test_publisher import NOW, Desk, first_publish, leased
+from tests.unit.publishing.test_publisher import NOW, Orders, first_publish, leased
 
 files = LocalFilesystem()
 
@@ -40,22 +40,24 @@ class Crash(BaseException):
 
 
 @pytest.fixture
-def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
-    """Return a desk at which a second publish ended with its intent."""
-    desk = first_publish(tmp_path / "job")
+def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Orders:
+    """Return a orders at which a second publish ended with its intent."""
+    orders = first_publish(tmp_path / "job")
 
     def crash(*_: object) -> None:
         raise Crash
 
-    with desk.store() as store, leased(store) as lease, monkeypatch.context() as patch:
+    with orders.store() as store, leased(store) as lease, monkeypatch.context() as patch:
         patch.setattr(publisher, "carry_out", crash)
         with pytest.raises(Crash):
-            publisher.publish(store, lease, desk.commit("r2", "c.parquet"), desk.spec, files)
-    return desk
+            publisher.publish(store, lease, orders.commit("r2", "c.parquet"), orders.spec, files)
+    return orders
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=list(CHANGES))
-def test_under_another_destination_it_waits_and_says_for_what(begun: Desk, change: Change) -> None:
+def test_under_another_destination_it_waits_and_says_for_what(
+    begun: Orders, change: Change
+) -> None:
     before, changed = begun.names(), change(begun.spec)
     now = filesystem_for(changed.final_dir)
 
@@ -77,7 +79,7 @@ def test_under_another_destination_it_waits_and_says_for_what(begun: Desk, chang
 
 @pytest.mark.parametrize("days", [-1, 1])
 def test_without_lost_files_the_watermark_stays_below_all_that_is_still_to_be_read(
-    begun: Desk, days: int
+    begun: Orders, days: int
 ) -> None:
     """Below what lost its files, and below what the run left to the next one."""
     left_low = START_MS + days * DAY_MS
@@ -97,10 +99,10 @@ def test_without_lost_files_the_watermark_stays_below_all_that_is_still_to_be_re
 def test_without_lost_files_an_act_sets_no_watermark_beyond_what_is_still_to_be_read(
     tmp_path: Path,
 ) -> None:
-    desk = first_publish(tmp_path / "job")
-    staging = desk.folder / "lake" / "_staging" / "orders" / "act-1"
+    orders = first_publish(tmp_path / "job")
+    staging = orders.folder / "lake" / "_staging" / "orders" / "act-1"
     units = [unit(number) for number in (1, 2)]
-    target = PublishTarget("act-1", str(desk.dataset), (), (), system_time=NOW, horizon=NOW)
+    target = PublishTarget("act-1", str(orders.dataset), (), (), system_time=NOW, horizon=NOW)
     found = [
         FinishedUnit(each, report(each, staged_file(staging, f"{each.low}.parquet")))
         for each in units
@@ -109,19 +111,19 @@ def test_without_lost_files_an_act_sets_no_watermark_beyond_what_is_still_to_be_
         UnitEntry(each.signature, each.low, each.high, each.high, "COMMITTED", 1) for each in units
     )
     act = OperatorAct("backfill", "", entries, watermark=units[1].high, sets_watermark=True)
-    commit = replace(decided(desk.job, target, found, files), run=RunWork(), act=act)
-    with desk.store() as store, leased(store) as lease:
-        intent = Intent(commit, lease.token, str(desk.dataset), 1)
+    commit = replace(decided(orders.job, target, found, files), run=RunWork(), act=act)
+    with orders.store() as store, leased(store) as lease:
+        intent = Intent(commit, lease.token, str(orders.dataset), 1)
         store.record_intent(lease, intent)
         Path(commit.moves[0].source).unlink()
 
-        rest = finish_without_lost(store, lease, intent, desk.spec, files).commit.act
+        rest = finish_without_lost(store, lease, intent, orders.spec, files).commit.act
 
     assert rest is not None
     assert (rest.changed, rest.watermark) == (entries[1:], units[0].low)
 
 
-def test_rows_of_a_publish_that_is_given_up_do_not_move_the_event_watermark(begun: Desk) -> None:
+def test_rows_of_a_publish_that_is_given_up_do_not_move_the_event_watermark(begun: Orders) -> None:
     """Else they would be late when they are read again."""
     before = {"strategy": "none", "watermark": 1}
     with begun.store() as store, leased(store) as lease:
@@ -137,13 +139,13 @@ def test_rows_of_a_publish_that_is_given_up_do_not_move_the_event_watermark(begu
         assert store.checkpoint(EVENT_TIME) == before
 
 
-def test_what_changes_no_place_does_not_hold_it_up(begun: Desk) -> None:
+def test_what_changes_no_place_does_not_hold_it_up(begun: Orders) -> None:
     with begun.store() as store, leased(store) as lease:
         spec = replace(begun.spec, file_mode=0o640)
         assert finish_pending(store, lease, spec, files) is not None
 
 
-def test_one_that_an_older_version_began_is_finished_with_what_the_job_says(begun: Desk) -> None:
+def test_one_that_an_older_version_began_is_finished_with_what_the_job_says(begun: Orders) -> None:
     with begun.store() as store, leased(store) as lease:
         intent = store.pending_intent()
         assert intent is not None

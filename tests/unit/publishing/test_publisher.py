@@ -73,7 +73,7 @@ class Stepping(LocalFilesystem):
 
 
 @dataclass
-class Desk:
+class Orders:
     """A dataset with two live files of day 0, a staged replacement, and the job's state."""
 
     folder: Path
@@ -117,16 +117,16 @@ class Desk:
         return sorted(file.uri.rpartition("/")[2] for file in live)
 
 
-def first_publish(folder: Path, mode: str = "window_replace") -> Desk:
-    desk = Desk(folder, mode)
+def first_publish(folder: Path, mode: str = "window_replace") -> Orders:
+    orders = Orders(folder, mode)
     folder.mkdir(exist_ok=True)
-    with desk.store() as store, leased(store) as lease:
-        publish(store, lease, desk.commit("r1", "a.parquet", "b.parquet"), desk.spec, files)
-    return desk
+    with orders.store() as store, leased(store) as lease:
+        publish(store, lease, orders.commit("r1", "a.parquet", "b.parquet"), orders.spec, files)
+    return orders
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
+def orders(tmp_path: Path) -> Orders:
     return first_publish(tmp_path / "job")
 
 
@@ -151,12 +151,12 @@ def logged(store: StateStore, log: list[str], monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_order_is_intent_then_files_then_manifest_then_removal_then_commit(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    orders: Orders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log: list[str] = []
-    with desk.store() as store, leased(store) as lease:
-        commit = desk.commit("r2", "c.parquet")
-        publish(logged(store, log, monkeypatch), lease, commit, desk.spec, Stepping(log))
+    with orders.store() as store, leased(store) as lease:
+        commit = orders.commit("r2", "c.parquet")
+        publish(logged(store, log, monkeypatch), lease, commit, orders.spec, Stepping(log))
 
     def at(name: str) -> int:
         return log.index(name)
@@ -169,89 +169,89 @@ def test_the_order_is_intent_then_files_then_manifest_then_removal_then_commit(
     assert log[-1] == "commit"
 
 
-def test_what_a_publish_leaves_is_what_it_decided(desk: Desk) -> None:
-    with desk.store() as store, leased(store) as lease:
-        block = publish(store, lease, desk.commit("r2", "c.parquet"), desk.spec, files)
+def test_what_a_publish_leaves_is_what_it_decided(orders: Orders) -> None:
+    with orders.store() as store, leased(store) as lease:
+        block = publish(store, lease, orders.commit("r2", "c.parquet"), orders.spec, files)
 
         assert block is not None
         assert block == store.head()
         assert store.pending_intent() is None
-    (name,) = desk.names()
+    (name,) = orders.names()
     assert name.startswith("part-r2-")
-    assert desk.live() == [name]
+    assert orders.live() == [name]
 
 
 def test_a_publish_cut_off_at_any_step_is_finished_by_the_next_run(tmp_path: Path) -> None:
     log: list[str] = []
-    desk = first_publish(tmp_path / "whole")
-    with desk.store() as store, leased(store) as lease:
-        publish(store, lease, desk.commit("r2", "c.parquet"), desk.spec, Stepping(log))
+    orders = first_publish(tmp_path / "whole")
+    with orders.store() as store, leased(store) as lease:
+        publish(store, lease, orders.commit("r2", "c.parquet"), orders.spec, Stepping(log))
     assert len(log) > 10
 
     for step in range(len(log)):
-        desk = first_publish(tmp_path / f"at-{step}")
-        commit = desk.commit("r2", "c.parquet")
-        with desk.store() as store:
+        orders = first_publish(tmp_path / f"at-{step}")
+        commit = orders.commit("r2", "c.parquet")
+        with orders.store() as store:
             lease = store.acquire_lease("r2", lease_s=60)
             with pytest.raises(Crash):
-                publish(store, lease, commit, desk.spec, Stepping([], step))
+                publish(store, lease, commit, orders.spec, Stepping([], step))
             store.release_lease(lease)
 
-        with desk.store() as store, leased(store) as lease:
-            assert finish_pending(store, lease, desk.spec, files) == commit
+        with orders.store() as store, leased(store) as lease:
+            assert finish_pending(store, lease, orders.spec, files) == commit
             assert store.pending_intent() is None
-            assert finish_pending(store, lease, desk.spec, files) is None
-        (name,) = desk.names()
+            assert finish_pending(store, lease, orders.spec, files) is None
+        (name,) = orders.names()
         assert name.startswith("part-r2-"), step
-        assert desk.live() == [name], step
+        assert orders.live() == [name], step
 
 
-def test_a_commit_without_files_is_remembered_without_a_manifest(desk: Desk) -> None:
-    before = sorted(path.name for path in (desk.dataset / "_dil").iterdir())
-    outcomes = desk.commit("r2", "c.parquet").run.outcomes
+def test_a_commit_without_files_is_remembered_without_a_manifest(orders: Orders) -> None:
+    before = sorted(path.name for path in (orders.dataset / "_dil").iterdir())
+    outcomes = orders.commit("r2", "c.parquet").run.outcomes
     commit = replace(
-        desk.commit("r2"),
+        orders.commit("r2"),
         removes=(),
         run=RunWork((replace(outcomes[0], high=None, error="no"),)),
     )
 
-    with desk.store() as store, leased(store) as lease:
-        publish(store, lease, commit, desk.spec, files)
+    with orders.store() as store, leased(store) as lease:
+        publish(store, lease, commit, orders.spec, files)
         assert [state.status for state in store.unit_states()] == ["FAILED"]
 
-    assert sorted(path.name for path in (desk.dataset / "_dil").iterdir()) == before
+    assert sorted(path.name for path in (orders.dataset / "_dil").iterdir()) == before
 
 
-def test_a_lost_lease_moves_nothing(desk: Desk) -> None:
-    before = desk.names()
-    with closing(desk.store()) as store, closing(desk.store()) as other:
+def test_a_lost_lease_moves_nothing(orders: Orders) -> None:
+    before = orders.names()
+    with closing(orders.store()) as store, closing(orders.store()) as other:
         lease = store.acquire_lease("r2", lease_s=60)
         store.release_lease(lease)
         other.acquire_lease("r3", lease_s=60)
 
         with pytest.raises(LeaseLostError):
-            publish(store, lease, desk.commit("r2", "c.parquet"), desk.spec, files)
+            publish(store, lease, orders.commit("r2", "c.parquet"), orders.spec, files)
 
         assert store.pending_intent() is None
-    assert desk.names() == before
+    assert orders.names() == before
 
 
-def test_a_start_marker_stays_until_the_answers_are_recorded(desk: Desk) -> None:
+def test_a_start_marker_stays_until_the_answers_are_recorded(orders: Orders) -> None:
     """Else rows would be sent again if this publish is given up."""
-    folder = Path(layout.sending_dir(desk.spec, "orders"))
+    folder = Path(layout.sending_dir(orders.spec, "orders"))
     folder.mkdir(parents=True)
     marker = folder / f"{unit().hash}.json"
     marker.touch()
-    commit = desk.commit("r2", "c.parquet")
-    with closing(desk.store()) as store:
+    commit = orders.commit("r2", "c.parquet")
+    with closing(orders.store()) as store:
         lost = store.acquire_lease("r2", lease_s=60)
         store.release_lease(lost)
         with leased(store) as lease:
             with pytest.raises(LeaseLostError):
-                append_block(store, lost, commit, desk.spec, files)
+                append_block(store, lost, commit, orders.spec, files)
             assert marker.exists()
 
-            append_block(store, lease, commit, desk.spec, files)
+            append_block(store, lease, commit, orders.spec, files)
 
     assert not marker.exists()
 
@@ -259,129 +259,129 @@ def test_a_start_marker_stays_until_the_answers_are_recorded(desk: Desk) -> None
 def test_a_run_appends_nothing_if_another_copy_of_its_state_published_meanwhile(
     tmp_path: Path,
 ) -> None:
-    desk = first_publish(tmp_path / "job", "append")
-    state, copy = desk.folder / "state", desk.folder / "copy"
+    orders = first_publish(tmp_path / "job", "append")
+    state, copy = orders.folder / "state", orders.folder / "copy"
     shutil.copytree(state, copy)
-    with desk.store() as store, leased(store) as lease:
-        publish(store, lease, desk.commit("r2", "c.parquet"), desk.spec, files)
+    with orders.store() as store, leased(store) as lease:
+        publish(store, lease, orders.commit("r2", "c.parquet"), orders.spec, files)
     shutil.rmtree(state)
     copy.rename(state)
-    before = desk.names()
+    before = orders.names()
 
-    with desk.store() as store, leased(store) as lease:
+    with orders.store() as store, leased(store) as lease:
         with pytest.raises(StateError):
-            make_visible(store, lease, desk.commit("r3", "c.parquet"), desk.spec, files)
+            make_visible(store, lease, orders.commit("r3", "c.parquet"), orders.spec, files)
         assert store.pending_intent() is None
-    assert desk.names() == before
+    assert orders.names() == before
 
 
-def test_nothing_pending_is_nothing_to_finish(desk: Desk) -> None:
-    with desk.store() as store, leased(store) as lease:
-        assert finish_pending(store, lease, desk.spec, files) is None
+def test_nothing_pending_is_nothing_to_finish(orders: Orders) -> None:
+    with orders.store() as store, leased(store) as lease:
+        assert finish_pending(store, lease, orders.spec, files) is None
 
 
-def test_a_staged_file_that_is_gone_keeps_the_intent_for_the_operator(desk: Desk) -> None:
-    commit = desk.commit("r2", "c.parquet")
+def test_a_staged_file_that_is_gone_keeps_the_intent_for_the_operator(orders: Orders) -> None:
+    commit = orders.commit("r2", "c.parquet")
     Path(commit.moves[0].source).unlink()
 
-    with desk.store() as store, leased(store) as lease:
+    with orders.store() as store, leased(store) as lease:
         with pytest.raises(WriteError):
-            publish(store, lease, commit, desk.spec, files)
+            publish(store, lease, commit, orders.spec, files)
         with pytest.raises(CommitUnknownError) as caught:
-            finish_pending(store, lease, desk.spec, files)
+            finish_pending(store, lease, orders.spec, files)
         assert commit.moves[0].source in caught.value.message
         assert store.pending_intent() is not None
-    assert len(desk.names()) == 2
-    assert desk.live() == desk.names()
+    assert len(orders.names()) == 2
+    assert orders.live() == orders.names()
 
 
 def test_folders_and_files_get_the_permissions_of_the_job(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    spec = replace(desk.spec, dir_mode=0o750, file_mode=0o640)
+    orders = Orders(tmp_path)
+    spec = replace(orders.spec, dir_mode=0o750, file_mode=0o640)
 
-    with desk.store() as store, leased(store) as lease:
-        publish(store, lease, desk.commit("r1", "a.parquet"), spec, files)
+    with orders.store() as store, leased(store) as lease:
+        publish(store, lease, orders.commit("r1", "a.parquet"), spec, files)
 
-    (name,) = desk.names()
-    assert stat.S_IMODE((desk.dataset / name).stat().st_mode) == 0o640
-    assert stat.S_IMODE(desk.dataset.stat().st_mode) == 0o750
+    (name,) = orders.names()
+    assert stat.S_IMODE((orders.dataset / name).stat().st_mode) == 0o640
+    assert stat.S_IMODE(orders.dataset.stat().st_mode) == 0o750
 
 
 def test_files_belong_to_the_group_of_the_job(tmp_path: Path) -> None:
     # Root gives files to any group, others to one of theirs.
     number = grp.getgrnam("daemon").gr_gid if os.geteuid() == 0 else max(os.getgroups())
-    desk = Desk(tmp_path)
-    spec = replace(desk.spec, group=grp.getgrgid(number).gr_name)
+    orders = Orders(tmp_path)
+    spec = replace(orders.spec, group=grp.getgrgid(number).gr_name)
 
-    with desk.store() as store, leased(store) as lease:
-        publish(store, lease, desk.commit("r1", "a.parquet"), spec, files)
+    with orders.store() as store, leased(store) as lease:
+        publish(store, lease, orders.commit("r1", "a.parquet"), spec, files)
 
-    (name,) = desk.names()
-    assert (desk.dataset / name).stat().st_gid == number
+    (name,) = orders.names()
+    assert (orders.dataset / name).stat().st_gid == number
 
 
 # Strays
 
 
-def test_untracked_files_are_visible_files_that_no_manifest_knows(desk: Desk) -> None:
+def test_untracked_files_are_visible_files_that_no_manifest_knows(orders: Orders) -> None:
     for name in ("x.parquet", "_x", ".x", "deep/y.parquet", "_deep/z.parquet", "deep/_z"):
-        path = desk.dataset / name
+        path = orders.dataset / name
         path.parent.mkdir(exist_ok=True)
         path.write_text("12345")
-    live = live_files(files, str(desk.dataset))
+    live = live_files(files, str(orders.dataset))
 
-    found = untracked_files(replace(desk.spec, mode=PublishMode.REPLACE), live, files)
+    found = untracked_files(replace(orders.spec, mode=PublishMode.REPLACE), live, files)
 
-    base = desk.dataset.as_uri()
+    base = orders.dataset.as_uri()
     assert sorted(file.uri for file in found) == [f"{base}/deep/y.parquet", f"{base}/x.parquet"]
     assert {file.bytes for file in found} == {5}
 
 
-def test_an_append_looks_for_no_untracked_files(desk: Desk) -> None:
-    (desk.dataset / "x.parquet").write_text("1")
-    live = live_files(files, str(desk.dataset))
+def test_an_append_looks_for_no_untracked_files(orders: Orders) -> None:
+    (orders.dataset / "x.parquet").write_text("1")
+    live = live_files(files, str(orders.dataset))
 
-    assert untracked_files(replace(desk.spec, mode=PublishMode.APPEND), live, files) == ()
+    assert untracked_files(replace(orders.spec, mode=PublishMode.APPEND), live, files) == ()
 
 
-def test_a_window_replace_takes_away_its_own_files_that_no_manifest_knows(desk: Desk) -> None:
-    (desk.dataset / "x.parquet").write_text("1")
-    live = live_files(files, str(desk.dataset))
+def test_a_window_replace_takes_away_its_own_files_that_no_manifest_knows(orders: Orders) -> None:
+    (orders.dataset / "x.parquet").write_text("1")
+    live = live_files(files, str(orders.dataset))
 
-    found = untracked_files(replace(desk.spec, mode=PublishMode.WINDOW_REPLACE), live, files)
+    found = untracked_files(replace(orders.spec, mode=PublishMode.WINDOW_REPLACE), live, files)
 
     assert [file.uri.rpartition("/")[2] for file in found] == ["x.parquet"]
 
 
-def test_without_manifests_a_window_replace_sees_what_lies_there(desk: Desk) -> None:
-    found = untracked_files(replace(desk.spec, mode=PublishMode.WINDOW_REPLACE), (), files)
+def test_without_manifests_a_window_replace_sees_what_lies_there(orders: Orders) -> None:
+    found = untracked_files(replace(orders.spec, mode=PublishMode.WINDOW_REPLACE), (), files)
 
-    assert sorted(file.uri.rpartition("/")[2] for file in found) == desk.names()
-    assert untracked_files(replace(desk.spec, mode=PublishMode.APPEND), (), files) == ()
+    assert sorted(file.uri.rpartition("/")[2] for file in found) == orders.names()
+    assert untracked_files(replace(orders.spec, mode=PublishMode.APPEND), (), files) == ()
 
 
-def test_a_dataset_below_this_one_is_no_stray(desk: Desk) -> None:
+def test_a_dataset_below_this_one_is_no_stray(orders: Orders) -> None:
     for name in ("nested/_dil/current.json", "nested/mine.parquet", "folder/stray.parquet"):
-        path = desk.dataset / name
+        path = orders.dataset / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("1")
-    live = live_files(files, str(desk.dataset))
+    live = live_files(files, str(orders.dataset))
 
-    found = untracked_files(replace(desk.spec, mode=PublishMode.REPLACE), live, files)
+    found = untracked_files(replace(orders.spec, mode=PublishMode.REPLACE), live, files)
 
     assert [file.uri.rpartition("/")[2] for file in found] == ["stray.parquet"]
 
 
-def test_what_lies_behind_a_link_is_no_stray(desk: Desk, tmp_path: Path) -> None:
-    (desk.dataset / "deep").mkdir()
+def test_what_lies_behind_a_link_is_no_stray(orders: Orders, tmp_path: Path) -> None:
+    (orders.dataset / "deep").mkdir()
     (tmp_path / "elsewhere").mkdir()
-    for folder in (tmp_path / "elsewhere", desk.dataset / "deep"):
+    for folder in (tmp_path / "elsewhere", orders.dataset / "deep"):
         (folder / "x.parquet").write_text("1")
-    (desk.dataset / "link").symlink_to(tmp_path / "elsewhere")
-    (desk.dataset / "again").symlink_to(desk.dataset / "deep")
-    (tmp_path / "way").symlink_to(desk.folder)
-    spec = replace(desk.spec, mode=PublishMode.REPLACE)
-    live = live_files(files, str(desk.dataset))
+    (orders.dataset / "link").symlink_to(tmp_path / "elsewhere")
+    (orders.dataset / "again").symlink_to(orders.dataset / "deep")
+    (tmp_path / "way").symlink_to(orders.folder)
+    spec = replace(orders.spec, mode=PublishMode.REPLACE)
+    live = live_files(files, str(orders.dataset))
 
     for final_dir in (spec.final_dir, f"{tmp_path}/way/lake"):
         base = Path(final_dir) / "shop" / "orders"
@@ -435,11 +435,11 @@ class Suspended(LocalFilesystem):
     ("name", "after"), [("put_if_absent", False), ("put_if_absent", True), ("delete_file", True)]
 )
 def test_a_driver_that_wakes_up_deletes_nothing_that_was_brought_back(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, name: str, *, after: bool
+    orders: Orders, monkeypatch: pytest.MonkeyPatch, name: str, *, after: bool
 ) -> None:
-    replaced = live_files(files, str(desk.dataset))
-    second = desk.commit("r2", "c.parquet")
-    withdrawn = desk.dataset / "_dil" / "withdrawn" / "act"
+    replaced = live_files(files, str(orders.dataset))
+    second = orders.commit("r2", "c.parquet")
+    withdrawn = orders.dataset / "_dil" / "withdrawn" / "act"
     withdrawn.mkdir(parents=True)
     back = tuple(Move(shutil.copy(files.path_of(file.uri), withdrawn), file) for file in replaced)
     now = 1e9
@@ -447,18 +447,20 @@ def test_a_driver_that_wakes_up_deletes_nothing_that_was_brought_back(
     def finished_and_undone() -> None:
         nonlocal now
         now += 3600
-        with desk.store() as store, leased(store) as lease:
-            assert finish_pending(store, lease, desk.spec, files) == second
+        with orders.store() as store, leased(store) as lease:
+            assert finish_pending(store, lease, orders.spec, files) == second
             removes = tuple(move.target for move in second.moves)
             undo = replace(second, run_id="undo", moves=back, removes=removes, run=RunWork())
-            publish(store, lease, undo, desk.spec, files)
+            publish(store, lease, undo, orders.spec, files)
 
     monkeypatch.setattr("dil.publishing.files.time.time", lambda: now)
-    with desk.store() as store:
+    with orders.store() as store:
         lease = store.acquire_lease("r2", lease_s=60)
         store.release_lease(lease)
         sleepy = Suspended(name, finished_and_undone, after=after)
         with pytest.raises(LeaseLostError):
-            publish(store, lease, second, desk.spec, sleepy)
+            publish(store, lease, second, orders.spec, sleepy)
 
-    assert desk.live() == desk.names() == sorted(file.uri.rpartition("/")[2] for file in replaced)
+    assert (
+        orders.live() == orders.names() == sorted(file.uri.rpartition("/")[2] for file in replaced)
+    )

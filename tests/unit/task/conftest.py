@@ -1,14 +1,14 @@
-"""A desk with a job on it."""
+"""A task with a job on it."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.unit.task.scripted import SCRIPTS, Desk
+from tests.unit.task.scripted import SCRIPTS, UnitTask
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    yield Desk(tmp_path)
+def task(tmp_path: Path) -> Iterator[UnitTask]:
+    yield UnitTask(tmp_path)
     SCRIPTS.clear()

@@ -147,7 +147,7 @@ class Waits:
         self._seconds += seconds
 
 
-class Desk:
+class UnitTask:
     """A job in a folder, and its one work unit, run as a task."""
 
     def __init__(self, folder: Path) -> None:

@@ -32,7 +32,7 @@ from dil.errors import (
 from dil.extraction.paging.notes import EMPHASIS, SOURCE_BEHIND
 from dil.publishing import read_results
 from dil.storage import LocalFilesystem
-from tests.unit.task.scripted import NOW, Desk, Page, Waits, rows, work_unit
+from tests.unit.task.scripted import NOW, Page, UnitTask, Waits, rows, work_unit
 
 pytestmark = pytest.mark.slow
 
@@ -56,23 +56,23 @@ GOOD = [Page(rows(1, 2))]
     ],
 )
 def test_a_window_that_ends_after_the_sources_clock_is_noted(
-    desk: Desk, seconds_before: int, age: str, changes: dict[str, str], is_noted: bool
+    task: UnitTask, seconds_before: int, age: str, changes: dict[str, str], is_noted: bool
 ) -> None:
     unit = work_unit()
     date = email.utils.formatdate(unit.high / 1000 - seconds_before, usegmt=True)
-    desk.script([Page(rows(1), headers={"Date": date, "Age": age})])
+    task.script([Page(rows(1), headers={"Date": date, "Age": age})])
 
-    report = desk.run(desk.job(**changes), unit)
+    report = task.run(task.job(**changes), unit)
 
     assert (EMPHASIS + SOURCE_BEHIND in report.notes) is is_noted
 
 
-def test_a_date_without_zone_is_in_utc(desk: Desk, east_of_utc: None) -> None:
+def test_a_date_without_zone_is_in_utc(task: UnitTask, east_of_utc: None) -> None:
     unit = work_unit()
     date = time.asctime(time.gmtime(unit.high / 1000))
-    desk.script([Page(rows(1), headers={"Date": date})])
+    task.script([Page(rows(1), headers={"Date": date})])
 
-    assert desk.run(desk.job(), unit).notes == ()
+    assert task.run(task.job(), unit).notes == ()
 
 
 @pytest.fixture
@@ -84,21 +84,21 @@ def east_of_utc() -> Iterator[None]:
     time.tzset()
 
 
-def test_a_window_that_ends_after_now_says_nothing_about_the_sources_clock(desk: Desk) -> None:
+def test_a_window_that_ends_after_now_says_nothing_about_the_sources_clock(task: UnitTask) -> None:
     unit = msgspec.structs.replace(work_unit(), high=NOW + 3_600_000)
     date = email.utils.formatdate(NOW / 1000, usegmt=True)
-    desk.script([Page(rows(1), headers={"Date": date})])
+    task.script([Page(rows(1), headers={"Date": date})])
 
-    assert desk.run(desk.job(), unit).notes == ()
+    assert task.run(task.job(), unit).notes == ()
 
 
 # A source that ignores the window
 
 
-def test_first_rows_are_alike_where_the_source_gives_the_same_rows(desk: Desk) -> None:
+def test_first_rows_are_alike_where_the_source_gives_the_same_rows(task: UnitTask) -> None:
     def first_rows(*pages: list[dict[str, object]]) -> object:
-        desk.script([Page(each, str(at)) for at, each in enumerate(pages)] + [Page()])
-        return desk.run().first_rows
+        task.script([Page(each, str(at)) for at, each in enumerate(pages)] + [Page()])
+        return task.run().first_rows
 
     same = first_rows(rows(1, 2))
     assert isinstance(same, int)
@@ -109,55 +109,55 @@ def test_first_rows_are_alike_where_the_source_gives_the_same_rows(desk: Desk) -
     assert first_rows() is UNSET
 
 
-def test_files_of_different_names_may_begin_with_the_same_rows(desk: Desk) -> None:
+def test_files_of_different_names_may_begin_with_the_same_rows(task: UnitTask) -> None:
     found = set()
     for path in ("/days/1.json", "/days/2.json", "/days/2.json?again=1"):
-        desk.script([Page(rows(1, 2), uri=path)])
-        found.add(desk.run().first_rows)
+        task.script([Page(rows(1, 2), uri=path)])
+        found.add(task.run().first_rows)
     assert len(found) == 2
 
 
 # How often, and with what waits
 
 
-def test_the_first_success_ends_the_work_unit(desk: Desk) -> None:
-    desk.script(GOOD)
+def test_the_first_success_ends_the_work_unit(task: UnitTask) -> None:
+    task.script(GOOD)
 
-    report = desk.run(desk.job(task__maxretries="4"))
+    report = task.run(task.job(task__maxretries="4"))
 
     assert (report.attempts, report.failure) == (1, None)
-    assert desk.waits.slept == []
+    assert task.waits.slept == []
 
 
 @pytest.mark.parametrize("retries", [0, 1, 4])
 def test_a_lasting_failure_is_tried_once_and_then_as_often_as_retries_say(
-    desk: Desk, retries: int
+    task: UnitTask, retries: int
 ) -> None:
-    script = desk.script([DOWN])
+    script = task.script([DOWN])
 
-    report = desk.run(desk.job(task__maxretries=str(retries)))
+    report = task.run(task.job(task__maxretries=str(retries)))
 
     assert report.failure is not None
     assert (report.failure.code, report.attempts) == ("DIL-SRC-TRANSIENT", retries + 1)
     assert len(script.sessions) == retries + 1
-    assert len(desk.waits.slept) == retries
+    assert len(task.waits.slept) == retries
 
 
-def test_a_given_interval_makes_waits_that_grow_by_it(desk: Desk) -> None:
-    desk.script([DOWN])
+def test_a_given_interval_makes_waits_that_grow_by_it(task: UnitTask) -> None:
+    task.script([DOWN])
 
-    desk.run(desk.job(task__maxretries="4", task__retry__intervalinsec="300"))
+    task.run(task.job(task__maxretries="4", task__retry__intervalinsec="300"))
 
     # rule P36: (k - 1) times the interval.
-    assert desk.waits.slept == [0, 300, 600, 900]
+    assert task.waits.slept == [0, 300, 600, 900]
 
 
-def test_no_interval_means_no_waits(desk: Desk) -> None:
-    desk.script([DOWN])
+def test_no_interval_means_no_waits(task: UnitTask) -> None:
+    task.script([DOWN])
 
-    desk.run(desk.job(task__maxretries="3", task__retry__intervalinsec="0"))
+    task.run(task.job(task__maxretries="3", task__retry__intervalinsec="0"))
 
-    assert desk.waits.slept == [0, 0, 0]
+    assert task.waits.slept == [0, 0, 0]
 
 
 @settings(max_examples=20, deadline=None)
@@ -165,25 +165,25 @@ def test_no_interval_means_no_waits(desk: Desk) -> None:
 def test_without_an_interval_waits_are_between_a_second_and_a_minute(
     tmp_path_factory: pytest.TempPathFactory, chance: float
 ) -> None:
-    desk = Desk(tmp_path_factory.mktemp("desk"))
-    desk.waits = Waits(chance=chance)
-    desk.script([DOWN])
+    task = UnitTask(tmp_path_factory.mktemp("task"))
+    task.waits = Waits(chance=chance)
+    task.script([DOWN])
 
-    desk.run(desk.job(task__maxretries="9"))
+    task.run(task.job(task__maxretries="9"))
 
-    assert all(1 <= seconds <= 60 for seconds in desk.waits.slept)
-    assert desk.waits.slept == sorted(desk.waits.slept)
-    assert len(desk.waits.slept) == 9
+    assert all(1 <= seconds <= 60 for seconds in task.waits.slept)
+    assert task.waits.slept == sorted(task.waits.slept)
+    assert len(task.waits.slept) == 9
 
 
-def test_waits_of_different_work_units_are_spread_by_chance(desk: Desk) -> None:
-    job = desk.job(task__maxretries="5")
-    desk.script([DOWN])
+def test_waits_of_different_work_units_are_spread_by_chance(task: UnitTask) -> None:
+    job = task.job(task__maxretries="5")
+    task.script([DOWN])
     waits = []
     for chance in (0.1, 0.9):
-        desk.waits = Waits(chance=chance)
-        desk.run(job)
-        waits.append(desk.waits.slept[-1])
+        task.waits = Waits(chance=chance)
+        task.run(job)
+        waits.append(task.waits.slept[-1])
 
     assert waits[0] < waits[1]
 
@@ -198,14 +198,14 @@ def test_waits_of_different_work_units_are_spread_by_chance(desk: Desk) -> None:
         ExecutionError("gone"),
     ],
 )
-def test_what_a_retry_cannot_heal_is_not_tried_again(desk: Desk, error: DilError) -> None:
-    script = desk.script([error])
+def test_what_a_retry_cannot_heal_is_not_tried_again(task: UnitTask, error: DilError) -> None:
+    script = task.script([error])
 
-    report = desk.run(desk.job(task__maxretries="4"))
+    report = task.run(task.job(task__maxretries="4"))
 
     assert report.failure is not None
     assert (report.failure.code, report.failure.retryable) == (error.code, False)
-    assert (report.attempts, len(script.sessions), desk.waits.slept) == (1, 1, [])
+    assert (report.attempts, len(script.sessions), task.waits.slept) == (1, 1, [])
 
 
 @pytest.mark.parametrize(
@@ -219,10 +219,10 @@ def test_what_a_retry_cannot_heal_is_not_tried_again(desk: Desk, error: DilError
         RuntimeError("oh"),
     ],
 )
-def test_what_may_pass_is_tried_again(desk: Desk, error: Exception) -> None:
-    desk.script([error], GOOD)
+def test_what_may_pass_is_tried_again(task: UnitTask, error: Exception) -> None:
+    task.script([error], GOOD)
 
-    report = desk.run(desk.job(task__maxretries="1"))
+    report = task.run(task.job(task__maxretries="1"))
 
     assert report.failure is None
     assert report.attempts == 2
@@ -230,50 +230,52 @@ def test_what_may_pass_is_tried_again(desk: Desk, error: Exception) -> None:
 
 @pytest.mark.parametrize("error", [KeyError("items"), TypeError("no text"), AttributeError("x")])
 def test_a_mistake_in_a_plug_in_is_met_once_and_names_its_line(
-    desk: Desk, error: Exception
+    task: UnitTask, error: Exception
 ) -> None:
-    script = desk.script([error])
+    script = task.script([error])
 
-    report = desk.run(desk.job(task__maxretries="4"))
+    report = task.run(task.job(task__maxretries="4"))
 
     assert report.failure is not None
     assert (report.failure.code, len(script.sessions)) == ("DIL-PLUGIN", 1)
     assert re.search(r"scripted[.]py:[0-9]+, in fetch", report.failure.error)
 
 
-def test_an_answer_that_breaks_the_contract_in_the_same_way_is_asked_for_twice(desk: Desk) -> None:
-    script = desk.script([SourceContractError("no JSON")])
+def test_an_answer_that_breaks_the_contract_in_the_same_way_is_asked_for_twice(
+    task: UnitTask,
+) -> None:
+    script = task.script([SourceContractError("no JSON")])
 
-    report = desk.run(desk.job(task__maxretries="4"))
+    report = task.run(task.job(task__maxretries="4"))
 
     assert report.failure is not None
     assert (report.attempts, len(script.sessions)) == (2, 2)
 
 
-def test_the_last_failure_is_the_one_reported(desk: Desk) -> None:
-    desk.script([DOWN], [SourceError("the second")])
+def test_the_last_failure_is_the_one_reported(task: UnitTask) -> None:
+    task.script([DOWN], [SourceError("the second")])
 
-    report = desk.run(desk.job(task__maxretries="1"))
+    report = task.run(task.job(task__maxretries="1"))
 
     assert report.failure is not None
     assert (report.failure.code, report.failure.error) == ("DIL-SRC", "the second")
 
 
-def test_a_signal_is_no_failure_of_the_work_unit(desk: Desk) -> None:
-    desk.script([KeyboardInterrupt()])
+def test_a_signal_is_no_failure_of_the_work_unit(task: UnitTask) -> None:
+    task.script([KeyboardInterrupt()])
 
     with pytest.raises(KeyboardInterrupt):
-        desk.run(desk.job(task__maxretries="4"))
+        task.run(task.job(task__maxretries="4"))
 
 
 # What an attempt starts from
 
 
-def test_every_attempt_starts_at_the_first_page_with_a_session_of_its_own(desk: Desk) -> None:
+def test_every_attempt_starts_at_the_first_page_with_a_session_of_its_own(task: UnitTask) -> None:
     pages = [Page(rows(1), "c1"), Page(rows(2), "c2"), Page(rows(3))]
-    script = desk.script([pages[0], pages[1], DOWN], pages)
+    script = task.script([pages[0], pages[1], DOWN], pages)
 
-    report = desk.run(desk.job(task__maxretries="1"))
+    report = task.run(task.job(task__maxretries="1"))
 
     first, second = script.sessions
     assert first is not second
@@ -283,10 +285,10 @@ def test_every_attempt_starts_at_the_first_page_with_a_session_of_its_own(desk: 
     assert report.rows == 3
 
 
-def test_the_rows_of_a_failed_attempt_do_not_count(desk: Desk) -> None:
-    desk.script([Page(rows(1, 2), "c1"), DOWN], [Page(rows(1, 2), "c1"), Page(rows(3))])
+def test_the_rows_of_a_failed_attempt_do_not_count(task: UnitTask) -> None:
+    task.script([Page(rows(1, 2), "c1"), DOWN], [Page(rows(1, 2), "c1"), Page(rows(3))])
 
-    report = desk.run(desk.job(task__maxretries="1"))
+    report = task.run(task.job(task__maxretries="1"))
 
     assert report.rows == 3
     assert report.counters.rows_read == 3
@@ -294,89 +296,89 @@ def test_the_rows_of_a_failed_attempt_do_not_count(desk: Desk) -> None:
     assert report.counters.requests == 4
 
 
-def test_an_inferred_schema_is_forgotten_between_attempts(desk: Desk) -> None:
-    desk.script(
+def test_an_inferred_schema_is_forgotten_between_attempts(task: UnitTask) -> None:
+    task.script(
         [Page([{"id": 1, "old": "x"}], "c1"), DOWN],
         [Page([{"id": 1, "new": 2}])],
     )
 
-    report = desk.run(desk.job(task__maxretries="1", ms__output__schema=""))
+    report = task.run(task.job(task__maxretries="1", ms__output__schema=""))
 
     assert report.schema.splitlines() == ["id: int32", "new: int32"]
 
 
-def test_every_session_is_closed_once(desk: Desk) -> None:
-    script = desk.script([DOWN], [Page([{"id": "no number"}])], GOOD)
+def test_every_session_is_closed_once(task: UnitTask) -> None:
+    script = task.script([DOWN], [Page([{"id": "no number"}])], GOOD)
 
-    desk.run(desk.job(task__maxretries="2"))
+    task.run(task.job(task__maxretries="2"))
 
     assert [session.closed for session in script.sessions] == [1, 1]
 
 
-def test_a_failed_attempt_leaves_nothing_behind(desk: Desk) -> None:
-    desk.script([Page(rows(1, 2), "c1"), DOWN])
+def test_a_failed_attempt_leaves_nothing_behind(task: UnitTask) -> None:
+    task.script([Page(rows(1, 2), "c1"), DOWN])
 
-    desk.run(desk.job(task__maxretries="2"))
+    task.run(task.job(task__maxretries="2"))
 
-    assert not any("-" in name for name in desk.left()), desk.left()
+    assert not any("-" in name for name in task.left()), task.left()
 
 
-def test_a_success_after_failures_leaves_one_attempt(desk: Desk) -> None:
-    desk.script([Page(rows(1), "c1"), DOWN], GOOD)
+def test_a_success_after_failures_leaves_one_attempt(task: UnitTask) -> None:
+    task.script([Page(rows(1), "c1"), DOWN], GOOD)
 
-    desk.run(desk.job(task__maxretries="1"))
+    task.run(task.job(task__maxretries="1"))
 
     unit = work_unit().hash
-    (attempt,) = [name for name in desk.left() if name.count("/") == 1]
+    (attempt,) = [name for name in task.left() if name.count("/") == 1]
     assert attempt.startswith(f"{unit}/2-")
-    assert [name for name in desk.left() if name.count("/") == 2] == [
+    assert [name for name in task.left() if name.count("/") == 2] == [
         f"{attempt}/part-0.parquet",
         f"{attempt}/result.json",
     ]
-    (result,) = read_results(LocalFilesystem(), str(desk.staging))
+    (result,) = read_results(LocalFilesystem(), str(task.staging))
     assert result.report.attempts == 2
 
 
 # Pacing
 
 
-def test_a_work_unit_is_held_back_until_its_start(desk: Desk) -> None:
-    desk.script(GOOD)
+def test_a_work_unit_is_held_back_until_its_start(task: UnitTask) -> None:
+    task.script(GOOD)
 
-    report = desk.run(unit=work_unit(not_before=NOW + 7_500))
+    report = task.run(unit=work_unit(not_before=NOW + 7_500))
 
-    assert desk.waits.slept == [7.5]
+    assert task.waits.slept == [7.5]
     assert report.counters.seconds_waited == 7.5
 
 
 @pytest.mark.parametrize("not_before", [0, NOW - 1, NOW])
-def test_a_start_that_has_come_holds_nothing_back(desk: Desk, not_before: int) -> None:
-    desk.script(GOOD)
+def test_a_start_that_has_come_holds_nothing_back(task: UnitTask, not_before: int) -> None:
+    task.script(GOOD)
 
-    report = desk.run(unit=work_unit(not_before=not_before))
+    report = task.run(unit=work_unit(not_before=not_before))
 
-    assert desk.waits.slept == []
+    assert task.waits.slept == []
     assert report.counters.seconds_waited == 0
 
 
-def test_the_waits_before_retries_count_as_waited(desk: Desk) -> None:
-    desk.script([DOWN], [DOWN], [DOWN], GOOD)
+def test_the_waits_before_retries_count_as_waited(task: UnitTask) -> None:
+    task.script([DOWN], [DOWN], [DOWN], GOOD)
 
-    report = desk.run(
-        desk.job(task__maxretries="3", task__retry__intervalinsec="10"),
+    report = task.run(
+        task.job(task__maxretries="3", task__retry__intervalinsec="10"),
         work_unit(not_before=NOW + 5_000),
     )
 
-    assert desk.waits.slept == [5, 0, 10, 20]
+    assert task.waits.slept == [5, 0, 10, 20]
     assert report.counters.seconds_waited == 35
 
 
-def test_a_call_interval_counts_as_waited(desk: Desk) -> None:
-    desk.script([Page(rows(1), "c1"), Page(rows(2), "c2"), Page(rows(3))])
+def test_a_call_interval_counts_as_waited(task: UnitTask) -> None:
+    task.script([Page(rows(1), "c1"), Page(rows(2), "c2"), Page(rows(3))])
 
-    report = desk.run(desk.job(ms__call__interval__millis="2000"))
+    report = task.run(task.job(ms__call__interval__millis="2000"))
 
-    assert sum(desk.waits.slept) == 4
+    assert sum(task.waits.slept) == 4
     assert report.counters.seconds_waited == 4
 
 
@@ -393,11 +395,11 @@ def _renamed() -> Exception:
     "error", [MemoryError(), _renamed(), OSError(errno.ENOMEM, "Cannot allocate memory")]
 )
 def test_what_needs_more_memory_than_there_is_breaks_the_contract_and_is_not_tried_again(
-    desk: Desk, error: Exception
+    task: UnitTask, error: Exception
 ) -> None:
-    script = desk.script([Page(rows(1), cursor="more"), error])
+    script = task.script([Page(rows(1), cursor="more"), error])
 
-    report = desk.run(desk.job(task__maxretries="4"))
+    report = task.run(task.job(task__maxretries="4"))
 
     assert report.failure is not None
     assert (report.failure.code, report.attempts) == ("DIL-SRC-CONTRACT", 1)

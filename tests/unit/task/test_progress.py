@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import dil.task.attempt
 from dil.spi.coordination import Uncoordinated
-from tests.unit.task.scripted import Desk, Page, rows
+from tests.unit.task.scripted import Page, UnitTask, rows
 
 
 class Listener(Uncoordinated):
@@ -19,7 +19,7 @@ class Listener(Uncoordinated):
         self.told.append((requests, rows, size))
 
 
-def test_the_driver_is_told_after_each_page_what_came_since(desk: Desk, monkeypatch) -> None:
+def test_the_driver_is_told_after_each_page_what_came_since(task: UnitTask, monkeypatch) -> None:
     listener = Listener()
 
     @contextmanager
@@ -27,9 +27,9 @@ def test_the_driver_is_told_after_each_page_what_came_since(desk: Desk, monkeypa
         yield listener
 
     monkeypatch.setattr(dil.task.attempt, "task_coordinator", task_coordinator)
-    desk.script([Page(rows(1, 2), "c1"), Page((), "c2", warning="204"), Page(rows(3))])
+    task.script([Page(rows(1, 2), "c1"), Page((), "c2", warning="204"), Page(rows(3))])
 
-    report = desk.run(desk.job(ms__pagination='{"more":"next"}', ms__session__key__field=""))
+    report = task.run(task.job(ms__pagination='{"more":"next"}', ms__session__key__field=""))
 
     assert listener.told[0][:2] == (1, 2)
     requests, found, size = (sum(each) for each in zip(*listener.told, strict=True))

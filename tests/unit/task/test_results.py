@@ -18,7 +18,7 @@ from dil.model.task import TaskReport
 from dil.publishing import read_results
 from dil.storage import LocalFilesystem
 from tests.servers.rows import DAY_MS, START_MS
-from tests.unit.task.scripted import NOW, Desk, Page, rows, work_unit
+from tests.unit.task.scripted import NOW, Page, UnitTask, rows, work_unit
 
 SECRET = "s3cret/canary+42"
 
@@ -52,79 +52,81 @@ class Refusing(LocalFilesystem):
 # The result
 
 
-def test_the_result_is_written_last_and_tells_everything(desk: Desk, monkeypatch) -> None:
+def test_the_result_is_written_last_and_tells_everything(task: UnitTask, monkeypatch) -> None:
     filesystem = Recording()
     monkeypatch.setattr(dil.task.context, "filesystem_for", lambda *_: filesystem)
-    desk.script([Page(rows(1, 2), "c1"), Page(rows(3))])
-    job = desk.job()
+    task.script([Page(rows(1, 2), "c1"), Page(rows(3))])
+    job = task.job()
 
-    report = desk.run(job)
+    report = task.run(job)
 
     (file,) = report.files
     assert filesystem.found == {"result.json": {"part-0.parquet": file.bytes}}
-    (result,) = read_results(filesystem, str(desk.staging))
+    (result,) = read_results(filesystem, str(task.staging))
     assert result.report == report
     assert result.work_unit == work_unit()
     assert (result.run_id, result.run_now, result.digest) == ("r1", NOW, job.digest)
     assert result.full_extract is True
 
 
-def test_an_attempt_whose_result_cannot_be_written_is_no_result(desk: Desk, monkeypatch) -> None:
+def test_an_attempt_whose_result_cannot_be_written_is_no_result(
+    task: UnitTask, monkeypatch
+) -> None:
     filesystem = Refusing("sync_folders")
     monkeypatch.setattr(dil.task.context, "filesystem_for", lambda *_: filesystem)
-    desk.script([Page(rows(1))])
+    task.script([Page(rows(1))])
 
-    report = desk.run()
+    report = task.run()
 
     assert report.failure is not None
     assert (report.failure.code, report.files) == ("DIL-WRITE", ())
-    assert list(read_results(LocalFilesystem(), str(desk.staging))) == []
+    assert list(read_results(LocalFilesystem(), str(task.staging))) == []
 
 
 def test_a_failed_attempt_that_cannot_be_deleted_is_still_a_plain_failure(
-    desk: Desk, monkeypatch
+    task: UnitTask, monkeypatch
 ) -> None:
     filesystem = Refusing("delete_tree")
     monkeypatch.setattr(dil.task.context, "filesystem_for", lambda *_: filesystem)
-    desk.script([Page(rows(1), "c1"), TransientSourceError("gone")])
+    task.script([Page(rows(1), "c1"), TransientSourceError("gone")])
 
-    report = desk.run()
+    report = task.run()
 
     assert report.failure is not None
     assert report.failure.code == "DIL-SRC-TRANSIENT"
 
 
-def test_rows_go_to_files_in_their_order_below_the_attempts_own_folder(desk: Desk) -> None:
-    desk.script([Page(rows(3, 1), "c1"), Page(rows(2))])
+def test_rows_go_to_files_in_their_order_below_the_attempts_own_folder(task: UnitTask) -> None:
+    task.script([Page(rows(3, 1), "c1"), Page(rows(2))])
 
-    report = desk.run()
+    report = task.run()
 
     (file,) = report.files
-    assert file.path.startswith(f"{desk.staging}/{work_unit().hash}/1-")
+    assert file.path.startswith(f"{task.staging}/{work_unit().hash}/1-")
     assert tables(report)[0]["id"].to_pylist() == [3, 1, 2]
     assert (report.rows, file.rows, file.bytes) == (3, 3, Path(file.path).stat().st_size)
 
 
-def test_a_work_unit_without_rows_succeeds_without_a_file(desk: Desk) -> None:
-    desk.script([Page()])
+def test_a_work_unit_without_rows_succeeds_without_a_file(task: UnitTask) -> None:
+    task.script([Page()])
 
-    report = desk.run()
+    report = task.run()
 
     assert (report.failure, report.files, report.schema) == (None, (), "")
-    assert len(list(read_results(LocalFilesystem(), str(desk.staging)))) == 1
+    assert len(list(read_results(LocalFilesystem(), str(task.staging)))) == 1
 
 
-def test_the_report_speaks_of_its_work_unit(desk: Desk) -> None:
-    desk.script([Page(rows(1))])
+def test_the_report_speaks_of_its_work_unit(task: UnitTask) -> None:
+    task.script([Page(rows(1))])
 
-    report = desk.run()
+    report = task.run()
 
     assert (report.signature, report.low, report.high) == ("s", START_MS, START_MS + DAY_MS)
     assert report.adopted is False
 
 
-def test_pages_whose_types_widen_end_with_one_schema_in_all_files(desk: Desk) -> None:
-    desk.script(
+def test_pages_whose_types_widen_end_with_one_schema_in_all_files(task: UnitTask) -> None:
+    task.script(
         [
             Page([{"id": 1, "v": 1}], "c1"),
             Page([{"id": 2, "v": 2.5}], "c2"),
@@ -132,7 +134,7 @@ def test_pages_whose_types_widen_end_with_one_schema_in_all_files(desk: Desk) ->
         ]
     )
 
-    report = desk.run(desk.job(ms__output__schema=""))
+    report = task.run(task.job(ms__output__schema=""))
 
     found = tables(report)
     assert len({table.schema.remove_metadata() for table in found}) == 1
@@ -145,10 +147,10 @@ def test_pages_whose_types_widen_end_with_one_schema_in_all_files(desk: Desk) ->
     assert report.schema.splitlines() == ["id: int32", "v: double", "more: string"]
 
 
-def test_columns_that_must_not_be_null_are_told_in_the_schema(desk: Desk) -> None:
-    desk.script([Page(rows(1))])
+def test_columns_that_must_not_be_null_are_told_in_the_schema(task: UnitTask) -> None:
+    task.script([Page(rows(1))])
 
-    report = desk.run()
+    report = task.run()
 
     assert report.schema.splitlines()[:2] == ["id: int64 not null", "unit: string not null"]
     assert report.schema.splitlines()[-1] == "note: string"
@@ -157,11 +159,11 @@ def test_columns_that_must_not_be_null_are_told_in_the_schema(desk: Desk) -> Non
 # Counters
 
 
-def test_what_the_walk_counted_is_reported(desk: Desk) -> None:
+def test_what_the_walk_counted_is_reported(task: UnitTask) -> None:
     pages = [Page(rows(1, 2), "c1"), Page(rows(3))]
-    desk.script(pages)
+    task.script(pages)
 
-    counters = desk.run().counters
+    counters = task.run().counters
 
     sizes = sum(len(json.dumps({"data": page.rows, "next": page.cursor})) for page in pages)
     assert (counters.requests, counters.pages) == (2, 2)
@@ -170,39 +172,39 @@ def test_what_the_walk_counted_is_reported(desk: Desk) -> None:
     assert counters.peak_rss_bytes > 1_000_000
 
 
-def test_rows_that_are_dropped_count_as_read_and_not_as_written(desk: Desk) -> None:
+def test_rows_that_are_dropped_count_as_read_and_not_as_written(task: UnitTask) -> None:
     incomplete = {**rows(2)[0], "unit": None}
-    desk.script([Page([*rows(1), incomplete, *rows(3)])])
+    task.script([Page([*rows(1), incomplete, *rows(3)])])
 
-    report = desk.run(desk.job(converter__avro__max__conversion__failures="1"))
+    report = task.run(task.job(converter__avro__max__conversion__failures="1"))
 
     counters = report.counters
     assert (counters.rows_read, counters.rows_written, counters.rows_dropped) == (3, 2, 1)
     assert report.rows == 2
 
 
-def test_a_row_too_many_that_cannot_be_converted_fails_the_work_unit(desk: Desk) -> None:
-    desk.script([Page([{"id": 1, "note": "private"}, {"id": 2, "note": "private"}])])
+def test_a_row_too_many_that_cannot_be_converted_fails_the_work_unit(task: UnitTask) -> None:
+    task.script([Page([{"id": 1, "note": "private"}, {"id": 2, "note": "private"}])])
 
-    report = desk.run(desk.job(converter__avro__max__conversion__failures="1"))
+    report = task.run(task.job(converter__avro__max__conversion__failures="1"))
 
     assert report.failure is not None
     assert report.failure.code == "DIL-CONVERT"
     assert "private" not in report.failure.error
 
 
-def test_a_failed_attempt_reports_what_it_did_until_then(desk: Desk) -> None:
-    desk.script([Page(rows(1, 2), "c1"), TransientSourceError("gone")])
+def test_a_failed_attempt_reports_what_it_did_until_then(task: UnitTask) -> None:
+    task.script([Page(rows(1, 2), "c1"), TransientSourceError("gone")])
 
-    counters = desk.run().counters
+    counters = task.run().counters
 
     assert (counters.requests, counters.rows_read) == (2, 2)
 
 
-def test_answers_that_are_only_warnings_are_counted_and_noted(desk: Desk) -> None:
-    desk.script([Page(warning="404 taken as no rows")])
+def test_answers_that_are_only_warnings_are_counted_and_noted(task: UnitTask) -> None:
+    task.script([Page(warning="404 taken as no rows")])
 
-    report = desk.run()
+    report = task.run()
 
     assert report.failure is None
     assert (report.counters.warnings, report.counters.pages) == (1, 0)
@@ -213,10 +215,12 @@ def test_answers_that_are_only_warnings_are_counted_and_noted(desk: Desk) -> Non
 
 
 @pytest.mark.parametrize(("least", "fails"), [("2", False), ("3", True)])
-def test_fewer_rows_than_asked_for_fail_the_work_unit(desk: Desk, least: str, fails: bool) -> None:
-    desk.script([Page(rows(1, 2))])
+def test_fewer_rows_than_asked_for_fail_the_work_unit(
+    task: UnitTask, least: str, fails: bool
+) -> None:
+    task.script([Page(rows(1, 2))])
 
-    report = desk.run(desk.job(ms__work__unit__min__records=least))
+    report = task.run(task.job(ms__work__unit__min__records=least))
 
     assert (report.failure is not None) is fails
     if report.failure is not None:
@@ -227,20 +231,20 @@ def test_fewer_rows_than_asked_for_fail_the_work_unit(desk: Desk, least: str, fa
 # Row protocols
 
 
-def test_a_row_protocol_brings_its_own_batches(desk: Desk) -> None:
-    desk.script([Page([{"id": 1}, {"id": 2}]), Page([{"id": 3}])])
+def test_a_row_protocol_brings_its_own_batches(task: UnitTask) -> None:
+    task.script([Page([{"id": 1}, {"id": 2}]), Page([{"id": 3}])])
 
-    report = desk.run(desk.job(connector="ScriptedRowConnector", ms__output__schema=""))
+    report = task.run(task.job(connector="ScriptedRowConnector", ms__output__schema=""))
 
     assert report.failure is None
     assert [row["id"] for table in tables(report) for row in table.to_pylist()] == [1, 2, 3]
     assert (report.counters.requests, report.counters.rows_read) == (1, 3)
 
 
-def test_a_row_protocol_that_breaks_off_fails_the_work_unit(desk: Desk) -> None:
-    script = desk.script([Page([{"id": 1}]), TransientSourceError("gone")])
+def test_a_row_protocol_that_breaks_off_fails_the_work_unit(task: UnitTask) -> None:
+    script = task.script([Page([{"id": 1}]), TransientSourceError("gone")])
 
-    report = desk.run(desk.job(connector="ScriptedRowConnector", ms__output__schema=""))
+    report = task.run(task.job(connector="ScriptedRowConnector", ms__output__schema=""))
 
     assert report.failure is not None
     assert report.failure.code == "DIL-SRC-TRANSIENT"
@@ -250,19 +254,19 @@ def test_a_row_protocol_that_breaks_off_fails_the_work_unit(desk: Desk) -> None:
 # Plug-ins that break
 
 
-def secret_job(desk: Desk):
-    return desk.job(source__conn__password=SECRET)
+def secret_job(task: UnitTask):
+    return task.job(source__conn__password=SECRET)
 
 
 @pytest.mark.parametrize(
     "told", [SECRET, quote(SECRET, safe=""), base64.b64encode(SECRET.encode()).decode()]
 )
 def test_an_unknown_exception_names_the_connector_and_no_secret(
-    desk: Desk, told: str, caplog: pytest.LogCaptureFixture
+    task: UnitTask, told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    desk.script([RuntimeError(f"login with {told} went wrong")])
+    task.script([RuntimeError(f"login with {told} went wrong")])
 
-    report = desk.run(secret_job(desk))
+    report = task.run(secret_job(task))
 
     assert report.failure is not None
     assert report.failure.code == "DIL-PLUGIN"
@@ -272,26 +276,26 @@ def test_an_unknown_exception_names_the_connector_and_no_secret(
     assert any(record.exc_info for record in caplog.records), "the traceback is in the log"
 
 
-def test_an_error_of_ours_shows_no_secret_either(desk: Desk) -> None:
-    desk.script([TransientSourceError(f"http://user:{SECRET}@host is down")])
+def test_an_error_of_ours_shows_no_secret_either(task: UnitTask) -> None:
+    task.script([TransientSourceError(f"http://user:{SECRET}@host is down")])
 
-    report = desk.run(secret_job(desk))
+    report = task.run(secret_job(task))
 
     assert report.failure is not None
     assert SECRET not in report.failure.error
 
 
-def test_the_result_of_an_attempt_holds_no_secret(desk: Desk) -> None:
-    desk.script([Page(rows(1))])
+def test_the_result_of_an_attempt_holds_no_secret(task: UnitTask) -> None:
+    task.script([Page(rows(1))])
 
-    desk.run(secret_job(desk))
+    task.run(secret_job(task))
 
-    texts = [path.read_bytes() for path in desk.staging.rglob("*") if path.is_file()]
+    texts = [path.read_bytes() for path in task.staging.rglob("*") if path.is_file()]
     assert len(texts) == 2
     assert all(SECRET.encode() not in text for text in texts)
 
 
-def test_log_lines_of_an_attempt_say_which_it_is(desk: Desk) -> None:
+def test_log_lines_of_an_attempt_say_which_it_is(task: UnitTask) -> None:
     seen = []
 
     class Listening(logging.Handler):
@@ -303,8 +307,8 @@ def test_log_lines_of_an_attempt_say_which_it_is(desk: Desk) -> None:
     handler = Listening()
     logging.getLogger("dil.task.work_unit").addHandler(handler)
     try:
-        desk.script([TransientSourceError("x")], [TransientSourceError("y")])
-        desk.run(desk.job(task__maxretries="1", task__retry__intervalinsec="0"))
+        task.script([TransientSourceError("x")], [TransientSourceError("y")])
+        task.run(task.job(task__maxretries="1", task__retry__intervalinsec="0"))
     finally:
         logging.getLogger("dil.task.work_unit").removeHandler(handler)
 

@@ -34,7 +34,7 @@ from dil.storage import LocalFilesystem
 from dil.task.checkpoints import NOT_KEPT, OUTDATED, RESUMED, STARTED_OVER, WINDOW_CHANGED
 from dil.task.work_unit import run_work_unit
 from tests.unit.task.paged_source import SOURCES, Pages
-from tests.unit.task.scripted import NOW, Desk, rows, work_unit
+from tests.unit.task.scripted import NOW, UnitTask, rows, work_unit
 
 pytestmark = pytest.mark.slow
 
@@ -48,7 +48,7 @@ def bench(tmp_path: Path):
     SOURCES.clear()
 
 
-class Bench(Desk):
+class Bench(UnitTask):
     """A job with progress kept after every page, and runs that follow each other."""
 
     def job(self, **changes: str) -> Job:

@@ -8,44 +8,44 @@ from pathlib import Path
 import pytest
 
 from dil.errors import TransientSourceError
-from tests.unit.task.scripted import Desk, Page, Script, rows
+from tests.unit.task.scripted import Page, Script, UnitTask, rows
 
 
-def sending(desk: Desk, lines: list[dict[str, object]], path: str = "rows", **changes: str):
-    folder = desk.folder / "in" / "a"
+def sending(task: UnitTask, lines: list[dict[str, object]], path: str = "rows", **changes: str):
+    folder = task.folder / "in" / "a"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "rows.json").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    entry = {"path": str(desk.folder / "in" / path), "fields": ["id"], "category": "payload"}
-    return desk.job(ms__secondary__input=json.dumps([entry]), **changes)
+    entry = {"path": str(task.folder / "in" / path), "fields": ["id"], "category": "payload"}
+    return task.job(ms__secondary__input=json.dumps([entry]), **changes)
 
 
 def sent(script: Script, attempt: int = 0) -> list[object]:
     return [values.payload for values in script.sessions[attempt].asked]  # type: ignore[union-attr]
 
 
-def test_the_rows_of_the_payload_are_sent_in_order(desk: Desk) -> None:
-    script = desk.script([Page(rows(1)), Page(), Page(rows(2))])
+def test_the_rows_of_the_payload_are_sent_in_order(task: UnitTask) -> None:
+    script = task.script([Page(rows(1)), Page(), Page(rows(2))])
 
-    report = desk.run(sending(desk, [{"id": 7, "x": 0}, {"id": 8}, {"id": 7}], "{{unit}}"))
+    report = task.run(sending(task, [{"id": 7, "x": 0}, {"id": 8}, {"id": 7}], "{{unit}}"))
 
     assert report.failure is None
     assert sent(script) == [{"id": 7}, {"id": 8}, {"id": 7}]
     assert report.rows == 2
 
 
-def test_a_payload_without_rows_sends_nothing_and_succeeds(desk: Desk) -> None:
-    script = desk.script([])
+def test_a_payload_without_rows_sends_nothing_and_succeeds(task: UnitTask) -> None:
+    script = task.script([])
 
-    report = desk.run(sending(desk, [], "a"))
+    report = task.run(sending(task, [], "a"))
 
     assert (report.failure, report.counters.requests) == (None, 0)
     assert sent(script) == []
 
 
-def test_a_payload_that_is_not_there_fails_the_work_unit(desk: Desk) -> None:
-    desk.script([])
+def test_a_payload_that_is_not_there_fails_the_work_unit(task: UnitTask) -> None:
+    task.script([])
 
-    report = desk.run(sending(desk, [], "nowhere"))
+    report = task.run(sending(task, [], "nowhere"))
 
     assert report.failure is not None
     assert report.failure.code == "DIL-SRC"
@@ -53,13 +53,13 @@ def test_a_payload_that_is_not_there_fails_the_work_unit(desk: Desk) -> None:
 
 @pytest.mark.parametrize(("commit", "again"), [("unit", [7, 8]), ("page", [8])])
 def test_rows_that_may_be_repeated_are_sent_from_the_first_unless_progress_is_kept(
-    desk: Desk, commit: str, again: list[int]
+    task: UnitTask, commit: str, again: list[int]
 ) -> None:
     answers = [Page(rows(1)), Page(rows(2))]
     gone = TransientSourceError("gone")
-    script = desk.script([answers[0], gone], answers[2 - len(again) :])
+    script = task.script([answers[0], gone], answers[2 - len(again) :])
     job = sending(
-        desk,
+        task,
         [{"id": 7}, {"id": 8}],
         "a",
         connector="RepeatingConnector",
@@ -68,7 +68,7 @@ def test_rows_that_may_be_repeated_are_sent_from_the_first_unless_progress_is_ke
         ms__state__cursor__commit__seconds="0",
     )
 
-    report = desk.run(job)
+    report = task.run(job)
 
     assert report.failure is None
     assert sent(script, 1) == [{"id": number} for number in again]
@@ -76,10 +76,10 @@ def test_rows_that_may_be_repeated_are_sent_from_the_first_unless_progress_is_ke
     assert report.rows == 2
 
 
-def test_a_row_has_the_same_key_in_every_attempt(desk: Desk) -> None:
-    script = desk.script([TransientSourceError("gone")], [Page(), Page()])
+def test_a_row_has_the_same_key_in_every_attempt(task: UnitTask) -> None:
+    script = task.script([TransientSourceError("gone")], [Page(), Page()])
 
-    desk.run(sending(desk, [{"id": 7}, {"id": 8}], "a", task__maxretries="1"))
+    task.run(sending(task, [{"id": 7}, {"id": 8}], "a", task__maxretries="1"))
 
     first, second = script.sessions
     assert first.asked[0].idempotency_key == second.asked[0].idempotency_key  # type: ignore[union-attr]
