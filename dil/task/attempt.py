@@ -27,7 +27,7 @@ from dil.errors import (
 )
 from dil.extraction.absent_columns import left_out_note
 from dil.extraction.paging.notes import EMPHASIS, SOURCE_BEHIND, emphasized
-from dil.extraction.paging.walk import ResumeRefusedError, Walk, WalkCounters, walk_pages, walk_rows
+from dil.extraction.paging.walk import ResumeRefusedError, Walk, WalkProgress, walk_pages, walk_rows
 from dil.extraction.preprocessing.chain import preprocessed
 from dil.model.job import Job
 from dil.model.settings import flat_parameters
@@ -90,7 +90,7 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
     """
     run, unit, job = attempt.run, attempt.unit, attempt.job
     started = attempt.clocks.monotonic()
-    counters = WalkCounters()
+    progress = WalkProgress()
     outputs, delivery = Outputs(attempt), Delivery(attempt)
     checkpoints: Checkpoints | None = None
     blank = TaskReport(unit.signature, unit.low, unit.high, attempt.id.number)
@@ -105,13 +105,13 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
             )
         )
         events = _event_rows(attempt, outputs)
-        checkpoints = Checkpoints(attempt, outputs.staged, chain, counters, delivery.refused)
+        checkpoints = Checkpoints(attempt, outputs.staged, chain, progress, delivery.refused)
         start = checkpoints.resume(resume_from)
         walk = Walk(
             job.extraction,
             attempt.scope,
             attempt.clocks,
-            counters,
+            progress,
             start=start,
             payload=delivery.payload(),
             refused=delivery.refused,
@@ -125,14 +125,14 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
         ):
             for batch in rows if events is None else events.judged(rows):
                 outputs.write(batch)
-            refuse_too_few_rows(counters, job.extraction.min_records)
+            refuse_too_few_rows(progress, job.extraction.min_records)
             report = replace(
                 blank,
                 files=outputs.finish(),
                 schema=sys.intern(outputs.schema_text),  # most work units have the same one
                 notes=(
-                    *_notes(counters, chain.warnings),
-                    *_clock_notes(attempt, counters),
+                    *_notes(progress, chain.warnings),
+                    *_clock_notes(attempt, progress),
                     *chain.notes,
                     *delivery.notes,
                 ),
@@ -140,16 +140,16 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
                 rejects=outputs.quarantine.reasons(),
                 discarded=outputs.quarantine.discarded(),
                 refused=delivery.finish(),
-                answers=delivery.answers(counters.warned),
+                answers=delivery.answers(progress.warned),
                 events=UNSET if events is None else events.tally(),
                 late=UNSET if outputs.late is None else outputs.finish_late(),
                 closed=outputs.closed_rows(),
-                left_out=tuple(counters.left_out) or UNSET,
-                first_rows=(not job.has_input("payload") and counters.first_rows) or UNSET,
+                left_out=tuple(progress.left_out) or UNSET,
+                first_rows=(not job.has_input("payload") and progress.first_rows) or UNSET,
             )
         seconds = attempt.clocks.monotonic() - started
         put_aside = chain.dropped + (0 if events is None else events.put_aside)
-        report = replace(report, counters=_counters(counters, seconds, report.rows, put_aside))
+        report = replace(report, counters=_counters(progress, seconds, report.rows, put_aside))
         result = StagedResult(
             FORMAT, run.run_id, checkpoints.read_since, run.full_extract, job.digest, unit, report
         )
@@ -161,7 +161,7 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
         checkpoints.close()
     except BaseException as error:
         if ran_out_of_memory(error):
-            attempt.task.cramped.add(unit.signature)
+            attempt.task.out_of_memory_units.add(unit.signature)
             clear_frames(error.__traceback__)  # frees the rows, so that there is memory to end in
         outputs.close()
         delivery.close()
@@ -176,8 +176,8 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
         return replace(
             blank,
             failure=delivery.fail(failure),
-            counters=_counters(counters, attempt.clocks.monotonic() - started),
-            notes=_notes(counters),
+            counters=_counters(progress, attempt.clocks.monotonic() - started),
+            notes=_notes(progress),
         )
     return report
 
@@ -231,21 +231,21 @@ def _converted_rows(
             rows=attempt.rows,
             shared=attempt.task.shared,
         )
-        progress = _Progress(coordinator, walk.counters.rows)
+        reporter = _ProgressReporter(coordinator, walk.progress.rows)
         with (
             connector.open(context) as session,
             closing(pages_of(delivery.record(session), job, walk, run.known_schema)) as pages,
         ):
             try:
                 for page, values in pages:
-                    facts = PageFacts(page, values.variables, walk.counters.pages)
+                    facts = PageFacts(page, values.variables, walk.progress.pages)
                     with closing(page):
                         for batch in page.batches:
                             yield from chain.convert(batch, facts)
-                    progress.report(walk.counters, page.rows)
+                    reporter.report(walk.progress, page.rows)
             finally:
-                walk.counters.seconds_waited += session.seconds_waited
-                walk.counters.resent += session.retries
+                walk.progress.seconds_waited += session.seconds_waited
+                walk.progress.resent += session.retries
     yield from chain.finish()
 
 
@@ -266,7 +266,7 @@ def pages_of(
 
 
 @dataclass(slots=True)
-class _Progress:
+class _ProgressReporter:
     """Reports an attempt's progress to the driver; ``rows`` were resumed from earlier attempts."""
 
     coordinator: Coordinator
@@ -274,15 +274,15 @@ class _Progress:
     asked: int = 0
     bytes: int = 0
 
-    def report(self, counters: WalkCounters, rows_of_page: int) -> None:
-        """Report the progress since the last call; ``counters`` lacks the rows of this page."""
-        asked, rows = counters.asked, counters.rows + rows_of_page
+    def report(self, progress: WalkProgress, rows_of_page: int) -> None:
+        """Report the progress since the last call; ``progress`` lacks the rows of this page."""
+        asked, rows = progress.asked, progress.rows + rows_of_page
         self.coordinator.progress(
             requests=asked - self.asked,
             rows=rows - self.rows,
-            size=counters.bytes - self.bytes,
+            size=progress.bytes - self.bytes,
         )
-        self.asked, self.rows, self.bytes = asked, rows, counters.bytes
+        self.asked, self.rows, self.bytes = asked, rows, progress.bytes
 
 
 @contextmanager
@@ -316,16 +316,16 @@ def _translate_resume_errors(job: Job, checkpoints: Checkpoints) -> Iterator[Non
         raise ResumeRefusedError from error
 
 
-def refuse_too_few_rows(counters: WalkCounters, least: int) -> None:
+def refuse_too_few_rows(progress: WalkProgress, least: int) -> None:
     """Refuse a work unit that gave fewer rows than the job asks for.
 
     Raises:
         SourceContractError: the work unit has fewer rows.
     """
-    if counters.rows < least:
-        counters.is_void = True
+    if progress.rows < least:
+        progress.is_dead_end = True
         raise SourceContractError(
-            f"the source gave {counted(counters.rows, 'row')}, but ms.work.unit.min.records asks "
+            f"the source gave {counted(progress.rows, 'row')}, but ms.work.unit.min.records asks "
             f"for {least}",
             "Check whether the source is late or empty; lower the property if few rows are normal.",
         )
@@ -345,19 +345,19 @@ def failure_of(error: Exception, job: Job, clean: Callable[[str], str]) -> Failu
     return replace(failure, error=clean(failure.error), fix=clean(failure.fix))
 
 
-def _notes(counters: WalkCounters, fallen_back: int = 0) -> tuple[str, ...]:
-    notes = list(map(emphasized, counters.notes))
-    if counters.warnings:
+def _notes(progress: WalkProgress, fallen_back: int = 0) -> tuple[str, ...]:
+    notes = list(map(emphasized, progress.notes))
+    if progress.warnings:
         notes.append(
             "the source answered with a status that is only a warning; those answers gave no rows"
         )
     if fallen_back:
         notes.append("a derived field of type epoc found no number and became 0")
-    notes += left_out_note(tuple(counters.left_out))
+    notes += left_out_note(tuple(progress.left_out))
     return tuple(notes)
 
 
-def _clock_notes(attempt: AttemptContext, counters: WalkCounters) -> tuple[str, ...]:
+def _clock_notes(attempt: AttemptContext, progress: WalkProgress) -> tuple[str, ...]:
     """Return the note about rows that the source writes for a window after it was read.
 
     They are lost only if the window decides what is read, and no later run reads it again. A window
@@ -374,12 +374,12 @@ def _clock_notes(attempt: AttemptContext, counters: WalkCounters) -> tuple[str, 
         job.planning.read_from_partition_start and is_open
     )
     is_lost = asks_for_window and job.state.enabled and is_over_here and not reads_again
-    is_behind = counters.behind_ms > least_grace_ms and not job.has_input("payload")
+    is_behind = progress.behind_ms > least_grace_ms and not job.has_input("payload")
     return (EMPHASIS + SOURCE_BEHIND,) if is_lost and is_behind else ()
 
 
 def _counters(
-    walked: WalkCounters, seconds: float, rows_written: int = 0, rows_put_aside: int = 0
+    walked: WalkProgress, seconds: float, rows_written: int = 0, rows_put_aside: int = 0
 ) -> Counters:
     """Return the counters of an attempt; ``rows_put_aside`` are rows that conversion put aside."""
     return Counters(

@@ -15,7 +15,7 @@ from functools import cached_property
 from dil.conversion.chain import ConversionChain
 from dil.errors import RefusedAnswer, WriteError
 from dil.extraction.paging.rules import PagingPosition
-from dil.extraction.paging.walk import WalkCounters
+from dil.extraction.paging.walk import WalkProgress
 from dil.extraction.parameters import differs_by_load
 from dil.model.settings import flat_parameters
 from dil.model.task import StagedFile
@@ -102,7 +102,7 @@ class Checkpoints:
         attempt: AttemptContext,
         writer: StagedWriter,
         chain: ConversionChain,
-        counters: WalkCounters,
+        progress: WalkProgress,
         refused: RefusedRows | None,
     ) -> None:
         self.has_resumed = False
@@ -111,7 +111,7 @@ class Checkpoints:
         self._attempt = attempt
         self._writer = writer
         self._chain = chain
-        self._counters = counters
+        self._progress = progress
         self._refused = refused
         self._interval_s = attempt.job.running.page_commit_s
         self._last_page: _PageEnd | None = None
@@ -159,8 +159,8 @@ class Checkpoints:
             return None
         self.has_resumed, self.read_since = True, earlier.last.read_since
         self.refused_before = {each.number: each.answer for each in earlier.refused}
-        self._counters.rows, self._counters.dropped = position.processed, position.dropped
-        self._counters.note(*earlier.last.notes, RESUMED)
+        self._progress.rows, self._progress.dropped = position.processed, position.dropped
+        self._progress.note(*earlier.last.notes, RESUMED)
         self._save(_PageEnd(position, self._writer.mark(), 0), earlier.refused)
         is_of_this_run = earlier.folder.startswith(f"{self._attempt.run.staging_dir}/")
         if self._saved_checkpoints and is_of_this_run:
@@ -186,7 +186,7 @@ class Checkpoints:
 
         Rows of the page that failed are removed.
         """
-        if self._interval_s is None or self._counters.is_void:
+        if self._interval_s is None or self._progress.is_dead_end:
             return False
         try:
             if self._last_page is not None:
@@ -211,10 +211,10 @@ class Checkpoints:
         """
         attempt, encoded = self._attempt, page.position.encoded()
         if page.dropped:
-            self._counters.note(HAS_REJECTS)
+            self._progress.note(HAS_REJECTS)
             return
         if attempt.clean(encoded) != encoded:
-            self._counters.note(NOT_KEPT)
+            self._progress.note(NOT_KEPT)
             return
         files = self._writer.checkpoint()
         mark = self._writer.mark()
@@ -231,7 +231,7 @@ class Checkpoints:
             pages=page.position.number,
             schema="" if mark.schema is None else encoded_schema(mark.schema),
             seen=encoded_type(mark.seen),
-            notes=tuple(note for note in self._counters.notes if note != RESUMED),
+            notes=tuple(note for note in self._progress.notes if note != RESUMED),
             refused=refused,
             read_since=self.read_since,
         )
@@ -262,15 +262,15 @@ class Checkpoints:
         Rows that replace the whole dataset must be read by one run. Logs of sent rows are always
         resumed, because those rows stay sent.
         """
-        job, counters = self._attempt.job, self._counters
+        job, progress = self._attempt.job, self._progress
         if not folder:
-            counters.note(TOO_OLD)
+            progress.note(TOO_OLD)
             return None
         found = read_log(self._attempt.folder.filesystem, folder)
         if found is None:
             return None
         if job.publishing.is_of_one_time and not job.has_input("payload"):
-            counters.note(NOT_ONE_SNAPSHOT)
+            progress.note(NOT_ONE_SNAPSHOT)
             return None
         owner = found.last.owner
         if owner.digest in job.known_digests:
@@ -278,7 +278,7 @@ class Checkpoints:
         if owner == self._owner:
             return found
         in_our_window = replace(owner, low=self._owner.low, high=self._owner.high)
-        counters.note(WINDOW_CHANGED if in_our_window == self._owner else OUTDATED)
+        progress.note(WINDOW_CHANGED if in_our_window == self._owner else OUTDATED)
         return None
 
     def _copy_files(self, earlier: PageLog) -> PagingPosition | None:

@@ -41,8 +41,8 @@ class TaskContext:
 
     ``clean`` masks the job's secrets in a text. ``shared`` holds resources that the work units'
     sessions share. ``filesystem`` has the staging folder. ``results`` takes the results of the work
-    units, None if each attempt writes its own. ``cramped`` are signatures of work units that ran
-    out of memory.
+    units, None if each attempt writes its own. ``out_of_memory_units`` are signatures of work units
+    that ran out of memory.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class TaskContext:
         self.clean = redactor((*secrets_of(run.job), *run.secondary.secrets))
         self.shared = Shared()
         self.filesystem = filesystem_for(run.staging_dir, run.job.writing.blocks)
-        self.cramped: set[str] = set()
+        self.out_of_memory_units: set[str] = set()
         self.results = ResultLog(run, self.filesystem) if has_log else None
 
     def close(self) -> None:

@@ -106,7 +106,7 @@ class _Group:
         self.broken: BaseException | None = None
         self._task = task
         self._waiting = deque(units)
-        self._cramped: list[WorkUnit] = []
+        self._to_run_alone: list[WorkUnit] = []
         self._may_repeat = has_lanes and not task.run.job.has_input("payload")
         self._early_stop = EarlyStop()
         self._ends_at = task.clocks.monotonic() + SLICE_S
@@ -120,8 +120,8 @@ class _Group:
                 has_begun = True
                 report = self._run(unit)
                 with self._lock:
-                    if self._may_repeat and unit.signature in self._task.cramped:
-                        self._cramped.append(unit)
+                    if self._may_repeat and unit.signature in self._task.out_of_memory_units:
+                        self._to_run_alone.append(unit)
                     else:
                         self.reports.append(report)
         except BaseException as error:  # noqa: BLE001 - an error in a thread would be lost
@@ -129,7 +129,7 @@ class _Group:
 
     def run_alone(self) -> None:
         """Repeat, one by one, work units that ran out of memory together with others."""
-        for unit in self._cramped:
+        for unit in self._to_run_alone:
             gc.collect()
             log.warning(
                 "%s: ran out of memory together with others; runs again alone", unit.signature
@@ -139,9 +139,9 @@ class _Group:
     def _run(self, unit: WorkUnit) -> TaskReport:
         try:
             return run_in_task(self._task, unit)
-        except MemoryError as error:  # cramped by other work units between two attempts
+        except MemoryError as error:  # others took the memory between two attempts
             clear_frames(error.__traceback__)
-            self._task.cramped.add(unit.signature)
+            self._task.out_of_memory_units.add(unit.signature)
             failure = Failure.of(out_of_memory(self._task.run.job))
             return TaskReport(unit.signature, unit.low, unit.high, 1, failure=failure)
 

@@ -14,7 +14,7 @@ from dil.conversion.chain import build_chain
 from dil.extraction.absent_columns import left_out_note
 from dil.extraction.paging.notes import emphasized
 from dil.extraction.paging.rules import PagingPosition, PagingRules
-from dil.extraction.paging.walk import Walk, WalkCounters, no_log
+from dil.extraction.paging.walk import Walk, WalkProgress, no_log
 from dil.extraction.parameters import ParameterScope
 from dil.model.task import RunContext
 from dil.model.work_unit import WorkUnit
@@ -72,7 +72,7 @@ def read_rows(
         reading.opened() as rows,
     ):
         yield from rows
-    refuse_too_few_rows(reading.counters, job.extraction.min_records)
+    refuse_too_few_rows(reading.progress, job.extraction.min_records)
 
 
 class UnitReading:
@@ -85,7 +85,7 @@ class UnitReading:
         known_schema: str,
         log_request: Callable[[Session, RequestValues], None] = no_log,
     ) -> None:
-        self.counters = WalkCounters()
+        self.progress = WalkProgress()
         self._context = context
         self._known_schema = known_schema
         self._chain = build_chain(
@@ -100,7 +100,7 @@ class UnitReading:
             context.job.extraction,
             scope,
             time,
-            self.counters,
+            self.progress,
             on_page=self._between_pages,
             log_request=log_request,
         )
@@ -115,8 +115,8 @@ class UnitReading:
     @property
     def notes(self) -> tuple[str, ...]:
         """Return the notes about the answers so far, for a person."""
-        left_out = left_out_note(tuple(self.counters.left_out))
-        return (*map(emphasized, self.counters.notes), *left_out)
+        left_out = left_out_note(tuple(self.progress.left_out))
+        return (*map(emphasized, self.progress.notes), *left_out)
 
     @contextmanager
     def opened(self, watch: Watch | None = None) -> Iterator[Iterator[pa.RecordBatch]]:
@@ -139,10 +139,10 @@ class UnitReading:
         self, pages: Iterator[tuple[Page, RequestValues]]
     ) -> Generator[pa.RecordBatch, None, None]:
         for page, values in pages:
-            facts = PageFacts(page, values.variables, self.counters.pages)
+            facts = PageFacts(page, values.variables, self.progress.pages)
             with closing(page):
                 for batch in page.batches:
-                    self.counters.leave_out(page.left_out)
+                    self.progress.leave_out(page.left_out)
                     yield from self._chain.convert(batch, facts)
         yield from self._chain.finish()
 

@@ -93,8 +93,8 @@ def test_every_row_is_read_once_with_each_kind_of_paging(tmp_path, paging, reque
         rows, walk = walked(loaded(tmp_path, server.url, PAGINGS[paging]))
     assert [row["id"] for row in rows] == list(range(240))
     assert {row["unit"] for row in rows} == {"a"}
-    assert walk.counters.asked == requests_sent
-    assert walk.counters.bytes > 240 * 200
+    assert walk.progress.asked == requests_sent
+    assert walk.progress.bytes > 240 * 200
 
 
 START_ALONE = """
@@ -111,11 +111,11 @@ def test_pages_below_the_asked_size_are_told_or_followed_row_by_row(tmp_path):
     with HttpServer(Dataset.generate(240, units=("a",)), most=50) as server:
         rows, walk = walked(loaded(tmp_path, server.url, PAGINGS["offset"]))
         assert [row["id"] for row in rows][48:52] == [48, 49, 70, 71]
-        assert [emphasized(note) for note in walk.counters.notes] == [EMPHASIS + SHORT_PAGE]
+        assert [emphasized(note) for note in walk.progress.notes] == [EMPHASIS + SHORT_PAGE]
         for paging in (START_ALONE, ECHOED):
             rows, walk = walked(loaded(tmp_path, server.url, paging))
             assert [row["id"] for row in rows] == list(range(240))
-            assert walk.counters.notes == []
+            assert walk.progress.notes == []
 
 
 def test_a_repeated_cursor_of_a_real_source_fails(tmp_path, server):

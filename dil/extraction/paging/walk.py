@@ -78,7 +78,7 @@ _BEYOND = (
 
 
 @dataclass(slots=True)
-class WalkCounters:
+class WalkProgress:
     """The progress of a walk, which the task may read at any time.
 
     ``bytes`` counts the bytes that the extractor read, after transfer decoding. ``pages`` counts
@@ -86,7 +86,7 @@ class WalkCounters:
     further requests by which the session repeated them. ``by_status`` counts answers by the
     hundreds of their status (2 for 2xx) if the protocol has statuses. ``warned`` counts, by status,
     the answers whose status is a warning. ``notes`` are fixed sentences for the run's report, each
-    once: oddities of the answers and of the walk's end that are no failures. If ``is_void`` is
+    once: oddities of the answers and of the walk's end that are no failures. If ``is_dead_end`` is
     true, a later attempt must not continue after these pages: it would fail in the same way.
     ``left_out`` are the paths of columns that rows had and ``ms.output.schema`` leaves out.
     ``behind_ms`` is how far the source's clock was behind the end of the window at the last answer.
@@ -105,7 +105,7 @@ class WalkCounters:
     by_status: Counter[int] = field(default_factory=Counter)
     warned: Counter[int] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
-    is_void: bool = False
+    is_dead_end: bool = False
     left_out: dict[str, None] = field(default_factory=dict)
     behind_ms: int = 0
     first_rows: int | None = None
@@ -188,7 +188,7 @@ class Walk:
     spec: ExtractionSpec
     scope: ParameterScope
     clock: Clock
-    counters: WalkCounters = field(default_factory=WalkCounters)
+    progress: WalkProgress = field(default_factory=WalkProgress)
     start: PagingPosition | None = None
     payload: PayloadRows | None = None
     refused: RefusedSink | None = None
@@ -236,9 +236,9 @@ def walk_pages(
         while True:
             walk.log_request(session, values)
             response = session.fetch(values)
-            _count(response, walk.counters)
+            _count(response, walk.progress)
             if response.body is not None:
-                body = MeasuredBody(response.body, walk.counters.read, hashes=hashes)
+                body = MeasuredBody(response.body, walk.progress.read, hashes=hashes)
                 response = replace(response, body=cast("BinaryIO", body))
             try:
                 return page_of(response), response
@@ -258,7 +258,7 @@ def walk_rows(session: RowSession, walk: Walk) -> Iterator[tuple[Page, RequestVa
     """
 
     def ask(values: RequestValues) -> tuple[Page, Response]:
-        walk.counters.pages += 1
+        walk.progress.pages += 1
         last = LastRow()
         page = Page(iter(()), last.lookup)
         walk.log_request(session, values)
@@ -284,11 +284,11 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
     while True:
         pace.before_request()
         request = _next_request(walk, values, state)
-        walk.counters.asked += 1
+        walk.progress.asked += 1
         try:
             page, response = _ask_page(ask, request, walk, state.asked)
         except DilError as error:
-            walk.counters.asked -= error.is_unsent
+            walk.progress.asked -= error.is_unsent
             is_refused = isinstance(error, SourceError) and error.refused is not None
             if is_refused and rules.is_paged and state.asked > 1:
                 error.fix += _BEYOND
@@ -296,11 +296,11 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
         watch.begin(page)
         # The path counts, because a source cannot ignore it: daily files may begin alike.
         address = response.uri or response.location
-        walk.counters.watch_first(page, address.partition("?")[0])
+        walk.progress.watch_first(page, address.partition("?")[0])
         yield page, request
         for _ in page.batches:
             pass
-        walk.counters.count(page)
+        walk.progress.count(page)
         _note(walk, *page.notes, *watch.about(page, response))
         echoed = echoed_page(walk.spec.pagination.fields, page.lookup)
         state = replace(
@@ -311,19 +311,19 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
         )
         decision = decide(rules, state)
         if decision.action is Action.FAIL:
-            walk.counters.is_void = True
+            walk.progress.is_dead_end = True
             raise _failure(walk, state, decision, page)
         if decision.action is Action.STOP:
-            walk.counters.behind_ms = behind_ms(response, walk.scope.high)
+            walk.progress.behind_ms = behind_ms(response, walk.scope.high)
             notes = end_notes(rules, state, decision, request, response)
             _log_notes(notes, state, response)
             _note(walk, *notes, *watch.may_follow(state))
             return
         asked, values = values, next_values(values, echoed, page.rows, state.key.cursor)
-        walk.counters.is_void = True  # An error here would occur again after any page.
+        walk.progress.is_dead_end = True  # An error here would occur again after any page.
         skips = skips_rows(rules, state, echoed, page)
         watch.go_on(decision, state, response, asked, values, skips=skips)
-        walk.counters.is_void = False
+        walk.progress.is_dead_end = False
         if decision.row in {Row.POLLING, Row.POLLING_PAGES}:
             # At the end of the waiting time the source is asked once more.
             pace.hold(min(pause_s(response), max(0.0, rules.wait_timeout_s - state.elapsed_s)))
@@ -331,7 +331,7 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
             replace(
                 PagingPosition.after(state, values, watch.last),
                 sent_rows="" if rows is None else rows.sent,
-                dropped=walk.counters.dropped,
+                dropped=walk.progress.dropped,
             )
         )
 
@@ -440,19 +440,19 @@ def _send_row(ask: _Ask, request: RequestValues, walk: Walk, number: int) -> tup
             raise
         status = error.refused.status
         walk.refused.keep(request.payload, number, request.idempotency_key, error.refused)
-        walk.counters.by_status[status // 100] += 1
+        walk.progress.by_status[status // 100] += 1
         return Page(iter(()), nothing_found), Response(body=None, status=status)
 
 
-def _count(response: Response, counters: WalkCounters) -> None:
+def _count(response: Response, progress: WalkProgress) -> None:
     if response.status:
-        counters.by_status[response.status // 100] += 1
+        progress.by_status[response.status // 100] += 1
     if response.warning:
-        counters.warnings += 1
-        counters.warned[response.status] += 1
+        progress.warnings += 1
+        progress.warned[response.status] += 1
         log.warning("%s: %s", response.location, response.warning)
     else:
-        counters.pages += 1
+        progress.pages += 1
 
 
 def _note(walk: Walk, *notes: str) -> None:
@@ -464,10 +464,10 @@ def _note(walk: Walk, *notes: str) -> None:
     Raises:
         SourceContractError: one of the notes is a doubt, and paging is strict.
     """
-    walk.counters.note(*notes)
+    walk.progress.note(*notes)
     doubt = next((note for note in notes if note in DOUBTS), "")
     if doubt and walk.spec.pagination.strict:
-        walk.counters.is_void = True
+        walk.progress.is_dead_end = True
         raise SourceContractError(
             f"paging is strict, and {doubt}",
             "Check the answers of the source. Without `strict` in ms.pagination this is only a"
@@ -539,7 +539,7 @@ class _Pace:
         while now < due:
             clock.sleep(due - now)
             now = clock.monotonic()
-        self._walk.counters.seconds_waited += now - begun
+        self._walk.progress.seconds_waited += now - begun
         self._last = now
 
     def elapsed_s(self) -> float:

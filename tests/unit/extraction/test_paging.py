@@ -85,7 +85,7 @@ def test_worked_example_1_polls_until_done_once_a_second():
     rows, walk = walked(source, spec)
     assert rows == [1, 1, 1]
     assert source.starts == [1000.0, 1001.0, 1002.0]
-    assert walk.counters.seconds_waited == 2.0
+    assert walk.progress.seconds_waited == 2.0
 
     asking = [
         Response(io.BytesIO(b'{"status": "RUN"}'), headers=headers)
@@ -235,7 +235,7 @@ def test_a_warning_counts_as_a_page_without_rows():
     spec = ExtractionSpec(REF, data_field="data", pagination=Pagination(initial_values=(0,)))
     rows, walk = walked(Scripted([page(2), Response(None, warning="HTTP status 204")]), spec)
     assert rows == [2, 0]
-    assert (walk.counters.asked, walk.counters.pages, walk.counters.warnings) == (2, 1, 1)
+    assert (walk.progress.asked, walk.progress.pages, walk.progress.warnings) == (2, 1, 1)
 
 
 def test_the_interval_is_from_start_to_start():
@@ -279,12 +279,12 @@ def test_rows_that_nobody_read_still_count():
     source = Scripted([page(3, next="A"), page(2, next="")])
     walk = Walk(spec, ParameterScope(0, 1, full_extract=True), source.clock)
     assert len(list(walk_pages(source, JsonExtractor(spec), walk))) == 2
-    assert walk.counters.rows == 5
+    assert walk.progress.rows == 5
 
 
 def test_the_bytes_of_bodies_are_counted():
     source = Scripted([Response(io.BytesIO(b'{"a":1}'))])
-    assert walked(source, ExtractionSpec(REF))[1].counters.bytes == 7
+    assert walked(source, ExtractionSpec(REF))[1].progress.bytes == 7
 
 
 class Rows(RowSession):
@@ -303,7 +303,7 @@ def test_row_sessions_are_paged_alike():
     walk = Walk(spec, ParameterScope(0, 1, full_extract=True), Clock())
     assert len(list(walk_rows(source, walk))) == 4
     assert [sent["o"] for sent in source.sent] == [0, 2, 4, 6]
-    assert walk.counters.rows == 5
+    assert walk.progress.rows == 5
 
 
 class Keyset(RowSession):
@@ -357,7 +357,7 @@ def test_a_column_of_bytes_leads_nowhere():
 
 def notes_of(source, **members):
     spec = ExtractionSpec(REF, data_field="data", **members)
-    return walked(source, spec)[1].counters.notes
+    return walked(source, spec)[1].progress.notes
 
 
 PAGED = {"parameters": OFFSETS, "pagination": Pagination(initial_values=(0, 100))}
@@ -439,5 +439,5 @@ def test_a_header_may_tell_the_total():
     ]
     rows, walk = walked(Scripted(answers), spec)
     assert rows == [2, 1]
-    assert walk.counters.asked == 2
-    assert not walk.counters.notes
+    assert walk.progress.asked == 2
+    assert not walk.progress.notes

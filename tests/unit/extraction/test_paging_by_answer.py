@@ -82,7 +82,7 @@ def test_a_link_header_leads_from_page_to_page_without_initial_values():
         "https://h/v1/rows?after=A",
         "https://h/v1/rows?after=B",
     ]
-    assert walk.counters.notes == []
+    assert walk.progress.notes == []
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_total_that_is_reached_ends_the_walk_and_a_page_that_is_left_is_noted(
     source = Source(page(5, next="/2", total=5), page(1))
     rows, walk = walked(source, pagination=Pagination(next="next"), total_count_field="total")
     assert rows == [5]
-    assert walk.counters.notes == [NEXT_LEFT]
+    assert walk.progress.notes == [NEXT_LEFT]
 
 
 # The flag
@@ -160,7 +160,7 @@ def test_a_flag_that_says_no_ends_the_walk_without_an_empty_page(no):
     source = Source(page(2, more=True), page(2, more=no), page(2))
     rows, walk = walked(source, parameters=NUMBERS, pagination=Pagination(more="more"))
     assert rows == [2, 2]
-    assert walk.counters.notes == []
+    assert walk.progress.notes == []
 
 
 @pytest.mark.parametrize("yes", [True, 1, "true", "/v1/next"])
@@ -187,7 +187,7 @@ def test_a_flag_that_is_absent_leaves_the_decision_to_the_table_and_is_noted():
     paged = Pagination(initial_values=(0, 2), more="mroe")
     rows, walk = walked(Source(page(2), page(2), page(0)), parameters=OFFSETS, pagination=paged)
     assert rows == [2, 2, 0]
-    assert walk.counters.notes == [NO_FLAG]
+    assert walk.progress.notes == [NO_FLAG]
 
 
 def test_a_flag_that_is_an_object_fails():
@@ -207,7 +207,7 @@ def test_a_cursor_leads_on_through_pages_without_rows_when_the_flag_says_yes():
     )
     assert rows == [1, 0, 1]
     assert [values.parameters.get("cursor") for values in source.asked] == [None, "A", "B"]
-    assert walk.counters.notes == []
+    assert walk.progress.notes == []
 
 
 def test_a_flag_never_begins_a_cursors_walk_anew():
@@ -219,14 +219,14 @@ def test_a_flag_never_begins_a_cursors_walk_anew():
         pagination=Pagination(more="more"),
     )
     assert rows == [1, 1]
-    assert walk.counters.notes == [MORE_LEFT]
+    assert walk.progress.notes == [MORE_LEFT]
 
 
 def test_an_address_wins_over_a_flag_that_says_yes():
     source = Source(page(1, next="/2", more=True), page(1, next=None, more=True))
     rows, walk = walked(source, pagination=Pagination(next="next", more="more"))
     assert rows == [1, 1]
-    assert walk.counters.notes == [MORE_LEFT]
+    assert walk.progress.notes == [MORE_LEFT]
 
 
 def test_a_flag_that_says_no_wins_over_an_address():
@@ -250,7 +250,7 @@ def test_a_cap_of_pages_stops_the_walk_and_says_that_rows_are_missing():
     paged = Pagination(initial_values=(0, 2), max_pages=3)
     rows, walk = walked(source, parameters=OFFSETS, pagination=paged)
     assert rows == [2, 2, 2]
-    assert walk.counters.notes == [CAPPED]
+    assert walk.progress.notes == [CAPPED]
 
 
 def test_a_cap_of_rows_is_looked_at_after_each_page():
@@ -258,17 +258,17 @@ def test_a_cap_of_rows_is_looked_at_after_each_page():
     paged = Pagination(initial_values=(0, 4), max_rows=9)
     rows, walk = walked(source, parameters=OFFSETS, pagination=paged)
     assert rows == [4, 4, 4]
-    assert walk.counters.notes == [CAPPED]
+    assert walk.progress.notes == [CAPPED]
 
 
 def test_a_walk_that_ends_at_its_cap_by_itself_has_no_note():
     paged = Pagination(initial_values=(0, 2), max_pages=2, max_rows=2)
     rows, walk = walked(Source(page(2), page(0)), parameters=OFFSETS, pagination=paged)
     assert rows == [2]  # two rows are the cap of rows; nothing said that there was no more
-    assert walk.counters.notes == [CAPPED]
+    assert walk.progress.notes == [CAPPED]
     paged = Pagination(initial_values=(0, 2), max_pages=2)
     rows, walk = walked(Source(page(2), page(0)), parameters=OFFSETS, pagination=paged)
-    assert (rows, walk.counters.notes) == ([2, 0], [])
+    assert (rows, walk.progress.notes) == ([2, 0], [])
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_a_cap_wins_over_every_reason_to_go_on(members):
     pages = [page(1, next=f"/{n}", more=True, key=f"k{n}", total=99) for n in range(9)]
     rows, walk = walked(Source(*pages), **members)
     assert rows == [1, 1]
-    assert CAPPED in walk.counters.notes
+    assert CAPPED in walk.progress.notes
 
 
 def test_a_cap_may_be_a_failure():
@@ -413,4 +413,4 @@ def test_all_named_pages_are_read_up_to_the_cap(sizes, cap):
     source = Source(*pages, page(sizes[-1], next=None))
     rows, walk = walked(source, pagination=Pagination(next="next", max_pages=cap))
     assert rows == sizes[:cap]
-    assert (CAPPED in walk.counters.notes) == (cap < len(sizes))
+    assert (CAPPED in walk.progress.notes) == (cap < len(sizes))

@@ -72,7 +72,7 @@ def walked(source, **members):
     for page, _ in walk_pages(source, JsonExtractor(spec), walk):
         for _ in page.batches:
             pass
-    return walk.counters.rows, walk.counters.notes
+    return walk.progress.rows, walk.progress.notes
 
 
 DOUBTFUL = {
@@ -106,7 +106,7 @@ def test_a_doubt_fails_the_walk_where_paging_is_strict_and_nothing_of_it_is_kept
     with pytest.raises(SourceContractError) as caught:
         list(walk_pages(Source(*answers), JsonExtractor(spec), walk))
     assert caught.value.message == f"paging is strict, and {note}"
-    assert walk.counters.is_void
+    assert walk.progress.is_dead_end
 
 
 @pytest.mark.parametrize(

@@ -78,10 +78,10 @@ def told(source, members, cut_after, start=None):
         for page, _ in walk_pages(source, JsonExtractor(spec), walk):
             rows += [row["id"] for batch in page.batches for row in batch.to_pylist()]
     except SourceContractError as error:
-        return rows, [*walk.counters.notes, error.message], None
+        return rows, [*walk.progress.notes, error.message], None
     except CutError:
-        return rows, walk.counters.notes, PagingPosition.decoded(positions[-1].encoded())
-    return rows, walk.counters.notes, None
+        return rows, walk.progress.notes, PagingPosition.decoded(positions[-1].encoded())
+    return rows, walk.progress.notes, None
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def notes(source, start=None, **members):
     for page, _ in walk_pages(source, JsonExtractor(spec), walk):
         for _ in page.batches:
             pass
-    return walk.counters.notes
+    return walk.progress.notes
 
 
 # Places that no answer has

@@ -71,8 +71,8 @@ def test_each_request_carries_the_next_row_and_the_last_row_ends_the_work_unit()
     walked(receiver, walk)
     assert [values.payload for values in receiver.asked] == ROWS
     assert [dict(values.parameters) for values in receiver.asked] == [{"validateOnly": True}] * 3
-    assert walk.counters.rows == 3
-    assert walk.counters.by_status == {2: 3}
+    assert walk.progress.rows == 3
+    assert walk.progress.by_status == {2: 3}
 
 
 def test_an_answer_without_rows_does_not_end_the_sending():
@@ -90,7 +90,7 @@ def test_no_row_makes_no_request():
 def test_rows_are_paced():
     walk = walk_of(call_interval_ms=500)
     walked(Receiver(), walk)
-    assert walk.counters.seconds_waited == 1.0
+    assert walk.progress.seconds_waited == 1.0
 
 
 def test_equal_rows_have_keys_of_their_own_and_the_same_ones_every_time():
