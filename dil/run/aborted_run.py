@@ -42,7 +42,7 @@ def report_interruption(run: ActiveRun, planned: PlannedRun, signal: BaseExcepti
     # Work units that failed only because of the signal are no failures of their own.
     failures = tuple(
         each
-        for each in run.arrived
+        for each in run.received
         if each.failure is not None and each.failure.code != RunInterruptedError.code
     )
     staged: tuple[TaskReport, ...] = ()

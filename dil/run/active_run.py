@@ -36,10 +36,10 @@ class ActiveRun:
         filesystem: Where rows are staged, and published as files.
         destination: Where rows are published.
         staging: Folder of the staged files of this run.
-        arrived: The reports of tasks that were received so far.
+        received: The reports of tasks that were received so far.
         batch: The micro-batch of a stream, None if the run is not part of a stream.
-        newest: The greatest high watermark of earlier micro-batches of this plan, epoch ms UTC;
-            None if none succeeded.
+        newest_high: The greatest high watermark of earlier micro-batches of this plan in epoch ms
+            UTC, None if none succeeded.
     """
 
     job: Job
@@ -52,9 +52,9 @@ class ActiveRun:
     filesystem: Filesystem
     destination: Destination
     staging: str
-    arrived: list[TaskReport] = field(default_factory=list)
+    received: list[TaskReport] = field(default_factory=list)
     batch: MicroBatch | None = None
-    newest: int | None = None
+    newest_high: int | None = None
 
     def unswept_runs(self) -> list[RunRecord]:
         """Return the runs that may have files in the staging folder, this run included."""

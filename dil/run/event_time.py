@@ -75,7 +75,7 @@ def staged_with_same_watermark(
     )
 
 
-def step(
+def advance_watermark(
     job: Job,
     store: StateStore,
     now: int,
@@ -203,7 +203,7 @@ def _left_behind(run: ActiveRun, plan: Plan) -> Iterable[str]:
     events, planning = run.job.events, run.job.planning
     if events is None or events.late_action == "fail" or planning.partition == "none":
         return  # without partitions nothing says which work unit comes first
-    highs = [] if run.newest is None else [run.newest]
+    highs = [] if run.newest_high is None else [run.newest_high]
     if plan.cutoff is not None:
         highs.append(plan.cutoff - plan.abstinent_ms + plan.grace_ms)
     newest = max(highs, default=None)

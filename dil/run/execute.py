@@ -123,12 +123,12 @@ def _watch(run: ActiveRun, units: int) -> Callable[[Sequence[TaskReport]], Failu
 
     def watch(reports: Sequence[TaskReport]) -> Failure | None:
         nonlocal failed, rows, size
-        for report in reports[len(run.arrived) :]:
-            run.arrived.append(report)
+        for report in reports[len(run.received) :]:
+            run.received.append(report)
             failed += report.failure is not None
             rows += report.rows
             size += report.bytes
-        done = len(run.arrived)
+        done = len(run.received)
         run.options.progress.update(
             done=done, failed=failed, running=min(threads, units - done), rows=rows, bytes=size
         )

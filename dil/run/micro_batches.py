@@ -156,9 +156,9 @@ class MicroBatches:
             options=replace(whole.options, now_ms=due.now, plan=saved),
             run_id=run_id,
             staging=publishing.run_staging_dir(job.publishing, job.name, run_id),
-            arrived=[],
+            received=[],
             batch=batch,
-            newest=self._newest,
+            newest_high=self._newest,
         )
 
 

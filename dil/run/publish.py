@@ -180,7 +180,7 @@ def publish_results(run: ActiveRun, results: ResultsToPublish) -> PublishedResul
     )
     good = [each.report for each in shaped.finished if each.report.failure is None]
     left = _where_it_stopped(results)
-    events = event_time.step(job, run.store, results.now, good, results.grace_ms, left)
+    events = event_time.advance_watermark(job, run.store, results.now, good, results.grace_ms, left)
     commit = publishing.build_commit(job, target, shaped, run.filesystem)
     forgotten = forgotten_by_run(job, run.store, commit.run.outcomes)
     events = event_time.with_forgotten(events, run.store, forgotten)

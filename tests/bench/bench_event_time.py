@@ -152,7 +152,7 @@ def counted() -> Iterator[Share]:
         patch.object(EventRows, "_judge", share.of(EventRows._judge)),
         patch.object(EventRows, "tally", share.of(EventRows.tally)),
         patch.object(event_time, "kept", share.of(event_time.kept)),
-        patch.object(event_time, "step", share.of(event_time.step)),
+        patch.object(event_time, "advance_watermark", share.of(event_time.advance_watermark)),
     ):
         yield share
 
