@@ -1,6 +1,7 @@
 """Turns staged files into a visible dataset."""
 
 from dil.publishing.books import (
+    CommitWithBooks,
     keep_books,
     keeps_registry,
     mark_labels,
@@ -78,6 +79,7 @@ __all__ = [
     "ANEW",
     "META",
     "AdoptableWork",
+    "CommitWithBooks",
     "FinishedUnit",
     "PublishTarget",
     "PublishableResults",

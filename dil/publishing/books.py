@@ -18,7 +18,7 @@ from dil.text.windows import Windows, label_start, windows_of
 
 @dataclass(frozen=True, slots=True)
 class CommitWithBooks:
-    """A commit that keeps the books, and for each closed label the number of rows left out."""
+    """A commit with its changes to the books; ``rejected`` counts the rows left out, by label."""
 
     commit: Commit
     rejected: dict[str, int]

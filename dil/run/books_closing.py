@@ -29,20 +29,19 @@ def with_books(
     shaped: publishing.PublishableResults,
     commit: Commit,
     grace_ms: int,
-) -> tuple[Commit, Mapping[str, int]]:
-    """Add the closing of timelabels to a commit; return the commit, and the rejected rows by label.
+) -> publishing.CommitWithBooks:
+    """Add the closing of timelabels to a commit, and leave rejected rows out.
 
     ``grace_ms`` is how far back the next run reads again.
     """
     books = kept_books(job, store)
     if books is None:
-        return commit, {}
+        return publishing.CommitWithBooks(commit, {})
     good = [each for each in shaped.finished if each.report.failure is None]
     own = {file.path for each in good for file in each.report.files}
     own.update(shared.file.path for shared in shaped.shared)
     units = [each.work_unit for each in good]
-    kept = publishing.keep_books(job, books, commit, own, units, grace_ms=grace_ms)
-    return kept.commit, kept.rejected
+    return publishing.keep_books(job, books, commit, own, units, grace_ms=grace_ms)
 
 
 def rejected_notes(rows: Mapping[str, int]) -> tuple[str, ...]:

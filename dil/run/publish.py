@@ -192,7 +192,8 @@ def publish_results(run: ActiveRun, results: ResultsToPublish) -> PublishedResul
     grace = job.planning.grace_ms if results.grace_ms is None else results.grace_ms
     if job.planning.grace.is_measured:
         grace = max(grace, job.planning.grace.high_ms)  # a probe may follow
-    commit, rejected = with_books(job, run.store, shaped, commit, grace)
+    kept = with_books(job, run.store, shaped, commit, grace)
+    commit = kept.commit
     if results.query is not None:
         from dil.run.queries.committing import with_query  # few jobs have inputs
 
@@ -207,7 +208,7 @@ def publish_results(run: ActiveRun, results: ResultsToPublish) -> PublishedResul
         {report.signature: report for report in reports if report.failure is not None},
         (
             *run_report.unchanged_labels(publishing.unchanged_labels(shaped.finished, commit)),
-            *rejected_notes(rejected),
+            *rejected_notes(kept.rejected),
             *side_table_notes(good),
             *_file_notes(run, target, commit),
         ),

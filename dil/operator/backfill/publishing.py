@@ -119,11 +119,12 @@ def publish(
         shaped = reshape(work, _finished_units(job, publication), filesystem)
     decided = publishing.build_commit(shaped_job, target, shaped, filesystem)
     grace_ms = job.planning.grace_ms
-    decided, rejected = with_books(_rejecting(job), session.store, shaped, decided, grace_ms)
-    if rejected:
+    kept = with_books(_rejecting(job), session.store, shaped, decided, grace_ms)
+    decided = kept.commit
+    if kept.rejected:
         raise StateError(
-            f"backfill {backfill_id} has {sum(rejected.values()):,} rows for closed timelabels: "
-            + " ".join(rejected),
+            f"backfill {backfill_id} has {sum(kept.rejected.values()):,} rows for closed "
+            f"timelabels: {' '.join(kept.rejected)}",
             "Reopen those labels and publish again, or set ms.late.after.close=reopen.",
         )
     if decided.removes:
