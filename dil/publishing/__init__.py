@@ -9,7 +9,7 @@ from dil.publishing.books import (
     window_of,
 )
 from dil.publishing.destination import destination_for
-from dil.publishing.dumps import check_places, folds_names, without_clashes, without_seizures
+from dil.publishing.dumps import check_places, fail_equal_names, fail_taken_names, folds_names
 from dil.publishing.late_files import is_other_dataset, late_files, late_rows_there
 from dil.publishing.layout import (
     META,
@@ -98,6 +98,8 @@ __all__ = [
     "dataset_dir",
     "destination_for",
     "drop_logs",
+    "fail_equal_names",
+    "fail_taken_names",
     "finish_pending",
     "finished_units",
     "folder_of",
@@ -152,8 +154,6 @@ __all__ = [
     "untracked_files",
     "waits_for_events",
     "window_of",
-    "without_clashes",
-    "without_seizures",
     "write_metadata",
     "write_plan",
     "write_result",

@@ -72,7 +72,7 @@ def folds_names(spec: PublishingSpec, filesystem: Filesystem) -> bool:
     return filesystem.exists(f"{root}/{STAGING}") and filesystem.exists(f"{root}/{STAGING.upper()}")
 
 
-def without_clashes(
+def fail_equal_names(
     reports: Sequence[TaskReport], *, folds_names: bool = False
 ) -> tuple[TaskReport, ...]:
     """Return a run's reports; work units that dumped under the same name become failures.
@@ -134,7 +134,7 @@ def _clashing(report: TaskReport, name: str, owner: str) -> TaskReport:
     return replace(report, files=(), failure=failure)
 
 
-def without_seizures(
+def fail_taken_names(
     job: Job,
     reports: Sequence[TaskReport],
     listed: Sequence[str],
@@ -155,10 +155,10 @@ def without_seizures(
         reports: The reports, without clashes among each other.
         listed: The units that the source lists, as JSON, if each file of the source is read once.
         filesystem: The filesystem of the dataset.
-        folds_names: See ``without_clashes``.
+        folds_names: See ``fail_equal_names``.
     """
     if folds_names:
-        reports = without_case_clashes(job.publishing, reports, filesystem)
+        reports = fail_case_variants(job.publishing, reports, filesystem)
     owners = _owners(job, reports, filesystem)
     others = {
         place: found
@@ -187,7 +187,7 @@ def without_seizures(
     return tuple(checked)
 
 
-def without_case_clashes(
+def fail_case_variants(
     spec: PublishingSpec, reports: Sequence[TaskReport], filesystem: Filesystem
 ) -> Sequence[TaskReport]:
     """Return the reports; work units become failures if their files' names are taken.

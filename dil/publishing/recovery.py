@@ -10,7 +10,7 @@ from dil.model.dataset import RunRecord
 from dil.model.job import PublishingSpec
 from dil.model.task import Failure, TaskReport
 from dil.model.work_unit import Plan, Reason, WorkUnit
-from dil.publishing.dumps import folds_names, without_case_clashes, without_clashes
+from dil.publishing.dumps import fail_case_variants, fail_equal_names, folds_names
 from dil.publishing.page_log import PageLog, page_logs
 from dil.publishing.results import FinishedUnit
 from dil.publishing.staged import StagedPlan, StagedResult, read_results
@@ -37,9 +37,9 @@ def finished_units(
     kept = sorted(results, key=lambda each: places.get(each.work_unit.signature, -1))
     folds = folds_names(spec, filesystem)
     reports: Sequence[TaskReport] = [each.report for each in kept]
-    reports = without_clashes(reports, folds_names=folds)
+    reports = fail_equal_names(reports, folds_names=folds)
     if folds:
-        reports = without_case_clashes(spec, reports, filesystem)
+        reports = fail_case_variants(spec, reports, filesystem)
     return tuple(
         FinishedUnit(each.work_unit, report) for each, report in zip(kept, reports, strict=True)
     )

@@ -47,7 +47,7 @@ def execute(run: ActiveRun, planned: PlannedRun) -> Execution:
             execution = executor.execute(context, in_starting_order(job, units), watch)
         finally:
             options.progress.finish()
-    reports = publishing.without_clashes(
+    reports = publishing.fail_equal_names(
         (*planned.adopted, *execution.reports), folds_names=_folds_names(run)
     )
     return replace(execution, reports=reports)
@@ -81,7 +81,7 @@ def execute_query_of(
 
 def refuse_taken_names(run: ActiveRun, planned: PlannedRun, executed: Execution) -> Execution:
     """Fail work units whose dumped files would replace files of another origin."""
-    reports = publishing.without_seizures(
+    reports = publishing.fail_taken_names(
         run.job,
         executed.reports,
         planned.listed,

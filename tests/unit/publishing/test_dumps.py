@@ -11,7 +11,7 @@ from dil.errors import StateError, WriteError
 from dil.model.dataset import Commit, Intent, Move, PublishedFile
 from dil.model.job import PublishingSpec
 from dil.model.task import StagedFile, TaskReport
-from dil.publishing import check_places, live_files, without_clashes
+from dil.publishing import check_places, fail_equal_names, live_files
 from dil.publishing.dumps import is_lost
 from dil.publishing.layout import AUDIT, META, QUARANTINE, REFUSED, STAGING
 from dil.publishing.publisher import carry_out
@@ -124,7 +124,7 @@ def report(signature: str, *names: str) -> TaskReport:
     ("first", "second"), [("a", "a"), ("a/b", "a"), ("a", "a/b"), ("a", "a/b/c")]
 )
 def test_of_two_names_that_cannot_both_be_neither_counts(first: str, second: str) -> None:
-    one, two, other = without_clashes(
+    one, two, other = fail_equal_names(
         [report("1", first, "x"), report("2", "y", second), report("3", "z")]
     )
     for clashing, owner in ((one, "2"), (two, "1")):
@@ -137,7 +137,7 @@ def test_of_two_names_that_cannot_both_be_neither_counts(first: str, second: str
 def test_files_of_rows_never_clash() -> None:
     file = StagedFile("/part-0.avro", 3, 1, "")
     reports = [TaskReport(name, 0, 1, 1, (file,)) for name in "ab"]
-    assert without_clashes(reports) == tuple(reports)
+    assert fail_equal_names(reports) == tuple(reports)
 
 
 def test_what_is_reserved_is_what_this_project_keeps() -> None:
