@@ -32,6 +32,11 @@ log = logging.getLogger(__name__)
 _SHOWN_BYTES = 4096
 _BODY_WAIT_S = 30.0
 _ERRORS = range(400, 600)
+# A challenge of WWW-Authenticate (RFC 9110 section 11.6.1) begins with its scheme, and has no
+# commas but before parameters, once the quoted texts are gone.
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+_SCHEME = re.compile(r"(?:^|,)\s*([A-Za-z][\w-]*)\s*(?=\s[^=\s]|,|$)")
+_UNSUPPORTED = {"digest", "negotiate", "ntlm", "kerberos"}
 _LIMIT = re.compile("limit|quota", re.IGNORECASE)
 _REDIRECTS = range(300, 400)
 _SEE_OTHER_FIX = (
@@ -81,6 +86,11 @@ def refusal_error(
         log.log(level, "%s: the answer with status %d says: %s", shown, status, text)
     if passes:
         what += after_retries(repeats)
+    if unsupported := _unsupported_schemes(answer):
+        what += f"; the source accepts only {unsupported}"
+        login_fix = (
+            f"ms.authentication has no {unsupported}: let the source accept Basic or a token."
+        )
     if text and status in _ERRORS:
         what = _with_beginning(what, text)
     if passes:
@@ -92,6 +102,15 @@ def refusal_error(
         names_limit = is_forbidden and _LIMIT.search(text)
         return AuthenticationError(what, f"{_LIMIT_FIX} {login_fix}" if names_limit else login_fix)
     return _wrong_request(answer, what, text)
+
+
+def _unsupported_schemes(answer: requests.Response) -> str:
+    """Return the schemes that a 401 asks for, empty if it asks for none or for a supported one."""
+    if answer.status_code != HTTPStatus.UNAUTHORIZED:
+        return ""
+    challenges = _QUOTED.sub('""', answer.headers.get("WWW-Authenticate", ""))
+    schemes = dict.fromkeys(_SCHEME.findall(challenges))
+    return " or ".join(schemes) if _UNSUPPORTED.issuperset(map(str.lower, schemes)) else ""
 
 
 def _wrong_request(answer: requests.Response, what: str, text: str) -> SourceError:

@@ -49,6 +49,11 @@ def form_encoded(text: str) -> str:
     return quote_plus(text, safe="*", errors="replace").replace("~", "%7E")
 
 
+def _path_encoded(text: str) -> str:
+    # In a path a plus is a plus: only forms, and so queries, have it for a blank.
+    return form_encoded(text).replace("+", "%20")
+
+
 def build_target(
     template: str,
     values: RequestValues,
@@ -63,7 +68,7 @@ def build_target(
     Args:
         template: ``ms.source.uri``, which may hold placeholders.
         values: The evaluated variables and parameters of this request.
-        encodes: Whether to form-encode values in the URI.
+        encodes: Whether to encode values in the URI, for the path or for the query.
         declared: Names of all parameters. If one has no value, the query member that uses it is
             removed.
         consumed: Names that the headers use.
@@ -74,17 +79,16 @@ def build_target(
     """
     absent = {n for n in placeholders(template) if n in declared and n not in values.variables}
     written, query = _without_absent(template.partition("#")[0], absent)
-    encode: Callable[[str], str] | None = form_encoded if encodes else None
-    joined = written if query is None else f"{written}?{query}"
-    result = substitute(joined, values.variables, encode)
+    path = substitute(written, values.variables, _path_encoded if encodes else None)
+    members = substitute(query or "", values.variables, form_encoded if encodes else None)
     left = {
         name: value
         for name, value in values.parameters.items()
-        if name not in result.used and name not in consumed
+        if name not in path.used | members.used and name not in consumed
     }
-    appended = left if appends else {}
-    uri = legal(with_query(result.text, appended))
-    return RequestTarget(uri, _shown(written, query, left), result.missing, left)
+    filled = path.text if query is None else f"{path.text}?{members.text}"
+    uri = legal(with_query(filled, left if appends else {}))
+    return RequestTarget(uri, _shown(written, query, left), path.missing | members.missing, left)
 
 
 def legal(uri: str) -> str:

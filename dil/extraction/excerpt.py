@@ -28,6 +28,8 @@ _OF_ERRORS = re.compile(
     re.IGNORECASE,
 )
 _MEMBER = re.compile(r'("[^"\\]*")?(\s*:\s*)("(?:[^"\\]|\\.)*"?|-?[0-9][0-9.eE+-]*)')
+# A number in an array, or a text that is no member's name; the cut may have left the text open.
+_ITEM = re.compile(r'([\[,]\s*)(?:"(?:[^"\\]|\\.)*(?:"(?!\s*:)|\\?$)|-?[0-9][0-9.eE+-]*)')
 # Bodies that may be shown as an excerpt: HTML, and JSON objects.
 _SHOWN = re.compile(r"<!doctype html|<html|\{|\[\s*\{", re.IGNORECASE)
 # The text between and inside the tags of XML.
@@ -41,9 +43,9 @@ _TELLING = re.compile(
 def excerpt(body: bytes, *, is_refusal: bool = False) -> str:
     """Return the beginning of a body, at most 200 characters of one line.
 
-    The values of JSON members are masked, and so are words of 20 or more characters, which may be
-    tokens. In the body of a refusal, the members that explain the error are shown, and so are long
-    words that are names of errors.
+    The values of JSON members and the items of JSON arrays are masked, and so are words of 20 or
+    more characters, which may be tokens. In the body of a refusal, the members that explain the
+    error and the items of arrays are shown, and so are long words that are names of errors.
     """
     # Known secrets are masked first: the masks below, or the cut, could leave a part of a secret
     # that no mask recognizes.
@@ -52,7 +54,10 @@ def excerpt(body: bytes, *, is_refusal: bool = False) -> str:
     if is_refusal:
         hidden = _LONG_WORD.sub(_masked_unless_name, _MEMBER.sub(_masked_unless_telling, text))
     else:
-        hidden = _LONG_WORD.sub(MASK, _MEMBER.sub(_masked_member, text))
+        without_members = _MEMBER.sub(_masked_member, text)
+        if text.startswith(("{", "[")):
+            without_members = _ITEM.sub(rf"\1{MASK}", without_members)
+        hidden = _LONG_WORD.sub(MASK, without_members)
     return hidden if len(hidden) <= _LIMIT else hidden[: _LIMIT - 3] + "..."
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dil.errors import ConfigError, SourceContractError
 from dil.model.job import ExtractionSpec
-from dil.model.json import JsonValue, as_text
+from dil.model.json import JsonValue, as_text, read_number
 from dil.model.path import MISSING, Missing
 from dil.model.secondary import SecondaryVariables
 from dil.model.secret import Secret
@@ -193,14 +194,25 @@ def _value(parameter: Parameter, scope: ParameterScope, pages: PageValues) -> Js
             return _plain(parameter.value)
         case "watermark":
             return _watermark(parameter, scope)
+        case "session" if pages.session is not None:
+            return _nested_key(pages.session) if parameter.format == "json" else pages.session
         case _:
-            value: str | int | None = {
-                "session": pages.session,
+            value = {
+                "session": None,
                 "pagestart": pages.start,
                 "pagesize": pages.size,
                 "pageno": pages.number,
             }[parameter.type]
             return MISSING if value is None else value
+
+
+def _nested_key(key: str) -> JsonValue:
+    """Return the array or object of a session key (rule G34); other keys are texts."""
+    try:
+        found: JsonValue = json.loads(key, parse_int=read_number, parse_float=read_number)
+    except (ValueError, RecursionError):
+        return key
+    return found if isinstance(found, list | dict) else key
 
 
 def _list_text(value: object, *, full: bool) -> str:

@@ -54,7 +54,8 @@ class Parameter(Setting):
     )
     format: str = member(
         "For type `watermark`: `datetime` (needs `pattern`), `epoch-second`, or left out for epoch "
-        "milliseconds.",
+        "milliseconds. For type `session`: `json` sends a key that is an array or object as JSON; "
+        "left out, each key is sent as text.",
         default="",
     )
     pattern: str = member(

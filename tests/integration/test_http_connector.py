@@ -56,6 +56,11 @@ def test_values_in_the_uri_are_form_encoded_on_the_wire(server):
     assert target == "/x?q=a+b%2Fc%3Fd%3De%26f%3A%C3%A9%7E*%27%28%29%21"
 
 
+def test_a_blank_is_a_plus_in_the_query_only_because_a_path_has_no_form_encoding(server):
+    target = target_of(server, "/x/{{p}}/y?q={{p}}", values(p="a b+c/d"))
+    assert target == "/x/a%20b%2Bc%2Fd/y?q=a+b%2Bc%2Fd"
+
+
 def test_get_xe_puts_values_in_as_they_are(server):
     assert target_of(server, "/x/{{p}}", values(p="a/b?c=d e"), encodes=False) == ("/x/a/b?c=d%20e")
 

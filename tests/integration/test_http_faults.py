@@ -126,6 +126,26 @@ def test_a_403_that_names_a_limit_advises_to_declare_it_as_a_quota(server, body,
     assert ('"quota": [403]' in caught.value.fix) is names_quota
 
 
+@pytest.mark.parametrize(
+    ("challenge", "unsupported"),
+    [
+        ('Digest realm="a, Basic b", nonce="n=1", qop="auth"', "Digest"),
+        ("Negotiate, NTLM", "Negotiate or NTLM"),
+        ('Negotiate, Basic realm="x"', None),
+        ('Basic realm="x", Digest realm="x", nonce="n"', None),
+        ("Bearer", None),
+    ],
+)
+def test_a_401_that_asks_only_for_schemes_that_a_job_cannot_send_does_not_blame_the_password(
+    server, challenge, unsupported
+):
+    server.script("/x", Reply(status=401, headers=(("WWW-Authenticate", challenge),)))
+    with Session(server.url + "/x") as session, pytest.raises(AuthenticationError) as caught:
+        session.get()
+    assert ("ms.authentication has no" in caught.value.fix) is bool(unsupported)
+    assert (f"accepts only {unsupported}" in caught.value.message) is bool(unsupported)
+
+
 def test_a_spent_quota_is_told_to_all_tasks(server):
     driver = Driver()
     server.script("/x", Reply(status=429, headers=(("Retry-After", "121"),)))

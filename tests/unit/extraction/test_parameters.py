@@ -2,6 +2,7 @@ import pytest
 
 from dil.errors import ConfigError
 from dil.extraction.parameters import PageValues, ParameterScope, evaluate
+from dil.model.json import WrittenNumber
 from dil.model.secret import Secret
 from dil.model.settings import Parameter
 from dil.sections.reading import build
@@ -124,6 +125,26 @@ def test_page_values_without_value_are_left_out():
     assert sent(*members, pages=pages) == {
         "pagestart": 0, "pagesize": 100, "pageno": 1, "session": "c"
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ('[1709251200123456789,"a\\"b",null]', [1709251200123456789, 'a"b', None]),
+        ('{"id":{"S":"k7"}}', {"id": {"S": "k7"}}),
+        ("[1.50]", [WrittenNumber("1.50")]),
+        ("k7", "k7"),
+        ("17", "17"),
+        ("[7", "[7"),
+        ("[" * 100_000, "[" * 100_000),
+    ],
+)
+def test_a_session_key_of_format_json_is_sent_as_the_array_or_object_that_it_is(key, value):
+    member = {"name": "c", "type": "session", "format": "json"}
+    assert sent(member, pages=PageValues(session=key)) == {"c": value}
+    assert sent(member, pages=PageValues(session="")) == {}
+    plain = {"name": "c", "type": "session"}
+    assert sent(plain, pages=PageValues(session=key)) == {"c": key}
 
 
 def test_an_empty_session_key_is_a_variable_but_not_sent():

@@ -32,6 +32,8 @@ def refusal(body, kind=JSON, extractor=JsonExtractor, **members):
         (b"id,customer\n17,Zoe Smith\n", "aa,aaaaaaaa 99,Aaa Aaaaa"),
         (b'[["Zoe", 17]]', '[["Aaa", 99]]'),
         (b'[{"name": "Zoe"}]', '[{"name": ***}]'),
+        (b'{"rows": [[1, "Zoe"], [2.5e3, "a, Zoe"', '"rows": [[***, ***], [***, ***'),
+        (b'[{"a": ["\\"Zoe\\", 1"], "b": [true, null]}]', '"a": [***], "b": [true, null]'),
         (b'\xef\xbb\xbf<?xml version="1.0"?><r k="Zoe"><n>Zoe</n></r>', "<n>***</n>"),
         (b"<r><![CDATA[Zoe]]></r>", "<r>***"),
         (b"<!DOCTYPE html><title>Please log in</title>", "Please log in"),
@@ -42,6 +44,10 @@ def refusal(body, kind=JSON, extractor=JsonExtractor, **members):
 def test_of_a_body_the_kind_is_shown_and_of_rows_no_value(body, shown):
     assert shown in glimpse(body)
     assert "Zoe" not in glimpse(body)
+
+
+def test_of_rows_that_are_arrays_a_body_that_breaks_off_shows_no_value():
+    assert "Zoe" not in refusal(b'[["Zoe", 17], ["Ada').message
 
 
 @pytest.mark.parametrize(
