@@ -336,6 +336,30 @@ def test_the_shape_is_kept_and_a_new_one_uncovers_everything(store: StateStore) 
     assert (daily.covered_from, daily.covered_to) == (START + 14 * DAY, START + 15 * DAY)
 
 
+@pytest.mark.parametrize("ok", [True, False])
+def test_a_work_unit_that_is_read_again_to_an_earlier_end_stays_covered(
+    store: StateStore, ok: bool
+) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    ends = ((3, True), (2, ok), (4, True))
+    for number, (days, is_read) in enumerate(ends):
+        store.commit(lease, commit_of(f"r{number}", outcome(0, days=days, ok=is_read)))
+        assert verify_chain(store).problems == ()
+    coverage = store.history().coverage("u.{}")
+    assert coverage is not None
+    assert (coverage.covered_from, coverage.covered_to) == (START, START + 4 * DAY)
+
+
+def test_a_partition_inside_another_one_uncovers_what_was_read_before(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    store.commit(lease, commit_of("r1", outcome(0, days=7), outcome(0, days=7, unit="b")))
+    store.commit(lease, commit_of("r2", outcome(3)))
+    assert verify_chain(store).problems == ()
+    coverage = store.history().coverage("u.{}")
+    assert coverage is not None
+    assert (coverage.covered_from, coverage.covered_to) == (START + 3 * DAY, START + 4 * DAY)
+
+
 def test_a_failure_does_not_carry_an_old_success_into_a_new_shape(store: StateStore) -> None:
     lease = store.acquire_lease("r1", lease_s=60)
     store.record_shape(lease, "weekly")

@@ -151,3 +151,19 @@ def test_a_drop_that_was_killed_can_be_done_again(tmp_path, source, kills):
         left = (scene.live / "lake" / "_backfill").rglob("*")
         assert not [path for path in left if path.is_file()], step
         assert scene.live_rows() == scene.before, step
+
+
+def test_a_drop_deletes_what_a_killed_publish_staged(tmp_path, source, kills):
+    scene = Scene(tmp_path, source, kills, "merge")
+    scene.do("read")
+    shutil.copytree(scene.live, scene.base, symlinks=True)
+    events = scene.do("publish")["events"]
+    restore(scene.base, scene.live)
+
+    merged = next(at for at, event in enumerate(events) if event.endswith(":decide"))
+    assert scene.do("publish", merged)["killed"]
+    scene.do("drop")
+
+    staging = scene.live / "lake" / "_staging"
+    assert [path for path in staging.rglob("*") if path.is_file()] == []
+    assert scene.live_rows() == scene.before

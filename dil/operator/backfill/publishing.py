@@ -254,7 +254,7 @@ def _files_by_unit(filesystem: Filesystem, folder: str) -> Mapping[str, tuple[St
 
 
 def _sweep_staging(job: Job, backfill_id: str, filesystem: Filesystem) -> None:
-    """Delete the staged files of this act and of killed acts of the same backfill."""
+    """Delete what acts of a backfill have staged, also acts that were killed."""
     root = publishing.run_staging_dir(job.publishing, job.name, "").rstrip("/")
     for name in filesystem.folders(root):
         if name.startswith(f"{act_prefix(backfill_id)}-"):
@@ -263,7 +263,7 @@ def _sweep_staging(job: Job, backfill_id: str, filesystem: Filesystem) -> None:
 
 
 def drop(job: Job, definition: BackfillDefinition, clock: Callable[[], int]) -> None:
-    """Delete the folder of a backfill; published files and the backfill's chain stay.
+    """Delete the folder and the staged files of a backfill; published files and its chain stay.
 
     After a crash, call this again: the definition is deleted last.
 
@@ -284,6 +284,7 @@ def drop(job: Job, definition: BackfillDefinition, clock: Callable[[], int]) -> 
                 "Finish it with `dil run` or `dil backfill publish`; then drop it.",
             )
         filesystem = filesystem_for(job.publishing.final_dir)
+        _sweep_staging(job, definition.id, filesystem)
         folder = folder_of(job.publishing, definition.id)
         for name in filesystem.folders(folder):
             filesystem.delete_tree(f"{folder}/{name}")

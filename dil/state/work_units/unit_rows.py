@@ -130,11 +130,14 @@ class UnitIndex:
         for outcome in sorted(outcomes, key=lambda each: (each.unit_key, each.low)):
             known = read_row(self._tx, self._job, outcome.signature)
             row = _merged(known.row if known else None, outcome)
+            earlier_end = known.tile_end(self.era) if known else None
+            if earlier_end is not None and earlier_end > row.expected_high:
+                # What counts as covered never shrinks: a reading may end earlier than one before.
+                row = replace(row, expected_high=earlier_end)
             if known is not None and self._is_known(row, known, outcome, has_data=has_data):
                 continue
             changes.put(row, known)
-            self._write(outcome, row, sequence, known)
-            self._cover(outcome, known, row)
+            self._record(outcome, row, sequence, known)
         return changes
 
     def leave_out(
@@ -146,8 +149,7 @@ class UnitIndex:
                 continue
             row = UnitRow(outcome.signature, outcome.low, outcome.expected_high, None, SKIPPED, 0)
             changes.put(row, None)
-            self._write(outcome, row, sequence, None)
-            self._cover(outcome, None, row)
+            self._record(outcome, row, sequence, None)
 
     def _is_known(
         self, row: UnitRow, known: StoredRow, outcome: WorkUnitOutcome, *, has_data: bool
@@ -180,22 +182,28 @@ class UnitIndex:
             counts={status: count for status, count in sorted(counts.items()) if count},
         )
 
-    def _write(
+    def _record(
         self, outcome: WorkUnitOutcome, row: UnitRow, sequence: int, known: StoredRow | None
     ) -> None:
-        # A failure keeps the era of the success that the row still has.
-        era = known.era if known is not None and not outcome.succeeded else self.era
-        unit = key_hash(outcome.unit_key)
-        stored = StoredRow(row, row.hash, era, unit, outcome.timelabel)
-        write_row(self._tx, self._job, stored, sequence, is_new=known is None, error=outcome.error)
-
-    def _cover(self, outcome: WorkUnitOutcome, known: StoredRow | None, row: UnitRow) -> None:
+        """Write a row and its unit's coverage, in a new era if the row shows another grid."""
         unit = key_hash(outcome.unit_key)
         old = read_coverage(self._tx, self._job, unit, self.era)
-        was_failed = known is not None and known.row.status == FAILED
         spans = old.spans if old else Spans()
-        if outcome.succeeded or row.status == SKIPPED:
-            spans = self._covered(spans, unit, known, row)
+        # A failure covers nothing.
+        covers = outcome.succeeded or row.status == SKIPPED
+        tile = Interval(row.low, tile_end(row) or row.low)
+        earlier_end = known.tile_end(self.era) if known else None
+        if covers and contradicts(spans, tile, earlier_end):
+            self.era += 1
+            spans, earlier_end = Spans(), None
+        # A failure keeps the era of the success that the row still has.
+        era = known.era if known is not None and not outcome.succeeded else self.era
+        stored = StoredRow(row, row.hash, era, unit, outcome.timelabel)
+        write_row(self._tx, self._job, stored, sequence, is_new=known is None, error=outcome.error)
+        if covers:
+            tiles = _StoredTiles(self._tx, self._job, unit, self.era)
+            spans = cover(spans, tile, earlier_end, tiles)
+        was_failed = known is not None and known.row.status == FAILED
         coverage = CoverageRow(
             spans=spans,
             max_high=_larger(old.max_high if old else None, row.high),
@@ -203,14 +211,6 @@ class UnitIndex:
             open_count=(old.open_count if old else 0) - was_failed + (row.status == FAILED),
         )
         write_coverage(self._tx, self._job, unit, coverage, self.era)
-
-    def _covered(self, spans: Spans, unit: str, known: StoredRow | None, row: UnitRow) -> Spans:
-        tile = Interval(row.low, tile_end(row) or row.low)
-        earlier_end = known.tile_end(self.era) if known else None
-        if contradicts(spans, tile, earlier_end):
-            self.era += 1
-            return Spans(tile)
-        return cover(spans, tile, earlier_end, _StoredTiles(self._tx, self._job, unit, self.era))
 
 
 def tile_end(row: UnitRow) -> int | None:
