@@ -276,6 +276,11 @@ class Commit:
         return (*self.moves, *self.quarantine)
 
     @property
+    def leaving(self) -> frozenset[str]:
+        """Return the URIs of the files that leave the dataset, or the late rows beside it."""
+        return frozenset((*(file.uri for file in self.removes), *self.late_removes))
+
+    @property
     def late_moves(self) -> tuple[Move, ...]:
         """Return the moves of files of late rows."""
         return tuple(move for move in self.quarantine if self._is_late(move.target.uri))
