@@ -133,8 +133,10 @@ def gone_file(path: str) -> StateError:
     """Return the error for a file that left its dataset before its rows were read."""
     return StateError(
         f"{path} is gone: its rows were replaced, withdrawn or put together with others since",
-        "Read the dataset at a later block, or its newest state. `dil state log` shows which block"
-        " removed the file.",
+        "Begin again: what begins now reads the newest rows. If the file is still missing, the job"
+        " that publishes the dataset is deleting replaced files, or was killed while it did: its"
+        " next run finishes that. To read as of an earlier block, choose a later one: `dil state"
+        " log` shows which block removed the file.",
     )
 
 
@@ -274,6 +276,11 @@ class Commit:
     def all_moves(self) -> tuple[Move, ...]:
         """Return the moves of live files, then the moves of files of rows that were put aside."""
         return (*self.moves, *self.quarantine)
+
+    @property
+    def leaving(self) -> frozenset[str]:
+        """Return the URIs of the files that leave the dataset, or the late rows beside it."""
+        return frozenset((*(file.uri for file in self.removes), *self.late_removes))
 
     @property
     def late_moves(self) -> tuple[Move, ...]:

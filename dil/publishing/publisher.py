@@ -15,7 +15,7 @@ from dil.model.dataset import Commit, Intent, Lease, Move, PublishedFile
 from dil.model.destination import TableFormat
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.json import JsonObject
-from dil.publishing import dumps, layout, own_folders, start_marker
+from dil.publishing import dumps, layout, own_folders, set_aside, start_marker
 from dil.publishing.destination import described, destination_for, place
 from dil.publishing.lost_state import refuse_older_state
 from dil.spi.destination import Destination
@@ -228,12 +228,18 @@ def carry_out(
     filesystem: Filesystem,
     destination: Destination | None = None,
 ) -> None:
-    """Publish the files of an intent, put-aside rows first; each step may be repeated.
+    """Publish the files of an intent; each step may be repeated.
 
-    For ``destination`` see ``make_visible``.
+    Rows that move between the dataset and the folders beside it are in both for a moment, and never
+    in neither. For ``destination`` see ``make_visible``.
     """
-    place(intent.commit.quarantine, spec, filesystem)
+    brought: list[Move] = []
+    taken: list[Move] = []
+    for move in intent.commit.quarantine:
+        (taken if set_aside.is_taken(move, spec, filesystem) else brought).append(move)
+    place(brought, spec, filesystem)
     (destination or destination_for(spec, filesystem)).carry_out(intent)
+    place(taken, spec, filesystem)
     removed = map(filesystem.path_of, intent.commit.quarantine_removes)
     call_each(filesystem, filesystem.delete_file, removed)
 

@@ -125,6 +125,12 @@ def sweep(filesystem: Filesystem, spec: PublishingSpec, moves: Sequence[Move]) -
             filesystem.delete_empty_folder(root)
 
 
+def is_taken(move: Move, spec: PublishingSpec, filesystem: Filesystem) -> bool:
+    """Return whether a move takes a file away to the folder of an act."""
+    root = act_folder(spec, "").rstrip("/")
+    return filesystem.path_of(move.target.uri).startswith(f"{root}/")
+
+
 def act_folder(spec: PublishingSpec, act_id: str) -> str:
     """Return the folder of the rows that an act took away."""
     return f"{layout.dataset_dir(spec)}/{layout.META}/{_FOLDER}/{act_id}"

@@ -14,8 +14,9 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from dil.errors import ConfigError
+from dil.errors import ConfigError, StateError
 from dil.execution.spark_types import arrow_schema
+from dil.model.dataset import FileRows
 from dil.model.job import Job
 from dil.spark.datasets import (
     DatasetReader,
@@ -29,7 +30,16 @@ from dil.spark.datasets import (
 from dil.spark.failing import loaded_job, shown_errors
 from dil.spark.limits import SupportsTriggerAvailableNow, default_limit, limits_of
 from dil.spark.options import SourceOptions
-from dil.state.derived.dataset_chain import START, DatasetChain, Position, as_json, from_json
+from dil.state.chain.slices import is_live
+from dil.state.derived.dataset_chain import (
+    NONE_YET,
+    START,
+    DatasetChain,
+    Position,
+    as_json,
+    from_json,
+)
+from dil.storage import filesystem_for
 from dil.types.schema_text import parse_schema
 
 _LATEST, _EARLIEST = "latest", "earliest"
@@ -149,14 +159,48 @@ class DatasetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return dict(as_json(chain.head))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return the files of a micro-batch; equal offsets give equal files."""
+        """Return the files of a micro-batch; equal offsets give equal files.
+
+        Raises:
+            DilQueryError: the state store cannot be read, or the rows are gone.
+        """
         if start == end:
             return []
         with shown_errors(self._job), opened_chain(self._job, self._now_ms) as chain:
-            until = from_json(end)
+            begin, until = from_json(start), from_json(end)
             known = parse_schema(chain.schema_at(until.block))
-            return partitions_of(chain.parts_between(from_json(start), until), known)
+            parts = chain.parts_between(begin, until)
+            _refuse_gone_files(chain, begin, parts)
+            return partitions_of(parts, known)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition; runs on an executor."""
         yield from read_partition(self._reading, partition)
+
+
+def _refuse_gone_files(chain: DatasetChain, begin: Position, parts: Sequence[FileRows]) -> None:
+    """Refuse a micro-batch that a checkpoint began, if a later block removed one of its files.
+
+    A restart asks for the same rows again, so it cannot continue either.
+
+    Raises:
+        StateError: a file is gone.
+    """
+    for part in parts:
+        if is_live(chain.chain.tx, chain.dataset, part.uri):
+            continue
+        files = filesystem_for(part.uri)
+        path = files.path_of(part.uri)
+        if files.exists(path):  # a table keeps the files of earlier versions
+            continue
+        advice = "Start the query with a new checkpoint folder"
+        if begin.block != NONE_YET and not begin.is_inside:
+            advice += (
+                f" and startingOffset={begin.offset}, the last row that it has; if that is refused,"
+                " without it"
+            )
+        raise StateError(
+            f"the micro-batch after offset {begin.offset} has begun, and its file {path} is gone:"
+            " its rows were replaced, withdrawn or put together with others since",
+            f"{advice}, and replace the results. Run `dil compact` when streams have caught up.",
+        )

@@ -13,6 +13,7 @@ import pytest
 from dil.cli.main import main
 from dil.operator.backfill.publication import RowDecision
 from dil.publishing.files import FileDestination
+from dil.storage import LocalFilesystem
 from tests.backfills import Backfills
 from tests.jobs import dataset, visible_files
 from tests.marks import some_long
@@ -79,6 +80,11 @@ class LateStory(Story):
         folder = dataset(self.folder)
         return folder.with_name(f"{folder.name}_late")
 
+    def visible_ids(self) -> list[int]:
+        """Return the ids in the folder of the dataset and beside it."""
+        files = visible_files(self.folder)
+        return [id_ for path in files for id_ in pq.read_table(path)["id"].to_pylist()]
+
     def found(self) -> tuple[list[int], list[int]]:
         """Return the ids in the dataset and beside it; the chain is verified on the way."""
         assert main(["state", "verify", self.conf, "--full"]) == 0
@@ -111,6 +117,34 @@ def test_a_backfill_takes_the_late_rows_of_what_it_replaces_and_its_undo_brings_
     source.days[day(2)] = [at(2, 5, id_=200)]
     story.run(day(3))
     assert story.found() == ([0, 100, 101, 200], [])
+
+
+def test_a_reader_of_both_folders_finds_each_row_at_each_step_of_a_backfill_and_its_undo(
+    source: DayRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = LateStory(tmp_path, source, **MODES["window_replace"])
+    backfills = Backfills(story, 2)
+    definition = backfills.take(range(1, 2))
+    seen = []
+
+    def looked(name: str) -> None:
+        step = getattr(LocalFilesystem, name)
+
+        def step_and_look(
+            files: LocalFilesystem, path: str, *more: object, **given: object
+        ) -> None:
+            step(files, path, *more, **given)
+            seen.append(sorted(set(story.visible_ids())))
+
+        monkeypatch.setattr(LocalFilesystem, name, step_and_look)
+
+    looked("move")
+    looked("delete_file")
+    backfills.publish(definition)
+    backfills.undo(definition)
+    backfills.undo(definition)
+    assert len(seen) > 10
+    assert [ids for ids in seen if ids != [0, 100, 101]] == []
 
 
 def test_a_backfill_that_is_another_version_leaves_the_late_rows_of_the_earlier_one(

@@ -65,13 +65,13 @@ def verify(call: JobCall, *, full: bool, is_replayed: bool, first: int | None) -
         raise ConfigError.single("--from", "is given without --replay", "Add --replay.")
     with opened(call) as (job, store), _inputs(job) as chains:
         # Rows that were loaded into a database are in no file whose size could be compared.
-        is_of_files, dataset = job.publishing.keeps_files, _Dataset(job, store)
+        dataset = _Dataset(job, store)
         report = verify_chain(
             store,
             size_of=dataset.size_of,
             hash_of=dataset.hash_of if full else None,
-            listed=dataset.listed() if is_of_files else None,
-            is_of_files=is_of_files,
+            listed=dataset.listed,
+            is_of_files=job.publishing.keeps_files,
             chains=chains,
         )
         problems = (
@@ -159,7 +159,7 @@ class _Dataset:
         self._sizes: dict[str, dict[str, int]] = {}
 
     def size_of(self, uri: str) -> int | None:
-        """Return a file's size, None if the file is gone; each folder is listed once."""
+        """Return a file's size, None if the file is gone; a reading lists each folder once."""
         try:
             path = self._filesystem.path_of(uri)
         except WriteError:  # in another store, to which the job published before
@@ -170,17 +170,24 @@ class _Dataset:
             self._sizes[folder] = {info.path: info.size for info in found}
         return self._sizes[folder].get(path)
 
-    def hash_of(self, uri: str) -> str:
-        """Read a file and return its SHA-256."""
+    def hash_of(self, uri: str) -> str | None:
+        """Read a file and return its SHA-256, None if the file is gone."""
         digest = hashlib.sha256()
-        with self._filesystem.open_input(self._filesystem.path_of(uri)) as stream:
-            while piece := stream.read(_PIECE):
-                digest.update(piece)
+        try:
+            with self._filesystem.open_input(self._filesystem.path_of(uri)) as stream:
+                while piece := stream.read(_PIECE):
+                    digest.update(piece)
+        except FileNotFoundError:
+            return None
         return digest.hexdigest()
 
     def listed(self) -> Mapping[str, PublishedFile] | None:
-        """Return the live files by URI; None if other jobs publish there, too."""
-        if not self._job.state.enabled:
+        """Begin a reading: return the live files by URI; None if the manifest is not compared.
+
+        It is compared if the rows are in files, and no other job publishes there.
+        """
+        self._sizes.clear()
+        if not (self._job.publishing.keeps_files and self._job.state.enabled):
             return None
         if publishing.owning_jobs(self._filesystem, self._folder) != {self._job.name}:
             return None

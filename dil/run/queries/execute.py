@@ -15,7 +15,7 @@ from dil.model.job import Job, QueryMode, QuerySpec
 from dil.model.task import RunContext
 from dil.run.active_run import ActiveRun
 from dil.run.plan import PlannedRun
-from dil.run.queries.slices import PlannedQuery
+from dil.run.queries.slices import PlannedQuery, refuse_gone_files
 from dil.state.derived.dataset_chain import DatasetChain
 from dil.state.derived.input_rows import InputRows
 from dil.state.derived.inputs import open_input
@@ -34,6 +34,7 @@ def execute_query(
     Raises:
         QueryError: the query is wrong, or failed.
         ExecutionError: Spark failed.
+        StateError: the query failed because an input deleted files that it reads.
     """
     unit = planned.plan.work_units[0]
     if query.runs:
@@ -56,7 +57,11 @@ def execute_query(
             known_schema=planned.known_schema,
             events=planned.events,
         )
-        result = run.executors.for_query().query(context, asked, watch)
+        try:
+            result = run.executors.for_query().query(context, asked, watch)
+        except QueryError:
+            refuse_gone_files(spec, query.inputs, options.clock)
+            raise
     else:
         result = in_order(unit, {})
     span, units = result.span, result.units

@@ -1,8 +1,8 @@
 """Chooses the slices of input chains that a run of a derived dataset reads.
 
-Only state is read. A run looks for a file only if a block after the slice removed that file. The
-cost grows with the number of inputs and of their new blocks, never with the length of a chain
-(rule C23).
+Only state is read. A run looks for a file only if a block after the slice removed that file, or a
+publish that has begun. The cost grows with the number of inputs and of their new blocks, never with
+the length of a chain (rule C23).
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from dil.state.derived.planning import (
     windows_emitted_until,
 )
 from dil.state.opening import open_snapshot
+from dil.state.runs.run_rows import pending
 from dil.storage import filesystem_for
 
 log = logging.getLogger(__name__)
@@ -223,11 +224,12 @@ def _planned(
             for each, reading in zip(places, readings, strict=True)
         ]
         gone = _gone_files(places, chains)
-        if gone and spec.windows is not None:
-            # Windows read all rows that exist at the end of a slice; at the head no file is gone.
-            return _planned(own, name, spec, chains, until, frozenset(gone))
+        if spec.windows is not None and not whole.issuperset(gone):
+            # Windows read all rows that exist at the end of a slice; at the head no file is gone,
+            # unless the input is being published.
+            return _planned(own, name, spec, chains, until, whole.union(gone))
         if gone:
-            raise gone_file(next(iter(gone.values())))
+            return PlannedQuery(waits=tuple(_unfinished(spec, gone, chains)))
         # A compaction gives new offsets to rows that were read before. Without a schema no rows
         # ever came: labels were closed that have none, and the query would find no column.
         empty = [each for each in spec.inputs if chains[each.dataset].schema_sequence is None]
@@ -252,23 +254,59 @@ def _planned(
 def _gone_files(
     places: Iterable[PlannedInput], chains: Mapping[str, StoredInput]
 ) -> dict[str, str]:
-    """Return for each input a file of its slice that was deleted, because a later block removed it.
+    """Return for each input a file of its slice that was deleted.
 
-    An input without such a file is not in the result.
+    A block after the slice removed the file, or a publish that has begun. An input without such a
+    file is not in the result.
     """
     found = {}
     for each in places:
         chain = chains[each.input.dataset]
-        if each.last == chain.sequence or each.read.has_op:  # a changelog keeps its files
+        intent = pending(chain.tx, chain.dataset_id)
+        leaving = frozenset() if intent is None else intent.commit.leaving
+        is_at_head = each.last == chain.sequence and not leaving
+        if is_at_head or each.read.has_op:  # a changelog keeps its files
             continue
         for part in each.read.parts:
-            if not is_live(chain.tx, chain.dataset_id, part.uri):
+            if part.uri in leaving or not is_live(chain.tx, chain.dataset_id, part.uri):
                 filesystem = filesystem_for(part.uri)
                 path = filesystem.path_of(part.uri)
                 if not filesystem.exists(path):
                     found[each.input.dataset] = path
                     break
     return found
+
+
+def _unfinished(
+    spec: QuerySpec, gone: Mapping[str, str], chains: Mapping[str, StoredInput]
+) -> Iterator[str]:
+    """Yield a text for each input that lacks files, by ``gone``, because it is being published.
+
+    Raises:
+        StateError: a later block removed the file, and the slice needs it.
+    """
+    for item in spec.inputs:
+        if item.dataset not in gone:
+            continue
+        intent = pending(chains[item.dataset].tx, item.dataset)
+        if intent is None:
+            raise gone_file(gone[item.dataset])
+        run = f" (dil run {shlex.quote(item.path)})" if item.path else ""
+        yield (
+            f"{item.dataset} is being published by {intent.commit.run_id}; if that was killed, the"
+            f" next run of {item.dataset} finishes it{run}"
+        )
+
+
+def refuse_gone_files(spec: QuerySpec, inputs: Iterable[PlannedInput], clock: Clock) -> None:
+    """Raise if files that a run reads were deleted since it was planned.
+
+    Raises:
+        StateError: a file was deleted; the next run reads other files.
+    """
+    with input_chains(spec, clock) as chains:
+        for path in _gone_files(inputs, chains).values():
+            raise gone_file(path)
 
 
 def _waits(places: Iterable[PlannedInput], changes: Iterable[bool]) -> Iterator[str]:

@@ -63,25 +63,27 @@ def verify_chain(
     store: StateStore,
     *,
     size_of: Callable[[str], int | None] | None = None,
-    hash_of: Callable[[str], str] | None = None,
-    listed: Mapping[str, PublishedFile] | None = None,
+    hash_of: Callable[[str], str | None] | None = None,
+    listed: Callable[[], Mapping[str, PublishedFile] | None] | None = None,
     is_of_files: bool = True,
     chains: Mapping[str, InputChain] = MappingProxyType({}),
 ) -> ChainReport:
     """Return the problems of a job's blocks, from first to last, of its index and other tables.
 
     If a run commits during the check, index and files are newer than the blocks that were read:
-    then everything is read again, at most three times.
+    then everything is read again, at most three times. Files that a begun publish removes may exist
+    or not.
 
     Args:
         store: The job's store; it is only read.
         size_of: Returns the size in bytes of a file by its URI, None if it is gone. If given, the
             files that no later block removed must exist with their recorded size (V20), and so must
             files of late rows beside the dataset.
-        hash_of: Returns the SHA-256 of an existing file, 64 hex digits. If given, files of the
-            right size must also have their recorded hash.
-        listed: The live files in the dataset's manifest, by URI, if no other job publishes there.
-            If given, the chain must have all of them, or it was truncated.
+        hash_of: Returns the SHA-256 of a file, 64 hex digits, None if it is gone. If given, files
+            of the right size must also have their recorded hash.
+        listed: Returns the live files in the dataset's manifest, by URI, None if another job
+            publishes there, too. The chain must have all of them, or it was truncated. It is called
+            at the beginning of each reading.
         is_of_files: Whether rows are in files. Late rows always are.
         chains: The chains of a derived dataset's inputs, by name. For a block with another input,
             only the rules about the dataset's own chain are checked.
@@ -103,8 +105,8 @@ class _Files:
     """The files in the dataset's folder, see ``verify_chain``."""
 
     size_of: Callable[[str], int | None] | None
-    hash_of: Callable[[str], str] | None
-    listed: Mapping[str, PublishedFile] | None
+    hash_of: Callable[[str], str | None] | None
+    listed: Callable[[], Mapping[str, PublishedFile] | None] | None
     is_of_files: bool
 
 
@@ -115,6 +117,7 @@ def _read(
     chains: Mapping[str, InputChain],
 ) -> ChainReport:
     check = _Check(chains)
+    listed = None if files.listed is None else files.listed()
     for fields in _oldest_first(store.blocks()):
         check.block(fields)
     check.head(head)
@@ -122,12 +125,18 @@ def _read(
         check.index(store.unit_entries())
         check.kept_books(Books.of(store.checkpoint(BOOKS)))
     check.problems += store.problems({path: part.start for path, part in check.live.items()})
-    if files.listed is not None and store.pending_intent() is None:
-        check.manifest(files.listed, store)
+    wrong: dict[str, str] = {}
     if files.size_of is not None:
         parts = check.live.values() if files.is_of_files else ()
-        beside = (*check.late.values(), *check.changes.values())
-        check.files((*parts, *beside), files.size_of, files.hash_of)
+        for part in (*parts, *check.late.values(), *check.changes.values()):
+            if problem := _wrong(part, files.size_of, files.hash_of):
+                wrong[part.path] = problem
+    # The intent is read after the files: it explains what a publish changed in them so far.
+    intent = store.pending_intent()
+    if listed is not None and intent is None:
+        check.manifest(listed, store)
+    leaving = frozenset() if intent is None else intent.commit.leaving
+    check.problems += [problem for uri, problem in wrong.items() if uri not in leaving]
     return ChainReport(check.blocks, len(check.live), tuple(check.problems[:_MAX_PROBLEMS]))
 
 
@@ -242,25 +251,6 @@ class _Check:
                     f" {part.rows}"
                 )
 
-    def files(
-        self,
-        parts: Iterable[SliceFile | SideFile],
-        size_of: Callable[[str], int | None],
-        hash_of: Callable[[str], str] | None,
-    ) -> None:
-        """Check that live files exist with their size and content."""
-        for part in parts:
-            size = size_of(part.path)
-            if size != part.size:
-                found = "is gone" if size is None else f"has {size} bytes"
-                violation = Violation("V20", f"{part.path} {found}, {part.size} were published")
-                self.problems.append(str(violation))
-            elif hash_of is not None and len(part.physical_hash) > len(SHA2_256):
-                found = SHA2_256 + hash_of(part.path)
-                if found != part.physical_hash:
-                    violation = Violation("V20", f"{part.path} is not what was published")
-                    self.problems.append(str(violation))
-
     def _absorb(self, block: Block) -> dict[str, str]:
         """Record the files and work units of a block; return the row hashes that it replaces."""
         event = block.event
@@ -298,6 +288,25 @@ class _Check:
             if event.changelog.is_begun:
                 self.changes.clear()  # no reader begins with earlier changes
             self.changes.update({each.path: each for each in event.changelog.parts})
+
+
+def _wrong(
+    part: SliceFile | SideFile,
+    size_of: Callable[[str], int | None],
+    hash_of: Callable[[str], str | None] | None,
+) -> str:
+    """Return how a file differs from the published one (V20), empty if it does not differ."""
+    size = size_of(part.path)
+    if size == part.size:
+        if hash_of is None or len(part.physical_hash) <= len(SHA2_256):
+            return ""
+        digest = hash_of(part.path)
+        if digest is not None:
+            is_same = SHA2_256 + digest == part.physical_hash
+            return "" if is_same else f"V20: {part.path} is not what was published"
+        size = None
+    found = "is gone" if size is None else f"has {size} bytes"
+    return f"V20: {part.path} {found}, {part.size} were published"
 
 
 def _key(signature: str) -> bytes:

@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from dil.cli.main import main
+from dil.cli.state import verifying
 from dil.operator import replaying
 from dil.state.filelog import file_log
+from dil.storage import LocalFilesystem
 from dil.testing.in_process import InProcessExecutor
 from tests.derived import Lake
 from tests.jobs import dataset
@@ -280,3 +282,53 @@ def test_tasks_of_a_replay_log_as_the_command_line_asks(
 
     assert main(["state", "verify", str(big), "--replay", *flags]) == 0
     assert logging == [(level, is_json)]
+
+
+@pytest.mark.parametrize("mode", ["replace", "window_replace"])
+def test_a_publish_is_sound_at_each_step_at_which_its_run_may_be_killed(
+    story: Story,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    mode: str,
+) -> None:
+    story.changes |= {"ms__publish__mode": mode, "ms__grace__period__days": "2"}
+    story.run(day(1))
+    deleted = []
+
+    def delete(files: LocalFilesystem, path: str) -> None:
+        delete_file(files, path)
+        if path.endswith(".parquet"):
+            deleted.append(path)
+            assert verified(story, capsys, "--full") == (True, [])
+
+    delete_file = LocalFilesystem.delete_file
+    monkeypatch.setattr(LocalFilesystem, "delete_file", delete)
+    story.run(day(2))
+    assert len(deleted) == 2
+    assert verified(story, capsys, "--full") == (True, [])
+
+
+@pytest.mark.parametrize("look", ["size_of", "hash_of"])
+def test_a_run_that_replaces_files_during_the_check_is_no_problem(
+    story: Story, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, look: str
+) -> None:
+    story.changes["ms__publish__mode"] = "replace"
+    story.run(day(1))
+    runs = [day(2)]
+
+    def found(files: object, uri: str) -> object:
+        size = at_first(files, uri)
+        if runs and look == "size_of":
+            story.run(runs.pop())
+        return size
+
+    def content(files: object, uri: str) -> object:
+        if runs:
+            story.run(runs.pop())
+        return hash_of(files, uri)
+
+    at_first, hash_of = verifying._Dataset.size_of, verifying._Dataset.hash_of
+    monkeypatch.setattr(verifying._Dataset, "size_of", found)
+    monkeypatch.setattr(verifying._Dataset, "hash_of", content)
+    assert verified(story, capsys, "--full") == (True, [])
+    assert runs == []

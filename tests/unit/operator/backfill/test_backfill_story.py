@@ -15,7 +15,7 @@ from dil.operator.backfill.definition import backfill_job
 from dil.operator.backfill.publication import RowDecision
 from dil.operator.backfill.status import Phase
 from dil.operator.compaction import CompactionRequest, compact
-from dil.publishing import publisher
+from dil.publishing import publisher, set_aside
 from dil.publishing.files import FileDestination
 from dil.run import plan_builder, run_history
 from dil.run.lease import leased
@@ -372,9 +372,16 @@ def test_undo_takes_the_rows_away_that_were_put_aside_and_they_come_back_with_it
     assert not kept.exists()
 
 
+@pytest.mark.parametrize("is_early", [False, True], ids=["now", "by an earlier release"])
 def test_an_undo_that_is_given_up_leaves_the_rows_that_were_put_aside(
-    story: Story, source: HttpServer, backfills: Backfills, monkeypatch: pytest.MonkeyPatch
+    story: Story,
+    source: HttpServer,
+    backfills: Backfills,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_early: bool,
 ) -> None:
+    """Earlier releases took the rows away before they published."""
     story.changes.update(ms__output__schema="", ms__schema__contract="discard_row")
     story.run(day(4))
     correct(source, "a", 5, amount="much")
@@ -389,9 +396,11 @@ def test_an_undo_that_is_given_up_leaves_the_rows_that_were_put_aside(
 
     with monkeypatch.context() as patch:
         patch.setattr(FileDestination, "carry_out", die)
+        if is_early:
+            patch.setattr(set_aside, "is_taken", lambda *_: False)
         with pytest.raises(KeyboardInterrupt):
             backfills.undo(definition)
-    assert not ours.exists()
+    assert ours.exists() is not is_early
     assert main(["runs", "abandon", str(story.folder / "orders.conf"), "--yes"]) == 0
 
     assert list(aside.rglob("*.json")) == [ours]
