@@ -87,9 +87,10 @@ def refusal_error(
     if passes:
         what += after_retries(repeats)
     if unsupported := _unsupported_schemes(answer):
-        what += f"; the source accepts only {unsupported}"
+        what += f"; the source asks for {unsupported}"
         login_fix = (
-            f"ms.authentication has no {unsupported}: let the source accept Basic or a token."
+            f"ms.authentication has no {unsupported}: let the source accept Basic or a token. If it"
+            f" does: {login_fix}"
         )
     if text and status in _ERRORS:
         what = _with_beginning(what, text)

@@ -22,6 +22,7 @@ from dil.model.properties import Properties
 from dil.model.settings import flat_parameters
 from dil.sections.extraction import EXTRACTOR, ExtractionSection
 from dil.sections.paging import PAGES, SESSION, TOTAL, PagingSection
+from dil.sections.parameters import KEY as PARAMETERS
 from dil.sections.parameters import ParametersSection
 from dil.sections.secondary import KEY as SECONDARY
 from dil.sections.secondary import SecondarySection
@@ -172,6 +173,14 @@ def _paging_problems(properties: Properties) -> Iterator[Problem]:
                 SESSION,
                 f"has no initValue, and the first statement needs {{{{{min(cursors)}}}}}",
                 f'Add an initValue that sorts before all keys, for example "initValue": {example}.',
+            )
+    for each in flat_parameters(properties.section(ParametersSection).parameters):
+        if each.type == "session" and each.format == "json":
+            yield Problem(
+                properties.origin(PARAMETERS),
+                PARAMETERS,
+                f'"{each.name}" has format json, and the session key of a database is text',
+                "Leave format out: {{cursor.column}} is a column of a key of several columns.",
             )
     choosing = {"pagestart", "pageno", "session"}
     if (

@@ -82,6 +82,13 @@ def check_parameters(values: Properties, planning: PlanningSpec, findings: Findi
         if parameter.type == "watermark":
             _check_watermark(parameter, values, planning, units, findings)
             _check_form(parameter, findings)
+        elif parameter.type == "session" and parameter.format not in ("", "json"):
+            findings.notice(
+                PARAMETERS,
+                f'"{parameter.name}" has the unknown format {quote(parameter.format)}; the session'
+                " key is sent as text",
+                'Write "format":"json" if the source wants the array or object, or remove it.',
+            )
     if findings.is_sound(PAGES, SESSION):
         _check_page_values(counting, values.section(PagingSection), findings)
     # A parameter cannot have its own value (rule G33). Only whole parameters have values: names

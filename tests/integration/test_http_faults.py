@@ -136,14 +136,15 @@ def test_a_403_that_names_a_limit_advises_to_declare_it_as_a_quota(server, body,
         ("Bearer", None),
     ],
 )
-def test_a_401_that_asks_only_for_schemes_that_a_job_cannot_send_does_not_blame_the_password(
+def test_a_401_that_asks_only_for_schemes_that_a_job_cannot_send_names_them_first(
     server, challenge, unsupported
 ):
     server.script("/x", Reply(status=401, headers=(("WWW-Authenticate", challenge),)))
     with Session(server.url + "/x") as session, pytest.raises(AuthenticationError) as caught:
         session.get()
     assert ("ms.authentication has no" in caught.value.fix) is bool(unsupported)
-    assert (f"accepts only {unsupported}" in caught.value.message) is bool(unsupported)
+    assert (f"asks for {unsupported}" in caught.value.message) is bool(unsupported)
+    assert "sends no credentials" in caught.value.fix  # a refused token gets such a challenge, too
 
 
 def test_a_spent_quota_is_told_to_all_tasks(server):

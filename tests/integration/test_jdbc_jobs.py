@@ -335,6 +335,10 @@ def test_a_time_without_a_zone_that_the_zone_of_the_job_has_not_is_an_error(
             },
             "has no initValue",
         ),
+        (
+            {"ms__parameters": '[{"name": "cursor", "type": "session", "format": "json"}]'},
+            "has format json",
+        ),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_before_the_run(

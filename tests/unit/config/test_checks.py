@@ -93,6 +93,13 @@ def test_the_known_formats_are_taken_in_silence(job_file, word):
     assert job_file.notices({"ms.parameters": parameter(format=word)}) == []
 
 
+@pytest.mark.parametrize(("word", "is_known"), [("", True), ("json", True), ("JSON", False)])
+def test_a_format_of_a_session_parameter_that_is_not_known_is_noticed(job_file, word, is_known):
+    text = json.dumps([{"name": "c", "type": "session", "format": word}])
+    job = {"ms.parameters": text, "ms.session.key.field": '{"name": "next"}'}
+    assert job_file.notices(job) == ([] if is_known else ["ms.parameters"])
+
+
 def test_a_variable_without_a_value_is_a_problem_where_nothing_works_without_it(job_file):
     used = '[{"name":"q","value":"{{nope}}"}]'
     notices = job_file.notices({"ms.source.uri": "https://h/?x={{id}}", "ms.parameters": used})
