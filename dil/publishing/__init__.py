@@ -35,7 +35,6 @@ from dil.publishing.layout import (
 from dil.publishing.lost_state import (
     ANEW,
     is_newest_state,
-    loads_one_table,
     newer_dataset,
     not_loaded,
     refuse_lost_state,
@@ -120,7 +119,6 @@ __all__ = [
     "left_behind",
     "live_files",
     "live_paths",
-    "loads_one_table",
     "lost_moves",
     "make_visible",
     "mark_labels",
