@@ -41,6 +41,7 @@ from dil.publishing.lost_state import (
     refuse_older_dataset,
     refuse_older_state,
     refuse_other_place,
+    set_back,
 )
 from dil.publishing.manifest import live_files, live_paths
 from dil.publishing.metadata import write_metadata
@@ -147,6 +148,7 @@ __all__ = [
     "resumable",
     "rewritten_units",
     "run_staging_dir",
+    "set_back",
     "shared_moves",
     "split_runs",
     "staged_work",

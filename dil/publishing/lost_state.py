@@ -16,9 +16,9 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, cast
 
 from dil.errors import ConfigError, StateError
-from dil.model.dataset import EXPIRY, source_name
+from dil.model.dataset import EXPIRY, PublishedFile, source_name
 from dil.model.derived import RUN_ANEW
-from dil.model.destination import TableKind
+from dil.model.destination import TableFormat, TableKind
 from dil.model.job import Job, PublishingSpec, PublishMode, QueryMode
 from dil.model.json import JsonObject
 from dil.publishing.destination import described, destination_for
@@ -28,6 +28,7 @@ from dil.spi.state_store import LAST_PUBLISH, StateStore, changed_uris
 from dil.storage import Filesystem, filesystem_for
 
 if TYPE_CHECKING:
+    from dil.publishing.table_destination import TableDestination
     from dil.publishing.warehouse import WarehouseDestination
 
 log = logging.getLogger(__name__)
@@ -268,9 +269,41 @@ def _gone(job: Job, store: StateStore, last: LastPublish) -> tuple[str, ...]:
     elif is_older:
         return ()  # of a destination of another kind only the numbers are known
     what = "is an older copy" if is_older else "was deleted or moved away"
+    first = ""
+    if (
+        job.publishing.table.format is TableFormat.ICEBERG
+    ):  # its catalog names metadata that is gone
+        copy = "put the catalog's copy of the same age in place"
+        first = f"{copy if is_older else 'drop the table from its catalog'}, and "
     return (
         f"PUBLISHED ROWS ARE GONE: {last.place} {what}, and no run reads the lost rows again. To "
-        f"get them back, {_reading_again(job, loses_all=not is_older)}",
+        f"get them back, {first}{_reading_again(job, loses_all=not is_older)}",
+    )
+
+
+def set_back(
+    job: Job, store: StateStore, destination: Destination, live: Iterable[PublishedFile]
+) -> tuple[str, ...]:
+    """Return a note if a Delta or Iceberg table was set back to before the last publishes.
+
+    The manifest stays the newest, so only the table's own log, of which ``live`` are the files,
+    shows it. Files that another program compacted, or whose rows it deleted, leave the log, too.
+    """
+    spec, known = job.publishing, store.checkpoint(LAST_PUBLISH)
+    is_table = spec.keeps_files and spec.table.format is not TableFormat.FILES
+    if not is_table or not known or not job.state.enabled:
+        return ()
+    if _reads_all(job) or job.planning.backfill:
+        return ()
+    place = _place(str(known.get("destination")))
+    if {_name(file.uri) for file in live}.issuperset(map(_name, _last_files(store, place))):
+        return ()
+    if not cast("TableDestination", destination).is_set_back(source_name(job.name)):
+        return ()
+    return (
+        f"PUBLISHED ROWS ARE GONE: the {spec.table.format} table at {place} was set back to an "
+        "earlier version, and no run reads the lost rows again. To get them back, "
+        f"{_reading_again(job, loses_all=False)}",
     )
 
 
