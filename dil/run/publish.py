@@ -277,7 +277,10 @@ def _target(run: ActiveRun, results: ResultsToPublish) -> publishing.PublishTarg
 
 
 def _left_behind(run: ActiveRun, live: Sequence[PublishedFile]) -> Iterator[PublishedFile]:
-    """Yield the files that another program removed, so that the chain records their removal."""
+    """Yield the files that another program removed, so that the chain records their removal.
+
+    A database that was restored lacks its last loads.
+    """
     gone = publishing.left_behind(run.store, run.job.publishing, run.files, live)
     if not gone:
         return

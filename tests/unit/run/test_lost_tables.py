@@ -121,6 +121,24 @@ def test_rows_that_an_older_copy_of_a_timeseries_lacks_come_back(
     assert shop.dil("verify") == 0
 
 
+@pytest.mark.parametrize("is_dropped", [False, True])
+def test_one_replace_makes_up_for_all_lost_loads(
+    tmp_path: Path, source: HttpServer, is_dropped: bool
+) -> None:
+    shop = Shop(tmp_path, source)
+    shop.run(1)
+    copy = shop.file.read_bytes()
+    shop.run(2)
+    shop.file.write_bytes(copy)
+    if is_dropped:
+        shop.execute("DROP TABLE orders")
+    shop.story.run(day(3), shop.story.job(ms__publish__mode="replace"))
+    assert shop.dil("verify") == 0
+    assert shop.run(4).status is RunStatus.SUCCESS
+    assert shop.rows() == ids_of("a", "b", days=range(4))
+    assert shop.dil("verify") == 0
+
+
 def test_labels_past_their_retention_are_no_lost_rows(tmp_path: Path, source: HttpServer) -> None:
     """Their files are in the chain, but were never loaded."""
     shop = Shop(tmp_path, source, **SERIES, ms__timeseries__retention="P2D")
