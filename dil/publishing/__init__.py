@@ -25,13 +25,13 @@ from dil.publishing.layout import (
 from dil.publishing.lost_state import (
     ANEW,
     is_newest_state,
-    loads_one_table,
     newer_dataset,
     not_loaded,
     refuse_lost_state,
     refuse_older_dataset,
     refuse_older_state,
     refuse_other_place,
+    set_back,
 )
 from dil.publishing.manifest import live_files, live_paths
 from dil.publishing.metadata import write_metadata
@@ -116,7 +116,6 @@ __all__ = [
     "left_behind",
     "live_files",
     "live_paths",
-    "loads_one_table",
     "lost_moves",
     "make_visible",
     "mark_labels",
@@ -145,6 +144,7 @@ __all__ = [
     "resumable",
     "rewritten_units",
     "run_staging_dir",
+    "set_back",
     "shared_moves",
     "split_runs",
     "staged_work",

@@ -107,6 +107,20 @@ class DeltaLog:
         table = self._newest.look()
         return table is not None and is_given_up(table, intent)
 
+    def is_set_back(self, source: str, landed: int) -> bool:
+        """Return whether the table was restored to a version before a source's last commit."""
+        table = self._newest.look()
+        if table is None:
+            return False
+        restored: list[str | None] = []
+        # The number of a commit is at most its version.
+        for entry in table.history(max(1, table.version() - landed + 1)):
+            if entry.get("dil.source") == source:
+                return any(each is None or int(each) < entry["version"] for each in restored)
+            if entry.get("operation") == "RESTORE":
+                restored.append(entry.get("operationParameters", {}).get("version"))
+        return False
+
     def require_fit(self, commit: Commit, live: frozenset[str]) -> None:
         """Raise if the table cannot take the columns or partition values of staged files."""
         self._commits.require_fit(commit, live)

@@ -25,6 +25,7 @@ from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.manifest import DataFile, ManifestContent, ManifestFile
 from pyiceberg.table import Table, TableProperties, Transaction
 from pyiceberg.table.metadata import TableMetadata, new_table_metadata
+from pyiceberg.table.snapshots import ancestors_of
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.transforms import IdentityTransform
 
@@ -143,6 +144,21 @@ class IcebergLog:
         """Return whether the table records that an intent was given up."""
         table = self._table()
         return table is not None and _is_given_up(table, intent)
+
+    def is_set_back(self, source: str, landed: int) -> bool:
+        """Return whether a source's last snapshot was rolled back, or the catalog is older."""
+        table = self._table()
+        if table is None:
+            return False
+        if int(table.properties.get(f"{_SEQUENCE}{source}", -1)) < landed:
+            return True
+        ours = [
+            each.snapshot_id
+            for each in table.metadata.snapshots
+            if each.summary is not None and each.summary.get("dil.source") == source
+        ]
+        live = {each.snapshot_id for each in ancestors_of(table.current_snapshot(), table.metadata)}
+        return bool(ours) and ours[-1] not in live
 
     def require_fit(self, commit: Commit, live: frozenset[str]) -> None:
         """Raise if the table cannot read the columns of staged files."""

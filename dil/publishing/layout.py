@@ -129,6 +129,12 @@ def unit_hash_in(path: str) -> str:
     return path.rpartition("/")[2].rpartition("-")[0].rpartition("-")[2]
 
 
+def run_id_in(path: str) -> str:
+    """Return the run id that ``final_name`` put into the name of a published file."""
+    word = path.rpartition("/")[2].rpartition("-")[0].rpartition("-")[0]
+    return word.partition("-")[2]
+
+
 def join(*parts: str) -> str:
     """Return one path from parts, of which some may be empty."""
     return "/".join([parts[0].rstrip("/"), *(part.strip("/") for part in parts[1:] if part)])

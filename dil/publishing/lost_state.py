@@ -16,9 +16,9 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, cast
 
 from dil.errors import ConfigError, StateError
-from dil.model.dataset import EXPIRY, source_name
+from dil.model.dataset import EXPIRY, PublishedFile, source_name
 from dil.model.derived import RUN_ANEW
-from dil.model.destination import TableKind
+from dil.model.destination import TableFormat, TableKind
 from dil.model.job import Job, PublishingSpec, PublishMode, QueryMode
 from dil.model.json import JsonObject
 from dil.publishing.destination import described, destination_for
@@ -28,6 +28,7 @@ from dil.spi.state_store import LAST_PUBLISH, StateStore, changed_uris
 from dil.storage import Filesystem, filesystem_for
 
 if TYPE_CHECKING:
+    from dil.publishing.table_destination import TableDestination
     from dil.publishing.warehouse import WarehouseDestination
 
 log = logging.getLogger(__name__)
@@ -40,6 +41,8 @@ _NEWEST_BLOCKS = 100
 # One recovery may finish a publish and publish a crashed run. If the database was lost with that
 # run, the load before the two is missing.
 _NEWEST_LOADS = 3
+# The modes, in names of loaded files, under which rows of a work unit replace its earlier rows.
+_BY_UNIT = (PublishMode.WINDOW_REPLACE, TableKind.TIMESERIES)
 # Acts that let no work unit be read again.
 _CLEANING = frozenset({"prune", EXPIRY})
 
@@ -121,16 +124,11 @@ def not_loaded(uris: Iterable[str], spec: PublishingSpec, filesystem: Filesystem
     """Return the published files, among some URIs, whose loading a warehouse's table lacks.
 
     A database that was restored, or that failed over to a replica that lagged, lacks the last
-    loads, together with their records. The result is empty if there is no such table.
+    loads, together with their records. The result is empty if rows are in no warehouse.
     """
-    if not loads_one_table(spec):
+    if spec.warehouse is None:
         return []
     return cast("WarehouseDestination", destination_for(spec, filesystem)).not_loaded(uris)
-
-
-def loads_one_table(spec: PublishingSpec) -> bool:
-    """Return whether all rows are loaded into one table of a warehouse."""
-    return spec.warehouse is not None and spec.warehouse.kind is TableKind.REGULAR
 
 
 def is_newest_state(
@@ -237,11 +235,14 @@ def refuse_older_dataset(
         return ()
     if job.publishing.warehouse is None:
         return _gone(job, store, last)
-    is_newer = last.landed is not None and last.landed > last.number
-    if is_newer or not loads_one_table(job.publishing):
+    if last.landed is not None and last.landed > last.number:
+        return ()  # the database is newer than the state
+    files = _last_files(store, last.place)
+    if not files:
         return ()
-    if cast("WarehouseDestination", destination).has_files(_last_files(store, last.place)):
-        return ()
+    found = cast("WarehouseDestination", destination).loads(files)
+    if found.are_listed:
+        return () if found.has_table else (_dropped(job, last),)
     raise StateError(
         f"{last.place} lacks rows that the last runs of {job.name} loaded: the database is an "
         "older copy, or was made anew. The rows count as published, so no run reads them again",
@@ -268,24 +269,66 @@ def _gone(job: Job, store: StateStore, last: LastPublish) -> tuple[str, ...]:
     elif is_older:
         return ()  # of a destination of another kind only the numbers are known
     what = "is an older copy" if is_older else "was deleted or moved away"
+    first = ""
+    if (
+        job.publishing.table.format is TableFormat.ICEBERG
+    ):  # its catalog names metadata that is gone
+        copy = "put the catalog's copy of the same age in place"
+        first = f"{copy if is_older else 'drop the table from its catalog'}, and "
     return (
         f"PUBLISHED ROWS ARE GONE: {last.place} {what}, and no run reads the lost rows again. To "
-        f"get them back, {_reading_again(job, loses_all=not is_older)}",
+        f"get them back, {first}{_reading_again(job, loses_all=not is_older)}",
+    )
+
+
+def set_back(
+    job: Job, store: StateStore, destination: Destination, live: Iterable[PublishedFile]
+) -> tuple[str, ...]:
+    """Return a note if a Delta or Iceberg table was set back to before the last publishes.
+
+    The manifest stays the newest, so only the table's own log, of which ``live`` are the files,
+    shows it. Files that another program compacted, or whose rows it deleted, leave the log, too.
+    """
+    spec, known = job.publishing, store.checkpoint(LAST_PUBLISH)
+    is_table = spec.keeps_files and spec.table.format is not TableFormat.FILES
+    if not is_table or not known or not job.state.enabled:
+        return ()
+    if _reads_all(job) or job.planning.backfill:
+        return ()
+    place = _place(str(known.get("destination")))
+    if {_name(file.uri) for file in live}.issuperset(map(_name, _last_files(store, place))):
+        return ()
+    if not cast("TableDestination", destination).is_set_back(source_name(job.name)):
+        return ()
+    return (
+        f"PUBLISHED ROWS ARE GONE: the {spec.table.format} table at {place} was set back to an "
+        "earlier version, and no run reads the lost rows again. To get them back, "
+        f"{_reading_again(job, loses_all=False)}",
+    )
+
+
+def _dropped(job: Job, last: LastPublish) -> str:
+    """Return the note about a table that was dropped, while the records of its loads stayed."""
+    return (
+        f"PUBLISHED ROWS ARE GONE: {last.place} was dropped, and no run reads the lost rows again. "
+        f"To get them back, {_reading_again(job, loses_all=True)}"
     )
 
 
 def _reading_again(job: Job, *, loses_all: bool) -> str:
     """Return how an operator lets a job make its rows anew.
 
-    ``forget`` refuses work units whose rows are there and would be appended a second time.
+    ``forget`` refuses work units whose rows are there and would be appended a second time. Once a
+    run has created a dropped table again, ``relist`` takes its old loads for loaded.
     """
     if job.query is not None and job.query.mode is QueryMode.WINDOWED:
         return "give the job another job.name and table: it emits each window once"
     some = "--from DATE" if job.planning.is_dated else "--unit UNIT"
     units = "--all" if loses_all else f"{some} (only the lost ones; --all if all rows are lost)"
-    forget = f"dil state forget JOB.conf {units} --yes, then the job"
-    command = forget if job.query is None else RUN_ANEW
-    return f"run {command}, then dil state relist JOB.conf --yes"
+    forget, relist = f"dil state forget JOB.conf {units} --yes", "dil state relist JOB.conf --yes"
+    if job.query is not None:
+        return f"run {RUN_ANEW}, then {relist}"
+    return f"run {forget}, then {relist}, then the job"
 
 
 def _last_files(store: StateStore, place: str) -> list[str]:
@@ -308,14 +351,14 @@ def _last_files(store: StateStore, place: str) -> list[str]:
         if len(found) == _NEWEST_LOADS or any(_has_mode(uri, PublishMode.REPLACE) for uri in added):
             break
         # A newer state may have loaded the rows that were replaced.
-        replacing = (uri for uri in added if _has_mode(uri, PublishMode.WINDOW_REPLACE))
+        replacing = (uri for uri in added if _has_mode(uri, *_BY_UNIT))
         read_again.update(map(unit_hash_in, replacing))
     return found
 
 
-def _has_mode(uri: str, mode: PublishMode) -> bool:
-    """Return whether a file was loaded into a warehouse in a publish mode."""
-    return f"?mode={mode}#" in uri
+def _has_mode(uri: str, *modes: str) -> bool:
+    """Return whether a file was loaded into a warehouse in one of some modes."""
+    return any(f"?mode={mode}#" in uri for mode in modes)
 
 
 def _reads_all(job: Job) -> bool:

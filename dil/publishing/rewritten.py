@@ -16,7 +16,7 @@ from dil.model.job import PublishingSpec, PublishMode
 from dil.model.work_unit import unit_hash
 from dil.publishing import manifest
 from dil.publishing.layout import MERGED, SHARED, dataset_dir, unit_hash_in
-from dil.publishing.lost_state import newer_dataset
+from dil.publishing.lost_state import newer_dataset, not_loaded
 from dil.spi.state_store import StateStore
 from dil.storage import Filesystem
 from dil.storage.side_by_side import call_each
@@ -96,6 +96,10 @@ def left_behind(
     store: StateStore, spec: PublishingSpec, filesystem: Filesystem, live: Iterable[PublishedFile]
 ) -> tuple[str, ...]:
     """Return the URIs of files that the chain lists and the dataset's table no longer has."""
+    if spec.warehouse is not None:
+        listed = {file.uri for file in live}
+        lost = not_loaded(store.live_uris(), spec, filesystem)
+        return tuple(uri for uri in lost if uri not in listed)
     if spec.table.format is TableFormat.FILES or not spec.keeps_files:
         return ()
     here = {_name(file.uri) for file in live}

@@ -57,6 +57,12 @@ class TableLog(Protocol):
     def has(self, intent: Intent) -> bool:
         """Return whether the table has the commit of an intent."""
 
+    def is_set_back(self, source: str, landed: int) -> bool:
+        """Return whether a program set the table back to before a source's last commit.
+
+        ``landed`` is the number of that commit in the dataset's manifest.
+        """
+
     def require_fit(self, commit: Commit, live: frozenset[str]) -> None:
         """Raise if the table cannot take the columns of staged files; ``live`` are its files' URIs.
 
@@ -188,6 +194,11 @@ class TableDestination(Destination):
         """Return whether ``fence`` came before the commit."""
         with self._log() as log:
             return log.is_given_up(intent)
+
+    def is_set_back(self, source: str) -> bool:
+        """Return whether another program set the table back to before a source's last commit."""
+        with self._log() as log:
+            return log.is_set_back(source, self.landed(source))
 
     def require_fit(self, commit: Commit) -> None:
         """Raise if the table cannot take the files of a commit, before anything is decided.

@@ -31,6 +31,8 @@ def claim(run: ActiveRun, planned: PlannedRun) -> tuple[str, ...]:
     notes = _check_state(job, run.store, run.filesystem, run.destination)
     is_due = bool(planned.plan.work_units)  # libraries of tables take their time to load
     live = _checked_destination(run, planned) if is_due else ()
+    if is_due and not notes:
+        notes = publishing.set_back(job, run.store, run.destination, live)
     owner = _owner(job)
     if spec.warehouse is None:  # a warehouse has its own records of owners
         dataset = publishing.dataset_dir(spec)

@@ -14,13 +14,14 @@ from dil.model.dataset import RunWork, UnitEntry, WorkUnitOutcome
 from dil.model.job import Job, PublishMode
 from dil.model.work_unit import Plan
 from dil.spi.state_store import StateStore
+from dil.state.blocks.source_state import PENDING
 
 
 def forgotten_by_plan(job: Job, store: StateStore, plan: Plan) -> tuple[UnitEntry, ...]:
     """Return the records that a run of a plan would remove, ordered by partition start."""
     if not (plan.work_units and _forgets(job)):
         return ()
-    return not_reached(store, plan)
+    return _not_reached_by(store, plan)
 
 
 def forgotten_by_run(
@@ -61,9 +62,20 @@ def unrecorded_by_run(job: Job, store: StateStore, work: RunWork) -> tuple[str, 
     )
 
 
-def not_reached(store: StateStore, plan: Plan) -> tuple[UnitEntry, ...]:
+def _not_reached_by(store: StateStore, plan: Plan) -> tuple[UnitEntry, ...]:
     """Return the records of successes that a run of a plan does not read as far as before."""
     return _not_reached(store, ((unit.signature, unit.high) for unit in plan.work_units))
+
+
+def is_partial(store: StateStore, plan: Plan) -> bool:
+    """Return whether a run of a plan leaves out rows that earlier runs read.
+
+    A work unit that an operator forgot counts as never read, but its rows may be published.
+    """
+    planned = {unit.signature for unit in plan.work_units}
+    return bool(_not_reached_by(store, plan)) or any(
+        entry.status == PENDING and entry.signature not in planned for entry in store.unit_entries()
+    )
 
 
 def _forgets(job: Job) -> bool:

@@ -27,7 +27,7 @@ from dil.reshaping import Reshaping, reshape
 from dil.run import event_time
 from dil.run.active_run import ActiveRun
 from dil.run.books_closing import rejected_notes, side_table_notes, with_books
-from dil.run.forgetting import forgotten_by_run, not_reached, unrecorded_by_run
+from dil.run.forgetting import forgotten_by_run, is_partial, unrecorded_by_run
 from dil.run.plan import PlannedRun
 from dil.sections.secondary import KEY as SECONDARY_INPUT
 from dil.state.chain.recorded_files import begins_changelog, file_of, live_parts
@@ -280,7 +280,10 @@ def _target(run: ActiveRun, results: ResultsToPublish) -> publishing.PublishTarg
 
 
 def _left_behind(run: ActiveRun, live: Sequence[PublishedFile]) -> Iterator[PublishedFile]:
-    """Yield the files that another program removed, so that the chain records their removal."""
+    """Yield the files that another program removed, so that the chain records their removal.
+
+    A database that was restored lacks its last loads.
+    """
     gone = publishing.left_behind(run.store, run.job.publishing, run.filesystem, live)
     if not gone:
         return
@@ -332,7 +335,7 @@ def _is_whole(run: ActiveRun, plan: Plan, reports: Sequence[TaskReport]) -> bool
     good = sum(report.failure is None for report in reports)
     if plan.left or plan.skipped or good < len(plan.work_units):
         return False
-    if _is_of_other_units(job) and (not job.state.enabled or not_reached(run.store, plan)):
+    if _is_of_other_units(job) and (not job.state.enabled or is_partial(run.store, plan)):
         return False
     if job.query is not None and job.query.mode is not QueryMode.FULL:
         return False  # a query has all new rows

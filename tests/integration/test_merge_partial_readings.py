@@ -124,6 +124,21 @@ def test_a_run_that_is_asked_for_all_units_deletes_missing_rows(shop: Shop) -> N
     assert ids(shop) == [*range(20)]
 
 
+@pytest.mark.parametrize("forgotten", [["--all"], ["--unit", '{"shop": "2"}']])
+def test_a_run_that_is_asked_for_fewer_units_deletes_no_rows_of_forgotten_ones(
+    shop: Shop, forgotten: list[str]
+) -> None:
+    shop.run(1, **SHOPS)
+    assert main(["state", "forget", str(shop.conf(**SHOPS)), *forgotten, "--yes"]) == 0
+
+    for days in (2, 3):
+        shop.run(days, {"ms.watermark": of_shops("1")}, **SHOPS)
+        assert ids(shop) == [*range(21)]
+    shop.source.days[2] = []
+    shop.run(4, {"ms.watermark": of_shops("1,2")}, **SHOPS)
+    assert ids(shop) == [*range(20)]
+
+
 def test_a_run_of_an_approved_plan_deletes_no_missing_rows(shop: Shop) -> None:
     shop.run(1, **SHOPS)
     shop.source.days[2] = []

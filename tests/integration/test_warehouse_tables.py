@@ -21,6 +21,7 @@ from dil.model.dataset import Intent
 from dil.model.destination import MergeSpec
 from dil.model.job import PublishMode
 from dil.publishing.warehouse import records
+from dil.publishing.warehouse.records import LoadsFound
 from tests.warehouses import ENGINES, Loads, Warehouse, made, new_warehouse
 
 UTC = pa.timestamp("us", "UTC")
@@ -47,6 +48,22 @@ def versions(*rows: tuple[int, int | None, str | None, str]) -> pa.Table:
     ids, numbers_, texts, ops = zip(*rows, strict=True)
     columns = {"id": ids, "version": pa.array(numbers_, pa.int64()), "text": texts, "op": ops}
     return pa.table(columns)
+
+
+def test_a_dropped_table_is_told_from_an_emptied_one_and_from_lost_records(loads: Loads) -> None:
+    name = f"{loads.warehouse.prefix}orders"
+    intent = loads.intent("run-1", numbers(1, 2))
+    loads.destination.carry_out(intent)
+    uris = [move.target.uri for move in intent.commit.moves]
+    assert loads.destination.loads(uris) == LoadsFound(are_listed=True, has_table=True)
+    loads.warehouse.execute(f"DELETE FROM {name}")
+    assert loads.destination.loads(uris) == LoadsFound(are_listed=True, has_table=True)
+    assert loads.destination.not_loaded(uris) == []
+    loads.warehouse.execute(f"DROP TABLE {name}")
+    assert loads.destination.loads(uris) == LoadsFound(are_listed=True, has_table=False)
+    assert loads.destination.not_loaded(uris) == uris
+    loads.warehouse.execute(f"DELETE FROM {loads.warehouse.prefix}dil_part")
+    assert not loads.destination.loads(uris).are_listed
 
 
 # Values

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from dil import publishing
 from dil.errors import StateError
 from dil.model.dataset import Move, PublishedFile
 from dil.model.job import PublishMode
@@ -86,6 +87,9 @@ def live_files_of(session: OperatorSession, signatures: Collection[str]) -> Live
         for file in session.live_files()
         if not wanted.isdisjoint(file.signatures)
     ]
+    names = [file.uri for file in found]
+    lost = publishing.not_loaded(names, session.job.publishing, session.filesystem())
+    found = [file for file in found if file.uri not in lost]
     if session.job.publishing.mode is not PublishMode.APPEND:  # such a dataset has no other job
         return LiveFiles(tuple(found))
     own = session.store.own_files(found)

@@ -28,17 +28,15 @@ def propose_relist(session: OperatorSession) -> Preview:
     rows the table of a warehouse lacks leave the chain.
 
     Raises:
-        StateError: rows are in several tables of a database, other jobs publish to the dataset, or
-            nothing was recorded so far.
+        StateError: the destination lists no files, other jobs publish to the dataset, or nothing
+            was recorded so far.
     """
     job, filesystem = session.job, session.filesystem()
     spec = job.publishing
-    if publishing.loads_one_table(spec):
+    if spec.warehouse is not None:
         return _without_lost_loads(session)
     if not spec.keeps_files:
-        raise StateError(
-            "the rows are in a database, so the chain lists no files", "Nothing was changed."
-        )
+        raise StateError(f"the destination of {job.name} lists no files", "Nothing was changed.")
     folder = dataset_dir(spec)
     others = publishing.owning_jobs(filesystem, folder) - {job.name}
     if others:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -10,6 +10,7 @@ from dil.errors import WriteError
 from dil.model.books import LabelMark
 from dil.model.dataset import Commit, Intent, PublishedFile
 from dil.model.job import PublishingSpec
+from dil.publishing.layout import run_id_in
 from dil.publishing.timeseries.changes import label_changes_of, without_loaded
 from dil.publishing.timeseries.engines import (
     FileTables,
@@ -26,6 +27,7 @@ from dil.publishing.timeseries.registry import LabelEntry, LabelState, Registry
 from dil.publishing.timeseries.rotation import Rotation, rotate
 from dil.publishing.warehouse.access import Access
 from dil.publishing.warehouse.dialect import Connection, Dialect, Table
+from dil.publishing.warehouse.records import LoadsFound
 from dil.publishing.warehouse.rows import WarehouseRows
 from dil.storage import Filesystem
 from dil.text.warehouse_url import Engine, WarehouseAddress, read_warehouse_url
@@ -84,6 +86,22 @@ class TimeseriesAccess(Access):
         """Return a commit without the files whose rows their labels already have."""
         known = {entry.label: entry for entry in self.labels()}
         return without_loaded(commit, known, self._series.windows, self._series.spec.retention_ms)
+
+    def loads(self, names: Collection[str]) -> LoadsFound:
+        """Return whether the loads of some files are recorded.
+
+        Files whose label is past its retention are not loaded, and so not listed, but their run is
+        recorded.
+        """
+        found = super().loads(names)
+        is_recorded = found.are_listed or all(map(self.has, set(map(run_id_in, names))))
+        return replace(found, are_listed=is_recorded)
+
+    def lacks(self, names: Collection[str]) -> frozenset[str]:
+        """Return the files, among some names, that are not listed and whose run is not recorded."""
+        lost = super().lacks(names)
+        runs = {run for run in set(map(run_id_in, lost)) if self.has(run)}
+        return frozenset(name for name in lost if run_id_in(name) not in runs)
 
     def require_fit(self, commit: Commit) -> None:
         """Check that the labels accept rows, and that these rows fit."""
@@ -169,6 +187,11 @@ class TimeseriesAccess(Access):
     def rotate(self, rotation: Rotation) -> LabelEntry | None:
         """Turn the table into a label's table; return None if the table had no rows to rotate."""
         return self._attempts.run(lambda connection: rotate(self._series, connection, rotation))
+
+    def _has_table(self, connection: Connection) -> bool:
+        """Return True: no label needs the base table, which the next run creates again."""
+        del connection
+        return True
 
     def _check_own(self, connection: Connection) -> None:
         self._series.tables.require_own(connection)

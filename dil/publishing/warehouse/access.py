@@ -14,7 +14,7 @@ from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
 from dil.publishing.warehouse.late import LateTable
 from dil.publishing.warehouse.loading import Loading
 from dil.publishing.warehouse.owners import Owners
-from dil.publishing.warehouse.records import Records
+from dil.publishing.warehouse.records import LoadsFound, Records
 from dil.publishing.warehouse.rows import WarehouseFiles
 from dil.publishing.warehouse.shape import missing_key
 from dil.storage import Filesystem
@@ -47,6 +47,7 @@ class Access:
         dataset = f"{schema}.{table}".lstrip(".")
         self._records = Records(self._dialect, schema, dataset)
         self._owners = Owners(self._dialect, schema, dataset)
+        self._has_records = False
         self._files = WarehouseFiles(filesystem)
         self._late = LateTable.beside(self._dialect, self._table, spec, filesystem)
         self._loading = Loading(
@@ -67,16 +68,21 @@ class Access:
         """Return the files whose rows are in the table, according to the recorded commits."""
         records = self._records
         return self._attempts.run(
-            lambda connection: records.live(connection) if records.are_there(connection) else ()
+            lambda connection: records.live(connection) if self._is_recorded(connection) else ()
         )
+
+    def lacks(self, names: Collection[str]) -> frozenset[str]:
+        """Return the files, among some names, that are not listed; all if the table was dropped."""
+        if not self._attempts.run(self._has_table):
+            return frozenset(names)
+        return frozenset(names) - {file.uri.rpartition("#")[2] for file in self.live()}
 
     def has_rows(self) -> bool:
         """Return whether the table has any row."""
         select = f"SELECT 1 FROM {self._dialect.full(self._table)} LIMIT 1"
 
         def has_rows(connection: Connection) -> bool:
-            is_there = self._dialect.table(connection, self._table) is not None
-            return is_there and bool(connection.rows(select))
+            return self._has_table(connection) and bool(connection.rows(select))
 
         return self._attempts.run(has_rows)
 
@@ -84,17 +90,20 @@ class Access:
         """Return whether the database has a run's commit."""
         records = self._records
         return self._attempts.run(
-            lambda connection: records.are_there(connection) and records.has(connection, run_id)
+            lambda connection: self._is_recorded(connection) and records.has(connection, run_id)
         )
 
-    def has_files(self, names: Collection[str]) -> bool:
-        """Return whether the database lists all files of some names as loaded."""
-        records = self._records
-        return self._attempts.run(
-            lambda connection: (
-                records.are_there(connection) and records.has_files(connection, names)
+    def loads(self, names: Collection[str]) -> LoadsFound:
+        """Return whether the files of some names are listed as loaded, and their table exists."""
+
+        def found(connection: Connection) -> LoadsFound:
+            is_listed = self._is_recorded(connection)
+            return LoadsFound(
+                is_listed and self._records.has_files(connection, names),
+                self._has_table(connection),
             )
-        )
+
+        return self._attempts.run(found)
 
     def has_late(self, run_id: str) -> bool:
         """Return whether the late rows of a run are in their table."""
@@ -117,7 +126,7 @@ class Access:
         """Return the last commit's number, 0 if there is none, None if other jobs load there."""
 
         def found(connection: Connection) -> int | None:
-            if not self._records.are_there(connection):
+            if not self._is_recorded(connection):
                 return 0
             if set(map(source_name, self._owners.jobs(connection))) != {source}:
                 return None
@@ -142,6 +151,14 @@ class Access:
         """Load the late rows of an intent that changes nothing else."""
         commit, sequence = intent.commit, intent.sequence
         self._attempts.run(partial(self._late.load_alone, commit=commit, sequence=sequence))
+
+    def _is_recorded(self, connection: Connection) -> bool:
+        """Return whether the tables of records exist; once they do, the database is not asked."""
+        self._has_records = self._has_records or self._records.are_there(connection)
+        return self._has_records
+
+    def _has_table(self, connection: Connection) -> bool:
+        return self._dialect.table(connection, self._table) is not None
 
     def _check(self, connection: Connection) -> None:
         if self._spec.has_side_table:

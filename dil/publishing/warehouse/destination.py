@@ -22,6 +22,7 @@ _UNSIGNED = {PublishMode.APPEND.value, PublishMode.REPLACE.value, PublishMode.ME
 
 if TYPE_CHECKING:
     from dil.publishing.warehouse.access import Access
+    from dil.publishing.warehouse.records import LoadsFound
 
 
 class WarehouseDestination(Destination):
@@ -83,15 +84,17 @@ class WarehouseDestination(Destination):
         return (PublishedFile(f"{self._base}#rows-of-others", "", 0, 0, "", ""),)
 
     def not_loaded(self, uris: Iterable[str]) -> list[str]:
-        """Return the files of this table, among some URIs, whose loading is not recorded."""
-        loaded = {file.uri.rpartition("#")[2] for file in self._access.live()}
-        own = (uri for uri in uris if uri.startswith(f"{self._base}?"))
-        return [uri for uri in own if uri.rpartition("#")[2] not in loaded]
+        """Return the files of this table, among some URIs, whose rows the table lacks.
 
-    def has_files(self, uris: Iterable[str]) -> bool:
-        """Return whether the loading of all files is recorded; the names in their URIs decide."""
-        names = {uri.rpartition("#")[2] for uri in uris}
-        return not names or self._access.has_files(names)
+        It lacks the rows of loads that are not recorded, and all rows if it was dropped.
+        """
+        own = {uri: _name(uri) for uri in uris if uri.startswith(f"{self._base}?")}
+        lost = self._access.lacks(own.values())
+        return [uri for uri, name in own.items() if name in lost]
+
+    def loads(self, uris: Iterable[str]) -> LoadsFound:
+        """Return what the database has of the loads of some files, by the names in their URIs."""
+        return self._access.loads(set(map(_name, uris)))
 
     def next_sequence(self) -> int:
         """Return the number of the table's next commit."""
@@ -181,6 +184,10 @@ class WarehouseDestination(Destination):
         is_known = any(file.uri.startswith(f"{expected}#") for file in commit.removes)
         if not commit.moves and mode in {PublishMode.APPEND, PublishMode.MERGE} and not is_known:
             raise _unlike(commit.run_id, "in place of earlier rows", expected)
+
+
+def _name(uri: str) -> str:
+    return uri.rpartition("#")[2]
 
 
 def _unlike(run_id: str, decided: str, configured: str) -> CommitUnknownError:

@@ -32,6 +32,18 @@ _IN_A_STATEMENT = 200
 
 
 @dataclass(frozen=True, slots=True)
+class LoadsFound:
+    """What a database has of some loads.
+
+    ``are_listed`` is whether its records list all of them, ``has_table`` whether their table
+    exists.
+    """
+
+    are_listed: bool
+    has_table: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Records:
     """The records of one loaded table, in ``dil_commit`` and ``dil_part``.
 

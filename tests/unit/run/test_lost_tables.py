@@ -1,0 +1,302 @@
+"""Tables that lost published rows while the state still counts these rows as published."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from dil.cli.main import main
+from dil.errors import ConfigError, StateError
+from dil.model.report import RunReport, RunStatus
+from tests.jobs import dataset
+from tests.servers.http_server import HttpServer
+from tests.stories import Story, day, ids_of
+from tests.table_readers import FORMATS, delta_table, iceberg_table, ids, rows_of
+from tests.table_readers import catalog as open_catalog
+
+MODES = {
+    "append": {},
+    "window_replace": {"ms__publish__mode": "window_replace"},
+    "merge": {"ms__publish__mode": "merge", "extract__primary__key__fields": "unit,id"},
+}
+SERIES = {"ms__warehouse__table__kind": "timeseries", "ms__timelabel__schedule": "0 0 * * *"}
+
+
+class Shop:
+    """A job whose rows are loaded into a table of an SQLite file."""
+
+    def __init__(self, folder: Path, source: HttpServer, **changes: str) -> None:
+        self.file = folder / "shop.db"
+        self.story = Story(folder / "job", source, ms__warehouse__url=f"sqlite:///{self.file}")
+        self.story.changes |= changes
+
+    def run(self, days: int) -> RunReport:
+        return self.story.run(day(days))
+
+    def says_gone(self, days: int) -> bool:
+        return any("ROWS ARE GONE" in note for note in self.run(days).notes)
+
+    def execute(self, statement: str) -> list[tuple]:
+        with closing(sqlite3.connect(self.file)) as connection:
+            rows = connection.execute(statement).fetchall()
+            connection.commit()
+            return rows
+
+    def rows(self, table: str = "orders") -> Counter[tuple[str, int]]:
+        return Counter(self.execute(f"SELECT unit, id FROM {table}"))
+
+    def dil(self, *words: str) -> int:
+        self.story.job()
+        verb, *options = words
+        return main(["state", verb, str(self.story.folder / "orders.conf"), *options])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_rows_of_a_table_that_was_dropped_come_back(
+    tmp_path: Path, source: HttpServer, mode: str
+) -> None:
+    shop = Shop(tmp_path, source, **MODES[mode])
+    assert not shop.says_gone(1)
+    shop.run(2)
+    shop.execute("DROP TABLE orders")
+    assert shop.says_gone(2)
+    assert shop.says_gone(2)
+    assert shop.dil("verify") == 1
+
+    assert shop.dil("forget", "--all", "--yes") == 0
+    assert shop.dil("relist", "--yes") == 0
+    assert not shop.says_gone(3)
+    assert not shop.says_gone(4)
+    assert shop.rows() == ids_of("a", "b", days=range(4))
+    assert shop.dil("verify") == 0
+
+
+def test_a_table_is_gone_until_a_run_creates_it_again(tmp_path: Path, source: HttpServer) -> None:
+    shop = Shop(tmp_path, source)
+    shop.run(1)
+    shop.execute("DROP TABLE orders")
+    assert [shop.says_gone(days) for days in (2, 2, 3)] == [True, False, False]
+
+
+def test_a_dropped_table_is_no_news_after_relist(tmp_path: Path, source: HttpServer) -> None:
+    shop = Shop(tmp_path, source)
+    shop.run(1)
+    shop.execute("DROP TABLE orders")
+    assert shop.dil("relist", "--yes") == 0
+    assert not shop.says_gone(1)
+    assert shop.dil("verify") == 0
+
+
+def test_a_table_may_be_emptied(tmp_path: Path, source: HttpServer) -> None:
+    shop = Shop(tmp_path, source)
+    shop.run(1)
+    shop.execute("DELETE FROM orders")
+    assert [shop.says_gone(days) for days in (1, 2)] == [False, False]
+    assert shop.dil("verify") == 0
+
+
+def test_rows_that_an_older_copy_of_a_timeseries_lacks_come_back(
+    tmp_path: Path, source: HttpServer
+) -> None:
+    shop = Shop(tmp_path, source, **SERIES)
+    shop.run(1)
+    copy = shop.file.read_bytes()
+    shop.run(2)
+    shop.file.write_bytes(copy)
+    for days in (2, 3):
+        with pytest.raises(StateError):
+            shop.run(days)
+    assert shop.dil("verify") == 1
+
+    assert shop.dil("forget", "--from", "2020-01-02", "--yes") == 0
+    assert shop.dil("relist", "--yes") == 0
+    for days in (3, 4):
+        assert shop.run(days).status is RunStatus.SUCCESS
+    assert shop.rows("orders_view") == ids_of("a", "b", days=range(4))
+    assert shop.dil("verify") == 0
+
+
+@pytest.mark.parametrize("is_dropped", [False, True])
+def test_one_replace_makes_up_for_all_lost_loads(
+    tmp_path: Path, source: HttpServer, is_dropped: bool
+) -> None:
+    shop = Shop(tmp_path, source)
+    shop.run(1)
+    copy = shop.file.read_bytes()
+    shop.run(2)
+    shop.file.write_bytes(copy)
+    if is_dropped:
+        shop.execute("DROP TABLE orders")
+    shop.story.run(day(3), shop.story.job(ms__publish__mode="replace"))
+    assert shop.dil("verify") == 0
+    assert shop.run(4).status is RunStatus.SUCCESS
+    assert shop.rows() == ids_of("a", "b", days=range(4))
+    assert shop.dil("verify") == 0
+
+
+def test_labels_past_their_retention_are_no_lost_rows(tmp_path: Path, source: HttpServer) -> None:
+    """Their files are in the chain, but were never loaded."""
+    shop = Shop(tmp_path, source, **SERIES, ms__timeseries__retention="P2D")
+    shop.story.clock = day(5)
+    for days in (2, 2, 5, 5):
+        assert shop.run(days).status in {RunStatus.SUCCESS, RunStatus.NOTHING_DUE}
+    assert set(shop.rows("orders_view")) == set(ids_of("a", "b", days=range(2, 5)))
+    assert shop.dil("verify") == 0
+
+
+def test_a_timeseries_needs_no_base_table(tmp_path: Path, source: HttpServer) -> None:
+    shop = Shop(tmp_path, source, **SERIES)
+    shop.run(1)
+    shop.execute("DROP TABLE orders")
+    assert shop.dil("verify") == 0
+    assert [shop.says_gone(days) for days in (1, 2)] == [False, False]
+    assert shop.rows("orders_view") == ids_of("a", "b", days=range(2))
+
+
+class Table:
+    """A job that publishes to a Delta or Iceberg table."""
+
+    def __init__(self, folder: Path, source: HttpServer, kind: str, **changes: str) -> None:
+        self.kind = kind
+        self.story = Story(folder, source, ms__table__format=kind, **changes)
+
+    def says_gone(self, days: int) -> bool:
+        return any("ROWS ARE GONE" in note for note in self.story.run(day(days)).notes)
+
+    def roll_back(self) -> None:
+        if self.kind == "delta":
+            table = delta_table(self.story.folder)
+            table.restore(table.version() - 1)
+            return
+        iceberg = iceberg_table(self.story.folder)
+        newest = iceberg.current_snapshot()
+        iceberg.manage_snapshots().rollback_to_snapshot(newest.parent_snapshot_id).commit()
+
+    def delete_from(self, row: int) -> None:
+        if self.kind == "delta":
+            delta_table(self.story.folder).delete(f"id >= {row}")
+        else:
+            iceberg_table(self.story.folder).delete(f"id >= {row}")
+
+    def compact(self) -> None:
+        if self.kind == "delta":
+            delta_table(self.story.folder).optimize.compact()
+        else:
+            table = iceberg_table(self.story.folder)
+            table.overwrite(table.scan().to_arrow())
+
+    def rows(self) -> Counter[tuple[str, int]]:
+        return ids(rows_of(self.kind, self.story.folder))
+
+    def dil(self, verb: str, *options: str) -> int:
+        self.story.job()
+        return main(["state", verb, str(self.story.folder / "orders.conf"), *options])
+
+    def assert_rows_come_back(self) -> None:
+        dates = ("--from", "2020-01-02", "--to", "2020-01-03")
+        assert self.dil("forget", *dates, "--yes") == 0
+        assert self.dil("relist", "--yes") == 0
+        assert not self.says_gone(4)
+        assert self.rows() == ids_of("a", "b", days=range(4))
+        assert self.dil("verify") == 0
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", FORMATS)
+def test_rows_of_a_table_that_was_set_back_come_back(
+    tmp_path: Path, source: HttpServer, kind: str, mode: str
+) -> None:
+    table = Table(tmp_path, source, kind, **MODES[mode])
+    assert not table.says_gone(1)
+    assert not table.says_gone(2)
+    table.roll_back()
+    assert table.says_gone(3)
+    table.assert_rows_come_back()
+
+
+def test_rows_that_an_older_copy_of_a_catalog_lacks_come_back(
+    tmp_path: Path, source: HttpServer
+) -> None:
+    table = Table(tmp_path, source, "iceberg")
+    table.says_gone(1)
+    catalog = tmp_path / "state" / "iceberg-catalog.db"
+    copy = catalog.read_bytes()
+    table.says_gone(2)
+    catalog.write_bytes(copy)
+    assert table.says_gone(3)
+    table.assert_rows_come_back()
+
+
+@pytest.mark.parametrize("is_older", [False, True])
+def test_the_catalog_is_brought_in_line_with_a_folder_that_lost_rows(
+    tmp_path: Path, source: HttpServer, is_older: bool
+) -> None:
+    table, lake = Table(tmp_path, source, "iceberg"), tmp_path / "lake"
+    catalog = tmp_path / "state" / "iceberg-catalog.db"
+    table.says_gone(1)
+    copy = catalog.read_bytes()
+    shutil.copytree(lake, tmp_path / "copy")
+    table.says_gone(2)
+    shutil.rmtree(lake)
+    if is_older:
+        shutil.copytree(tmp_path / "copy", lake)
+    assert table.says_gone(2)
+    with pytest.raises(StateError):
+        table.story.run(day(3))
+
+    if is_older:
+        catalog.write_bytes(copy)
+    else:
+        with closing(open_catalog(tmp_path)) as opened:
+            opened.drop_table("shop.orders")
+    lost = ("--from", "2020-01-02") if is_older else ("--all",)
+    assert table.dil("forget", *lost, "--yes") == 0
+    assert table.dil("relist", "--yes") == 0
+    assert not table.says_gone(3)
+    assert table.rows() == ids_of("a", "b", days=range(3))
+    assert table.dil("verify") == 0
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_table_is_set_back_until_rows_are_published_to_it(
+    tmp_path: Path, source: HttpServer, kind: str
+) -> None:
+    table = Table(tmp_path, source, kind)
+    table.says_gone(1)
+    table.says_gone(2)
+    table.roll_back()
+    assert [table.says_gone(days) for days in (3, 4)] == [True, False]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_files_that_other_programs_compact_or_empty_are_not_set_back(
+    tmp_path: Path, source: HttpServer, kind: str
+) -> None:
+    table = Table(tmp_path, source, kind)
+    table.says_gone(1)
+    table.compact()
+    assert not table.says_gone(2)
+    table.delete_from(0)
+    assert not table.says_gone(3)
+    table.compact()
+    table.delete_from(10)
+    table.roll_back()  # only the delete
+    assert not table.says_gone(4)
+
+
+def test_a_table_without_its_log_or_catalog_is_refused(tmp_path: Path, source: HttpServer) -> None:
+    """Its files are there, and a new table would begin without their rows."""
+    delta = Table(tmp_path / "delta", source, "delta")
+    delta.says_gone(1)
+    shutil.rmtree(dataset(delta.story.folder) / "_delta_log")
+    dropped = Table(tmp_path / "dropped", source, "iceberg")
+    dropped.says_gone(1)
+    iceberg_table(dropped.story.folder).catalog.drop_table("shop.orders")
+    for table in (delta, dropped):
+        with pytest.raises(ConfigError):
+            table.story.run(day(2))
