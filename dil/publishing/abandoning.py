@@ -15,8 +15,8 @@ from dil.model.dataset import Commit, Intent, Lease, Move, OperatorAct, Publishe
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.stream import STREAM
 from dil.model.work_unit import unit_hash
-from dil.publishing import withdrawal
-from dil.publishing.destination import destination_for
+from dil.publishing import set_aside, withdrawal
+from dil.publishing.destination import destination_for, place
 from dil.publishing.dumps import is_in_place, is_lost
 from dil.publishing.layout import backfills_dir, dataset_dir, unit_hash_in
 from dil.publishing.own_folders import is_inside, outside_files, refuse_outside_intent
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 def finish_without_lost(
-    store: StateStore, lease: Lease, intent: Intent, spec: PublishingSpec, filesystem: Filesystem
+    store: StateStore, lease: Lease, recorded: Intent, spec: PublishingSpec, filesystem: Filesystem
 ) -> Intent:
     """Finish a publish without the work units that lost files; return the intent of the rest.
 
@@ -45,8 +45,9 @@ def finish_without_lost(
     replaced an earlier file stays published, because the earlier file is gone; the next reading
     replaces the dumped file. A replace, a merge or a compaction that lost a file is given up as a
     whole, because it needs all its files. The files to be replaced still exist, because they are
-    deleted only after all moves. If no work unit of an act remains, the act is not recorded, so
-    that it can be requested again.
+    deleted only after all moves but those that take rows away; a lost file that was to be taken
+    away holds nothing back. If no work unit of an act remains, the act is not recorded, so that it
+    can be requested again.
 
     Raises:
         LeaseLostError: another run took over.
@@ -54,12 +55,14 @@ def finish_without_lost(
             folders.
     """
     destination = destination_for(spec, filesystem)
-    refuse_other_destination(intent, spec, destination)
-    refuse_outside_intent(intent, spec, lease.job, filesystem)
+    refuse_other_destination(recorded, spec, destination)
+    refuse_outside_intent(recorded, spec, lease.job, filesystem)
     files = _Files(spec, filesystem)
+    intent = replace(recorded, commit=files.without_lost_aside(recorded.commit))
     rest = _rest_of(intent, lost_moves(intent, filesystem, destination), files)
     if rest is intent:
         refuse_given_up(intent, destination)
+        store.replace_intent(lease, intent)
         carry_out(intent, spec, filesystem, destination)
         store.commit(lease, intent.commit)
         return intent
@@ -100,7 +103,8 @@ def left_out(
 ) -> OmittedFromPublish:
     """Return the work units and files that the publish leaves out if these moves are lost."""
     files = _Files(spec, filesystem)
-    rest = _rest_of(intent, lost, files)
+    intent = replace(intent, commit=files.without_lost_aside(intent.commit))
+    rest = _rest_of(intent, [move for move in lost if move in intent.commit.all_moves], files)
     dropped = _dropped(intent, rest)
     gone = {move.source for move in lost}
     units = _all_units(move.target for move in dropped)
@@ -148,6 +152,8 @@ def abandon(
     )
     _fence(intent, destination)
     if destination.has_landed(intent):
+        files.take_aside(own)
+        own = files.without_lost_aside(own)
         rest = replace(intent, commit=_as_visible(own, commit, filesystem))
         store.replace_intent(lease, rest)
         if destination.keeps_versions:
@@ -171,7 +177,7 @@ def abandon(
 def _as_visible(own: Commit, decided: Commit, filesystem: Filesystem) -> Commit:
     """Return a commit that readers see already, with the rows beside the dataset that are there.
 
-    Put-aside rows are placed first, because the chain records the late rows that came and went.
+    The chain records the late rows that came and went.
     """
     placed = tuple(
         each for each in own.quarantine if filesystem.exists(filesystem.path_of(each.target.uri))
@@ -269,6 +275,37 @@ class _Files:
                 self.filesystem.delete_file(self.filesystem.path_of(uri))
             except (OSError, ValueError, WriteError) as error:
                 log.warning("%s %s: %s", uri, otherwise, error)
+
+    def take_aside(self, commit: Commit) -> None:
+        """Move the rows that an act takes away; log the files that cannot be moved."""
+        for move in commit.quarantine:
+            if self._is_taken(move) and self.filesystem.exists(move.source):
+                try:
+                    place([move], self.spec, self.filesystem)
+                except (OSError, ValueError, WriteError) as error:
+                    log.warning("%s cannot be moved and remains: %s", move.source, error)
+
+    def without_lost_aside(self, commit: Commit) -> Commit:
+        """Return a commit that removes the lost files that it would take away.
+
+        No rows of the dataset depend on them, and without their files they are gone from beside it.
+        """
+        lost = {
+            move.source
+            for move in commit.quarantine
+            if self._is_taken(move) and is_lost(move, self.filesystem)
+        }
+        return replace(
+            commit,
+            quarantine=tuple(move for move in commit.quarantine if move.source not in lost),
+            quarantine_removes=(
+                *commit.quarantine_removes,
+                *map(self.filesystem.uri, sorted(lost)),
+            ),
+        )
+
+    def _is_taken(self, move: Move) -> bool:
+        return set_aside.is_taken(move, self.spec, self.filesystem)
 
     def bring_back(self, move: Move) -> None:
         """Move a file of a backfill to its earlier place, so that it can be published again."""

@@ -170,7 +170,8 @@ class DatasetStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             begin, until = from_json(start), from_json(end)
             known = parse_schema(chain.schema_at(until.block))
             parts = chain.parts_between(begin, until)
-            _refuse_gone_files(chain, begin, parts)
+            if until.block != chain.head.block:  # only later blocks remove files of these rows
+                _refuse_gone_files(chain, begin, parts)
             return partitions_of(parts, known)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -196,11 +197,13 @@ def _refuse_gone_files(chain: DatasetChain, begin: Position, parts: Sequence[Fil
         advice = "Start the query with a new checkpoint folder"
         if begin.block != NONE_YET and not begin.is_inside:
             advice += (
-                f" and startingOffset={begin.offset}, the last row that it has; if that is refused,"
-                " without it"
+                f" and startingOffset={begin.offset}, the last row before the micro-batch, of which"
+                " some rows may be written already; if that is refused, without it"
             )
         raise StateError(
             f"the micro-batch after offset {begin.offset} has begun, and its file {path} is gone:"
             " its rows were replaced, withdrawn or put together with others since",
-            f"{advice}, and replace the results. Run `dil compact` when streams have caught up.",
+            f"{advice}, and replace the results. If the query writes files, it needs a new folder"
+            " for them, too: Spark skips the batches whose numbers the old folder has. Run `dil"
+            " compact` when streams have caught up.",
         )

@@ -12,10 +12,12 @@ import pytest
 
 from dil.cli.main import main
 from dil.operator.backfill.publication import RowDecision
+from dil.publishing import publisher
 from dil.publishing.files import FileDestination
 from dil.storage import LocalFilesystem
 from tests.backfills import Backfills
 from tests.jobs import dataset, visible_files
+from tests.killed import KilledError, killed_after
 from tests.marks import some_long
 from tests.servers.day_rows import DayRows
 from tests.servers.rows import DAY_MS, START_MS
@@ -229,6 +231,34 @@ def test_an_act_that_is_given_up_leaves_late_rows_where_they_were(
     assert story.found() == before
     getattr(backfills, verb)(definition)
     assert story.found() == (([0, 100, 101], []) if verb == "publish" else ([0, 100], [101]))
+
+
+@pytest.mark.parametrize("kind", ["files", "delta"])
+@pytest.mark.parametrize("mode", ["window_replace", "merge"])
+@pytest.mark.parametrize("is_lost", [False, True], ids=["abandoned", "finished without late rows"])
+def test_a_backfill_that_readers_see_and_that_cannot_be_finished_has_each_row_once(
+    source: DayRows,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    mode: str,
+    *,
+    is_lost: bool,
+) -> None:
+    story = LateStory(tmp_path, source, **MODES[mode], ms__table__format=kind)
+    backfills = Backfills(story, 2)
+    definition = backfills.take(range(1, 2))
+    with monkeypatch.context() as patch:
+        patch.setattr(publisher, "place", killed_after(1, publisher.place))
+        with pytest.raises(KilledError):
+            backfills.publish(definition)
+    assert story.found() == ([0, 100, 101], [101])
+    words = ["abandon"]
+    if is_lost:
+        words = ["finish", "--without-lost"]
+        shutil.rmtree(story.late_folder)
+    assert main(["runs", *words, story.conf, "--yes"]) == 0
+    assert story.found() == ([0, 100, 101], [])
 
 
 @pytest.mark.parametrize("kind", some_long(["files", "delta"], "delta"))

@@ -305,7 +305,8 @@ def refuse_gone_files(spec: QuerySpec, inputs: Iterable[PlannedInput], clock: Cl
         StateError: a file was deleted; the next run reads other files.
     """
     with input_chains(spec, clock) as chains:
-        for path in _gone_files(inputs, chains).values():
+        known = (each for each in inputs if each.input.dataset in chains)
+        for path in _gone_files(known, chains).values():
             raise gone_file(path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -106,3 +107,16 @@ def test_a_query_whose_files_an_input_replaced_meanwhile_is_not_to_blame(lake: L
     assert (report.exit_code, failure.code) == (1, StateError.code)
     assert lake.run(big).rows == 5
     assert lake.ids("big") == Counter(range(5, 10))
+
+
+def test_a_wrong_query_is_to_blame_also_if_the_state_of_an_input_went_meanwhile(lake: Lake) -> None:
+    class Wrong(InProcessExecutor):
+        def query(self, run: RunContext, query: Query, watch: Watch) -> QueryResult:
+            shutil.rmtree(lake.folder / "state")
+            raise QueryError("wrong", "Correct it.")
+
+    big = lake.derive("big", BIG, state__store__dir=str(lake.folder / "own"))
+    lake.feed(*range(5))
+
+    (failure,) = lake.run(big, executor=Wrong()).failures
+    assert failure.code == QueryError.code

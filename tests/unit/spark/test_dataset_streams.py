@@ -56,3 +56,4 @@ def test_a_micro_batch_whose_files_were_put_together_says_where_a_new_checkpoint
         stream.partitions(offsets[taken], offsets[-1])
 
     assert advice in str(caught.value)
+    assert "a new folder" in str(caught.value)  # Spark's file sink would skip the new batches
