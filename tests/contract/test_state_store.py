@@ -350,6 +350,31 @@ def test_a_work_unit_that_is_read_again_to_an_earlier_end_stays_covered(
     assert (coverage.covered_from, coverage.covered_to) == (START, START + 4 * DAY)
 
 
+def test_a_failure_owes_only_what_it_failed_to_read(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    ends = (3, True), (2, False), (2, True)
+    for number, (days, is_read) in enumerate(ends):
+        store.commit(lease, commit_of(f"r{number}", outcome(0, days=days, ok=is_read)))
+    assert [(state.status, state.high) for state in store.unit_states()] == [
+        ("COMMITTED", START + 3 * DAY)
+    ]
+    assert verify_chain(store).problems == ()
+
+
+def test_a_skipped_work_unit_that_fails_is_covered_only_when_it_is_read(store: StateStore) -> None:
+    lease = store.acquire_lease("r1", lease_s=60)
+    missed = outcome(1, ok=False, attempts=0)
+    store.commit(lease, commit_of("r1", outcome(0), outcome(2), skipped=(missed,)))
+    covered = []
+    for number, is_read in enumerate((False, True)):
+        store.commit(lease, commit_of(f"b{number}", outcome(1, ok=is_read)))
+        coverage = store.history().coverage("u.{}")
+        assert coverage is not None
+        covered.append((coverage.covered_to - coverage.covered_from) // DAY)
+        assert verify_chain(store).problems == ()
+    assert covered == [1, 3]
+
+
 def test_a_partition_inside_another_one_uncovers_what_was_read_before(store: StateStore) -> None:
     lease = store.acquire_lease("r1", lease_s=60)
     store.commit(lease, commit_of("r1", outcome(0, days=7), outcome(0, days=7, unit="b")))

@@ -156,7 +156,7 @@ def publish(
     if books is not None:
         settle_registry(job, session.store, lease, filesystem)
     session.drop_page_logs(act)
-    _sweep_staging(job, backfill_id, filesystem)
+    _sweep_staging(job, _staged(job, backfill_id, filesystem), filesystem)
     return block
 
 
@@ -253,13 +253,20 @@ def _files_by_unit(filesystem: Filesystem, folder: str) -> Mapping[str, tuple[St
     return found
 
 
-def _sweep_staging(job: Job, backfill_id: str, filesystem: Filesystem) -> None:
-    """Delete what acts of a backfill have staged, also acts that were killed."""
-    root = publishing.run_staging_dir(job.publishing, job.name, "").rstrip("/")
-    for name in filesystem.folders(root):
-        if name.startswith(f"{act_prefix(backfill_id)}-"):
-            publishing.sweep(filesystem, f"{root}/{name}")
-    filesystem.delete_empty_folder(root)
+def _staged(job: Job, backfill_id: str, filesystem: Filesystem) -> list[str]:
+    """Return the staging folders of a backfill's acts, also of acts that were killed."""
+    root, prefix = _staging_root(job), f"{act_prefix(backfill_id)}-"
+    return [f"{root}/{name}" for name in filesystem.folders(root) if name.startswith(prefix)]
+
+
+def _sweep_staging(job: Job, staged: Sequence[str], filesystem: Filesystem) -> None:
+    for folder in staged:
+        publishing.sweep(filesystem, folder)
+    filesystem.delete_empty_folder(_staging_root(job))
+
+
+def _staging_root(job: Job) -> str:
+    return publishing.run_staging_dir(job.publishing, job.name, "").rstrip("/")
 
 
 def drop(job: Job, definition: BackfillDefinition, clock: Callable[[], int]) -> None:
@@ -268,23 +275,27 @@ def drop(job: Job, definition: BackfillDefinition, clock: Callable[[], int]) -> 
     After a crash, call this again: the definition is deleted last.
 
     Raises:
-        LeaseHeldError: the backfill is being read or published.
+        LeaseHeldError: the backfill is being read or published; or a publish of it was killed, and
+            a run of the job is under way.
         StateError: its publish is unfinished and needs the files.
     """
     own = backfill_job(job, definition.id)
-    with (
-        open_store(own.state, own.name, clock=clock) as own_store,
-        leased(own, own_store, "drop", clock),
-        open_store(job.state, job.name, clock=clock) as store,
-    ):
+    filesystem = filesystem_for(job.publishing.final_dir)
+    with contextlib.ExitStack() as held:
+        own_store = held.enter_context(open_store(own.state, own.name, clock=clock))
+        held.enter_context(leased(own, own_store, "drop", clock))
+        store = held.enter_context(open_store(job.state, job.name, clock=clock))
+        staged = _staged(job, definition.id, filesystem)
+        if staged:
+            # A publish that only stood still could go on, as long as nobody takes this lease.
+            held.enter_context(leased(job, store, "drop", clock))
         intent = store.pending_intent()
         if intent is not None and intent.commit.run_id.startswith(f"{act_prefix(definition.id)}-"):
             raise StateError(
                 f"backfill {definition.id} is partly published, and finishing needs its files",
                 "Finish it with `dil run` or `dil backfill publish`; then drop it.",
             )
-        filesystem = filesystem_for(job.publishing.final_dir)
-        _sweep_staging(job, definition.id, filesystem)
+        _sweep_staging(job, staged, filesystem)
         folder = folder_of(job.publishing, definition.id)
         for name in filesystem.folders(folder):
             filesystem.delete_tree(f"{folder}/{name}")

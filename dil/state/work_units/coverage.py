@@ -9,7 +9,7 @@ spans that meet are joined in one step, and tiles outside of both spans are foun
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -36,36 +36,51 @@ class Spans:
     tail: Interval = NOTHING
 
 
-def contradicts(spans: Spans, tile: Interval, earlier_end: int | None) -> bool:
-    """Return whether a tile shows that the spans belong to another grid of partitions.
+def contradicts(spans: Spans, tile: Interval) -> bool:
+    """Return whether a new tile shows that the spans belong to another grid of partitions.
 
     A new partition that starts inside a span, or crosses one of its ends, cannot belong to the same
     grid: then the spans say nothing about the present partitions and are dropped.
     """
-    return any(_crosses(span, tile, earlier_end) for span in (spans.main, spans.tail))
+    return any(
+        not span.is_empty and tile.low < span.high and span.low < tile.high
+        for span in (spans.main, spans.tail)
+    )
 
 
-def cover(spans: Spans, tile: Interval, earlier_end: int | None, tiles: Tiles) -> Spans:
+def cover(spans: Spans, tile: Interval, tiles: Tiles) -> Spans:
     """Return the spans after one more success, which must not contradict them.
 
     Args:
         spans: The spans so far.
         tile: The partition that succeeded; ``low`` is its nominal start.
-        earlier_end: The end of the same work unit's earlier tile, None if it is new.
         tiles: All tiles, including this one.
     """
-    if _is_known(tile, earlier_end):
-        return spans
-    joined = _joined(spans.main, tile, earlier_end)
+    joined = _joined(spans.main, tile)
     if joined is not None:
         main = _absorb(joined, spans.tail, tiles)
         return Spans(main, NOTHING if _contains(main, spans.tail) else spans.tail)
-    grown = _absorb(_joined(spans.tail, tile, earlier_end) or tile, spans.main, tiles)
+    grown = _absorb(_joined(spans.tail, tile) or tile, spans.main, tiles)
     if _contains(grown, spans.main):
         return Spans(grown)
     if _width(grown) > _width(spans.main):
         return Spans(grown, spans.main)
     return Spans(spans.main, grown)
+
+
+def uncover(spans: Spans, tile: Interval) -> Spans:
+    """Return the spans without a tile, whose work unit now has another tile or none."""
+    left = [
+        part
+        for span in (spans.main, spans.tail)
+        for part in (
+            (Interval(span.low, tile.low), Interval(tile.high, span.high))
+            if span.low <= tile.low < span.high
+            else (span,)
+        )
+        if not part.is_empty
+    ]
+    return _widest_and_newest(sorted(left, key=lambda each: each.low))
 
 
 def spans_of(tiles: Iterable[Interval]) -> Spans:
@@ -82,29 +97,22 @@ def spans_of(tiles: Iterable[Interval]) -> Spans:
             runs[-1] = Interval(runs[-1].low, tile.high)
         else:
             runs.append(tile)
+    return _widest_and_newest(runs)
+
+
+def _widest_and_newest(runs: Sequence[Interval]) -> Spans:
+    """Return the widest run and the newest other one; ``runs`` are sorted and do not adjoin."""
     if not runs:
         return Spans()
     main = max(runs, key=_width)
     return Spans(main, next((run for run in reversed(runs) if run != main), NOTHING))
 
 
-def _is_known(tile: Interval, earlier_end: int | None) -> bool:
-    return earlier_end is not None and tile.high <= earlier_end
-
-
-def _crosses(span: Interval, tile: Interval, earlier_end: int | None) -> bool:
-    if span.is_empty or tile.high <= span.low or tile.low >= span.high:
-        return False
-    if _is_known(tile, earlier_end):
-        return False
-    return earlier_end != span.high
-
-
-def _joined(span: Interval, tile: Interval, earlier_end: int | None) -> Interval | None:
+def _joined(span: Interval, tile: Interval) -> Interval | None:
     """Return the span extended by an adjoining tile, None if the tile does not adjoin it."""
     if span.is_empty:
         return None
-    if tile.low == span.high or (span.low <= tile.low and earlier_end == span.high):
+    if tile.low == span.high:
         return Interval(span.low, tile.high)
     if tile.high == span.low:
         return Interval(tile.low, span.high)

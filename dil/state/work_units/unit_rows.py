@@ -21,7 +21,7 @@ from dil.state.blocks.source_state import (
 )
 from dil.state.databases import sql
 from dil.state.databases.database import Transaction
-from dil.state.work_units.coverage import Spans, contradicts, cover
+from dil.state.work_units.coverage import Spans, contradicts, cover, uncover
 
 
 @dataclass(slots=True)
@@ -130,10 +130,6 @@ class UnitIndex:
         for outcome in sorted(outcomes, key=lambda each: (each.unit_key, each.low)):
             known = read_row(self._tx, self._job, outcome.signature)
             row = _merged(known.row if known else None, outcome)
-            earlier_end = known.tile_end(self.era) if known else None
-            if earlier_end is not None and earlier_end > row.expected_high:
-                # What counts as covered never shrinks: a reading may end earlier than one before.
-                row = replace(row, expected_high=earlier_end)
             if known is not None and self._is_known(row, known, outcome, has_data=has_data):
                 continue
             changes.put(row, known)
@@ -189,20 +185,22 @@ class UnitIndex:
         unit = key_hash(outcome.unit_key)
         old = read_coverage(self._tx, self._job, unit, self.era)
         spans = old.spans if old else Spans()
-        # A failure covers nothing.
-        covers = outcome.succeeded or row.status == SKIPPED
         tile = Interval(row.low, tile_end(row) or row.low)
         earlier_end = known.tile_end(self.era) if known else None
-        if covers and contradicts(spans, tile, earlier_end):
+        is_changed = tile.high != earlier_end
+        if is_changed and earlier_end is not None:
+            spans = uncover(spans, Interval(row.low, earlier_end))
+        # A failure covers nothing.
+        covers = is_changed and (outcome.succeeded or row.status == SKIPPED)
+        if covers and contradicts(spans, tile):
             self.era += 1
-            spans, earlier_end = Spans(), None
+            spans = Spans()
         # A failure keeps the era of the success that the row still has.
         era = known.era if known is not None and not outcome.succeeded else self.era
         stored = StoredRow(row, row.hash, era, unit, outcome.timelabel)
         write_row(self._tx, self._job, stored, sequence, is_new=known is None, error=outcome.error)
         if covers:
-            tiles = _StoredTiles(self._tx, self._job, unit, self.era)
-            spans = cover(spans, tile, earlier_end, tiles)
+            spans = cover(spans, tile, _StoredTiles(self._tx, self._job, unit, self.era))
         was_failed = known is not None and known.row.status == FAILED
         coverage = CoverageRow(
             spans=spans,

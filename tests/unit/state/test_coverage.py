@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dil.model.interval import Interval
-from dil.state.work_units.coverage import Spans, contradicts, cover, spans_of
+from dil.state.work_units.coverage import Spans, contradicts, cover, spans_of, uncover
 
 
 class KnownTiles(dict[int, int]):
@@ -22,15 +22,19 @@ class KnownTiles(dict[int, int]):
 
 
 def feed(*tiles: tuple[int, int]) -> Spans:
+    """Return the spans after successes; a tile without length is a success that is lost."""
     known = KnownTiles()
     spans = Spans()
     for low, high in tiles:
-        earlier = known.get(low)
-        known[low] = high
+        earlier = known.pop(low, None)
+        if earlier not in (None, high):
+            spans = uncover(spans, Interval(low, earlier))
+        if high > low:
+            known[low] = high
         tile = Interval(low, high)
-        spans = Spans(tile) if contradicts(spans, tile, earlier) else cover(
-            spans, tile, earlier, known
-        )  # fmt: skip
+        if high in (low, earlier):
+            continue
+        spans = Spans(tile) if contradicts(spans, tile) else cover(spans, tile, known)
     return spans
 
 
@@ -60,17 +64,24 @@ def test_a_last_partition_that_grows_extends_what_is_covered() -> None:
     assert feed((0, 31), (31, 52), (31, 53), (31, 60), (60, 61)).main == Interval(0, 61)
 
 
-def test_a_partition_that_succeeds_again_shorter_changes_nothing() -> None:
-    assert feed((0, 31), (31, 60), (31, 52)).main == Interval(0, 60)
+def test_a_last_partition_that_succeeds_again_shorter_can_grow_again() -> None:
+    shorter = (0, 31), (31, 60), (31, 52)
+    assert feed(*shorter) == Spans(Interval(0, 52))
+    assert feed(*shorter, (31, 62)) == Spans(Interval(0, 62))
+
+
+def test_a_partition_that_loses_its_success_leaves_two_spans_until_it_succeeds_again() -> None:
+    lost = (0, 7), (7, 14), (14, 21), (21, 28), (7, 7)
+    assert feed(*lost) == Spans(Interval(14, 28), Interval(0, 7))
+    assert feed(*lost, (7, 14)) == Spans(Interval(0, 28))
 
 
 def test_an_unknown_start_inside_the_span_means_another_grid() -> None:
     spans = feed((0, 7), (7, 14))
-    assert contradicts(spans, Interval(3, 10), None)
-    assert contradicts(spans, Interval(13, 20), None)
-    assert contradicts(spans, Interval(-3, 4), None)
-    assert not contradicts(spans, Interval(14, 21), None)
-    assert not contradicts(spans, Interval(7, 14), 14)
+    assert contradicts(spans, Interval(3, 10))
+    assert contradicts(spans, Interval(13, 20))
+    assert contradicts(spans, Interval(-3, 4))
+    assert not contradicts(spans, Interval(14, 21))
     assert feed((0, 7), (7, 14), (1, 8)).main == Interval(1, 8)
 
 
@@ -106,6 +117,23 @@ def test_coverage_equals_what_a_full_scan_allows(data: st.DataObject) -> None:
     assert main in runs
     if len(runs) <= 2:
         assert main.high - main.low == max(run.high - run.low for run in runs)
+
+
+@settings(max_examples=150)
+@given(grids(), st.data())
+def test_spans_hold_only_present_tiles_however_these_change(
+    grid: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    changes = st.sampled_from(grid).flatmap(
+        lambda each: st.tuples(st.just(each[0]), st.integers(*each))
+    )
+    order = data.draw(st.lists(changes, max_size=30))
+    ends = {low: high for low, high in dict(order).items() if high > low}
+    for span in (feed(*order).main, feed(*order).tail):
+        place = span.low
+        while place < span.high:
+            place = ends[place]
+        assert place == span.high
 
 
 @settings(max_examples=100)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from dil import publishing
 from dil.cli.main import main
-from dil.errors import StateError
+from dil.errors import LeaseHeldError, LeaseLostError, StateError
+from dil.model.interval import DAY_MS
 from dil.model.report import RunStatus
+from dil.operator.backfill.publishing import drop
 from dil.publishing import files, table_destination
 from tests.backfills import Backfills, correct, notes_of, source_notes
 from tests.servers.http_server import HttpServer
@@ -60,6 +65,55 @@ def test_a_backfill_whose_publish_is_given_up_is_published_again(
     assert story.run(day(5)).status is RunStatus.SUCCESS
     assert notes_of(story) == source_notes(source, range(5))
     assert main(["state", "verify", str(story.folder / "orders.conf")]) == 0
+
+
+def test_a_publish_that_stood_still_during_a_drop_publishes_nothing(
+    story: Story, source: HttpServer, backfills: Backfills, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story.changes.update(MODES["merge"])
+    story.run(day(4))
+    before = notes_of(story)
+    correct(source, "a", 5)
+    definition = backfills.take(range(1, 3))
+    record = publishing.publish
+
+    def drop_first(*arguments: Any) -> Any:
+        drop(story.job(), definition, lambda: backfills.clock() + DAY_MS)  # the leases are over
+        return record(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, "publish", drop_first)
+        with pytest.raises(LeaseLostError):
+            backfills.publish(definition)
+
+    assert notes_of(story) == before
+    assert story.run(day(5)).status is RunStatus.SUCCESS
+    assert main(["state", "verify", str(story.folder / "orders.conf")]) == 0
+
+
+def test_a_drop_waits_for_a_run_only_if_a_publish_was_killed(
+    story: Story, source: HttpServer, backfills: Backfills, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story.changes.update(MODES["merge"])
+    story.run(day(4))
+    correct(source, "a", 5)
+    killed, other = backfills.take(range(1, 3)), backfills.take(range(1, 2))
+
+    def die(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, "publish", die)
+        with pytest.raises(KeyboardInterrupt):
+            backfills.publish(killed)
+    with story.store() as store:
+        lease = store.acquire_lease("r1", lease_s=60)
+        backfills.drop(other)
+        with pytest.raises(LeaseHeldError):
+            backfills.drop(killed)
+        store.release_lease(lease)
+    backfills.drop(killed)
+    assert backfills.known() == []
 
 
 def test_a_reading_that_was_cut_off_while_it_published_is_finished_by_the_publish(
