@@ -7,13 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from dil.errors import ConversionError
-from dil.model.dataset import (
-    Commit,
-    PublishedFile,
-    RunWork,
-    WorkUnitOutcome,
-    source_name,
-)
+from dil.model.dataset import Commit, PublishedFile, RunWork, WorkUnitOutcome, source_name
 from dil.model.job import Job, PublishingSpec, PublishMode
 from dil.model.work_unit import WorkUnit
 from dil.publishing.destination import destination_for

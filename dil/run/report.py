@@ -68,9 +68,8 @@ def report_results(
         *run_report.answer_notes(good, publishing.refused_dir(spec)),
         *planned.secondary.notes,
     )
-    if (
-        published is not None and spec.shares_files
-    ):  # shared files are smaller than the staged files
+    # Shared files are smaller than the staged files.
+    if published is not None and spec.shares_files:
         size = sum(move.target.bytes for move in published.commit.moves)
     else:
         size = sum(task.bytes for task in good)
