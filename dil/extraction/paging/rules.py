@@ -429,7 +429,7 @@ def skips_rows(rules: PagingRules, state: PageState, echoed: EchoedPage, page: P
     is_echoed = echoed.start is not None or echoed.size is not None
     if state.page_size is None or is_echoed or state.total is not None or page.is_whole:
         return False
-    return page.rows + page.dropped < state.page_size and "pagestart" in rules.sent_values
+    return page.rows < state.page_size and "pagestart" in rules.sent_values
 
 
 def _leads_into_row(name: str) -> bool:
