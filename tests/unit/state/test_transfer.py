@@ -103,3 +103,13 @@ def test_a_begun_publish_is_remembered_by_its_run(target):
         tx.change("INSERT INTO intent (dataset_id, run_id, payload) VALUES (?, 'r1', '{}')", JOB)
         assert transfer.remembers_publish(tx, JOB, "r1")
         assert not transfer.remembers_publish(tx, JOB, "r2")
+
+
+def test_a_damaged_text_is_copied_as_it_is(source, target):
+    with source.database.write() as tx:
+        details.change_checkpoint(tx, JOB, "lateness", {"largest": 5})
+        tx.change("UPDATE checkpoint SET payload = ? WHERE dataset_id = ?", b"\xff{", JOB)
+    copied(source, target, taken(target))
+    with target.database.read() as tx:
+        found = tx.rows("SELECT payload FROM checkpoint WHERE dataset_id = ?", JOB)
+    assert found == [(b"\xff{",)]
