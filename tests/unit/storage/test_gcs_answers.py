@@ -41,15 +41,15 @@ PART = 256 << 10  # the least part that the service takes
 WHOLE = f"bytes=0-{PART - 1}"
 
 
-def sent(server, *answers):
-    """Send a part and a byte in a resumable upload; return the ranges of its requests."""
+def sent(server, *answers, size=PART + 1):
+    """Send so many bytes in a resumable upload; return the ranges of its requests."""
     begun = Reply(b"{}", headers=(("Location", f"{server.url}/session"),))
     server.script("/upload/storage/v1/b/lake/o", begun)
     server.script("/session", *answers)
     files = ObjectFilesystem(GoogleAndAzure(), part_bytes=PART)
     try:
         with files.open_output("gs://lake/a") as stream:
-            stream.write(b"x" * (PART + 1))
+            stream.write(b"x" * size)
     finally:
         ranges = [each.headers["Content-Range"] for each in server.requests if each.method == "PUT"]
     return ranges
@@ -93,3 +93,11 @@ def test_after_a_refused_part_the_service_is_asked_what_arrived(server, status):
 def test_an_upload_of_which_the_service_lacks_bytes_makes_no_file(server, answers):
     with pytest.raises(WriteError):
         sent(server, *answers)
+    assert [each.method for each in server.requests].count("PUT") == len(answers)
+
+
+def test_the_last_part_of_a_file_of_whole_parts_is_not_empty(server):
+    assert sent(server, seen(WHOLE), stored(2 * PART), size=2 * PART) == [
+        f"bytes 0-{PART - 1}/*",
+        f"bytes {PART}-{2 * PART - 1}/{2 * PART}",
+    ]

@@ -214,3 +214,17 @@ def test_each_write_carries_the_digest_of_its_data(service):
     service.script("/b/k", Reply(headers=TAG))
     ObjectFilesystem(S3()).put("s3://b/k", b"1")
     assert [each.headers["Content-MD5"] for each in service.requests] == [md5(b"1")]
+
+
+def test_a_source_that_is_gone_without_its_target_is_lost_and_not_moved(service):
+    gone = Reply(b"<Error><Code>NoSuchKey</Code></Error>", status=404, headers=XML)
+    files = ObjectFilesystem(S3())
+    service.script("/b", LIST)
+    service.script("/b/k", gone)
+    service.script("/b/l", gone)
+    with pytest.raises(WriteError):
+        files.replace("s3://b/k", "s3://b/l")
+
+    service.script("/b/k", Reply(headers=TAG))  # It goes between the look and the copy.
+    with pytest.raises(WriteError):
+        files.move("s3://b/k", "s3://b/l")
