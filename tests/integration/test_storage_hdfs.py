@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from dil.errors import WriteError
+from dil.storage.hdfs.client import WebHdfs as WebHdfsClient
 from dil.storage.hdfs.filesystem import HdfsFilesystem
 from tests.integration.hdfs_places import opened, use
 from tests.integration.places import read, refused, write
@@ -75,6 +76,31 @@ def test_a_file_whose_data_did_not_all_arrive_does_not_appear(folder):
     with pytest.raises(WriteError, match="of 2,097,152 written bytes"):
         stream.close()
     assert folder.keys() == []
+
+
+def test_a_small_file_whose_data_did_not_all_arrive_does_not_appear(folder, monkeypatch):
+    create = WebHdfsClient.create
+    monkeypatch.setattr(
+        WebHdfsClient, "create", lambda self, path, data: create(self, path, data[:1])
+    )
+    with pytest.raises(WriteError, match="of 3 written bytes"):
+        HdfsFilesystem().put(f"{folder.uri}/a", b"all")
+    assert folder.keys() == []
+
+
+def test_a_hidden_file_that_another_program_deletes_is_not_taken_for_the_target(
+    proxy, folder, meddled
+):
+    folder.write("a", b"old")
+
+    def swept():
+        for key in {*folder.keys()} - {"a"}:
+            HdfsFilesystem().delete_file(f"{folder.uri}/{key}")
+
+    proxy.act_before(b"op=RENAME", swept)
+    with pytest.raises(WriteError, match="vanished"):
+        HdfsFilesystem().put(f"{meddled}/a", b"new")
+    assert folder.objects() == {"a": b"old"}
 
 
 def test_a_file_whose_folder_is_deleted_meanwhile_does_not_appear(folder):

@@ -183,22 +183,22 @@ class PagingRules:
 class PageState:
     """The state after one page; rows are counted before converters.
 
-    ``previous_key`` is the key of the page before, None for the first page, ``asked_key`` the one
-    of the request: on the first page ``initValue``. ``key_was_there`` is true if this page or an
+    ``previous_key`` is the key of the page before, empty for the first page, ``asked_key`` that of
+    the request: on the first page ``initValue``. ``key_was_there`` is true if this page or an
     earlier one had a key. ``total`` is None until a page has it.
     ``elapsed_s`` counts from the first request of the attempt. ``payload_left`` is None if the job
     has no payload. ``asked`` counts requests so far. ``page_size`` is how many rows a full page
     has, None if the job does not say it. ``files_left`` is true if the session itself has another
-    answer, such as the next file, ``had_files`` if it had one before. ``next_uri`` and ``more`` are
-    the address of the next page and the flag in this answer. ``next_was_there`` is true if this
-    answer or an earlier one had the place of the address, ``more_was_there`` if one of them had the
-    flag.
+    answer, such as the next file, ``had_files`` if the answer before said so. ``next_uri`` and
+    ``more`` are the address of the next page and the flag in this answer. ``next_was_there`` is
+    true if this answer or an earlier one had the place of the address, ``more_was_there`` if one of
+    them had the flag.
     """
 
     rows: int = 0
     processed: int = 0
     key: SessionKey = field(default_factory=SessionKey)
-    previous_key: SessionKey | None = None
+    previous_key: SessionKey = field(default_factory=SessionKey)
     asked_key: str | None = None
     key_was_there: bool = False
     total: JsonValue = None
@@ -256,8 +256,6 @@ class PagingPosition:
     @classmethod
     def after(cls, state: PageState, values: PageValues, last: LastPage) -> PagingPosition:
         """Return the position after a page; ``values`` are the page values of the next request."""
-        total = state.total
-        text = str(total) if isinstance(total, Decimal | float) else as_text(total)
         return cls(
             number=state.asked,
             values=values,
@@ -266,7 +264,7 @@ class PagingPosition:
             key=state.key,
             key_was_there=state.key_was_there,
             more_was_there=state.more_was_there,
-            total=None if total is None else text,
+            total=None if state.total is None else as_text(state.total),
             last=last,
         )
 
@@ -377,7 +375,7 @@ def _by_session(rules: PagingRules, state: PageState) -> PagingDecision | None:
         return PagingDecision(Action.STOP, Row.NO_CURSOR)
     if not (rules.sends_session or rules.is_paged):
         return None
-    if state.previous_key and state.previous_key.cursor == state.key.cursor:
+    if state.previous_key.cursor == state.key.cursor:
         return PagingDecision(Action.FAIL, Row.REPEATED_CURSOR)
     return PagingDecision(Action.NEXT, Row.CURSOR)
 
@@ -429,7 +427,7 @@ def skips_rows(rules: PagingRules, state: PageState, echoed: EchoedPage, page: P
     is_echoed = echoed.start is not None or echoed.size is not None
     if state.page_size is None or is_echoed or state.total is not None or page.is_whole:
         return False
-    return page.rows + page.dropped < state.page_size and "pagestart" in rules.sent_values
+    return page.rows < state.page_size and "pagestart" in rules.sent_values
 
 
 def _leads_into_row(name: str) -> bool:

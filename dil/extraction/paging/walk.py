@@ -488,12 +488,12 @@ def _state_after(walk: Walk, before: PageState, page: Page, response: Response) 
         rows=page.rows,
         processed=before.processed + page.rows,
         key=key,
-        previous_key=before.key if before.asked else None,
+        previous_key=before.key,
         key_was_there=before.key_was_there or key.is_there,
         total=total,
         payload_left=None if walk.payload is None else walk.payload.left,
         files_left=response.has_more,
-        had_files=before.had_files or before.files_left,
+        had_files=before.files_left,
         asked=before.asked + 1,
         next_uri=(
             next_address(paging.next, response, page.lookup, query_only=paging.query_only)

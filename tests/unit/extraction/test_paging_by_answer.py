@@ -138,6 +138,13 @@ def test_an_address_that_came_before_fails_however_long_the_circle(circle):
     assert len(source.asked) == circle + 1
 
 
+def test_a_page_that_names_itself_by_its_query_is_not_asked_for_again():
+    source = Source(page(1, next="?a=1"))
+    with pytest.raises(SourceContractError, match="in circles"):
+        walked(source, pagination=Pagination(next="next", query_only=True))
+    assert len(source.asked) == 1
+
+
 def test_a_cursor_that_came_before_fails():
     source = Source(*[page(1, next="AB"[number % 2]) for number in range(9)])
     with pytest.raises(SourceContractError, match="in circles"):
@@ -155,7 +162,7 @@ def test_a_total_that_is_reached_ends_the_walk_and_a_page_that_is_left_is_noted(
 # The flag
 
 
-@pytest.mark.parametrize("no", [False, 0, "false", "False", "0", "", None, "no"])
+@pytest.mark.parametrize("no", [False, 0, "false", "False", "0", "", None, "no", " No "])
 def test_a_flag_that_says_no_ends_the_walk_without_an_empty_page(no):
     source = Source(page(2, more=True), page(2, more=no), page(2))
     rows, walk = walked(source, parameters=NUMBERS, pagination=Pagination(more="more"))
@@ -240,6 +247,15 @@ def test_a_source_that_leads_through_pages_without_rows_for_ever_fails():
     with pytest.raises(SourceContractError, match="1000 pages in a row had no rows"):
         walked(source, most=5000, **spec)
     assert len(source.asked) == 1001
+
+
+def test_pages_without_rows_are_counted_anew_after_each_page_with_rows():
+    empty = [page(0, more=True)] * 600
+    source = Source(*empty, page(1, more=True), *empty, page(2, more=False))
+    rows, _ = walked(
+        source, most=5000, parameters=NUMBERS, pagination=Pagination(more="more", equal_pages=True)
+    )
+    assert sum(rows) == 3
 
 
 # Caps and short pages

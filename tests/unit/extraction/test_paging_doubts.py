@@ -195,10 +195,12 @@ def test_a_condition_that_describes_the_last_cursor_may_be_left_where_nothing_is
     assert CONDITION_LEFT not in notes
 
 
+@pytest.mark.parametrize("told", [1, 2], ids=["the first page", "the page before"])
 @pytest.mark.parametrize("fields", [("o", "n"), ("", "", "p")])
-def test_an_answer_that_says_it_is_an_earlier_page_is_refused(fields):
+def test_an_answer_that_says_it_is_an_earlier_page_is_refused(fields, told):
     paged = Pagination(fields=fields, initial_values=(0, 2, 1))
-    pages = [fresh(2, o=0, n=2, p=1), fresh(2, o=2, n=2, p=2), fresh(2, o=0, n=2, p=1)]
+    pages = [fresh(2, o=0, n=2, p=1), fresh(2, o=2, n=2, p=2)]
+    pages.append(fresh(2, o=2 * (told - 1), n=2, p=told))
     with pytest.raises(SourceContractError, match="in circles: the answer says"):
         walked(Source(*pages), pagination=paged, **ECHOED)
 

@@ -60,6 +60,7 @@ def both(rules, **more):
         (both(POLL, has_total=True), state("RUN", processed=240, total=240), Action.STOP, 6),
         (POLL, state("RUN", rows=0), Action.NEXT, 7),
         (PagingRules(), state(rows=0, files_left=True), Action.NEXT, 8),
+        (PAGED, state(had_files=True), Action.STOP, 8),
         (PAGED, state(rows=0), Action.STOP, 9),
         (both(POLL, is_paged=True), state("RUN", rows=0), Action.STOP, 9),
         (CURSOR, state("B", rows=0, previous_key=SessionKey("B")), Action.STOP, 9),

@@ -8,11 +8,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dil.errors import SourceContractError
+from dil.extraction.csv.extractor import CsvExtractor
 from dil.extraction.json.extractor import JsonExtractor
 from dil.extraction.paging.rules import PagingPosition
 from dil.extraction.paging.walk import Walk, walk_pages
 from dil.extraction.parameters import ParameterScope
+from dil.model.csv_settings import CsvSettings, CsvSpec
 from dil.model.job import ClassRef, ExtractionSpec
+from dil.model.schema import Column, Primitive
 from dil.model.settings import Pagination, Parameter, SessionKeyField
 from dil.spi.connector import ByteSession, Response
 from tests.unit.extraction.clocks import Instant
@@ -55,6 +58,16 @@ class Source(ByteSession):
             uri="https://shop.test/",
             has_more=self.has_more and not is_last,
         )
+
+
+class Lines(ByteSession):
+    """Answers with texts in turn."""
+
+    def __init__(self, *texts):
+        self.texts = list(texts)
+
+    def fetch(self, values):
+        return Response(io.BytesIO(self.texts.pop(0).encode()), content_type="text/csv")
 
 
 class CutError(Exception):
@@ -100,6 +113,19 @@ def test_rows_and_doubts_are_those_of_an_uncut_walk(members, pages, cut_after):
         later, more, _ = told(source, members, 0, position)
         rows, notes = [*rows, *later], list(dict.fromkeys([*notes, *more]))
     assert (rows, notes) == (whole, said)
+
+
+def test_rows_that_were_dropped_before_the_cut_still_count():
+    spec = ExtractionSpec(
+        ClassRef("m", "c"), csv=CsvSpec(CsvSettings(column_header_index=-1, max_failures=1)),
+        output_schema=(Column("id", Primitive("long"), nullable=True),), **OFFSETS,
+    )  # fmt: skip
+    cuts, scope = [], ParameterScope(0, 1, full_extract=True)
+    source = Lines("1\nx\n", "3\n4\n", "")
+    walk = Walk(spec, scope, Instant(), on_page=cuts.append)
+    for _ in walk_pages(source, CsvExtractor(spec), walk):
+        pass
+    assert [(cut.processed, cut.dropped) for cut in cuts] == [(2, 1), (4, 1)]
 
 
 def test_a_session_that_has_another_answer_is_asked_again_even_after_one_without_rows():

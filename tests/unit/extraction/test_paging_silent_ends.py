@@ -8,6 +8,8 @@ import pytest
 
 from dil.errors import SourceContractError
 from dil.extraction.content import NO_DATA_FIELD
+from dil.extraction.csv.extractor import CsvExtractor
+from dil.extraction.csv.failures import DROPPED
 from dil.extraction.json.extractor import JsonExtractor
 from dil.extraction.paging.notes import (
     EMPHASIS,
@@ -26,7 +28,9 @@ from dil.extraction.paging.notes import (
 from dil.extraction.paging.rules import PagingPosition
 from dil.extraction.paging.walk import Walk, walk_pages
 from dil.extraction.parameters import ParameterScope
+from dil.model.csv_settings import CsvSettings, CsvSpec
 from dil.model.job import ClassRef, ExtractionSpec
+from dil.model.schema import Column, Primitive
 from dil.model.settings import Pagination, Parameter, SessionKeyField
 from dil.spi.connector import ByteSession, Response
 from tests.unit.extraction.clocks import Instant
@@ -52,6 +56,16 @@ class Source(ByteSession):
         return Response(body, headers=headers, location="source", uri=self.uri)
 
 
+class Answers(ByteSession):
+    """Gives its answers in turn."""
+
+    def __init__(self, answers):
+        self.answers = answers
+
+    def fetch(self, values):
+        return self.answers.pop(0)
+
+
 def rows(first, count, **more):
     return {"data": [{"id": first + number} for number in range(count)], **more}
 
@@ -63,6 +77,14 @@ def notes(source, start=None, **members):
         for _ in page.batches:
             pass
     return walk.progress.notes
+
+
+def csv_notes(spec, *bodies):
+    answers = [Response(io.BytesIO(body.encode()), content_type="text/csv") for body in bodies]
+    walk = Walk(spec, ParameterScope(0, 1, full_extract=True), Instant())
+    for _ in walk_pages(Answers(answers), CsvExtractor(spec), walk):
+        pass
+    return walk.counters.notes
 
 
 # Places that no answer has
@@ -194,6 +216,17 @@ def test_a_page_that_is_not_full_and_not_the_last_is_told():
     capped = Pagination(initial_values=(0, 4))
     source = Source(rows(0, 2), rows(4, 2), rows(8, 0))
     assert notes(source, pagination=capped, parameters=START) == [SHORT_PAGE]
+
+
+def test_a_dropped_row_counts_once_where_a_page_is_not_full():
+    """The source gives three of the four rows that were asked for; one of them is no number."""
+    spec = ExtractionSpec(
+        REF, pagination=Pagination(initial_values=(0, 4)), parameters=START,
+        csv=CsvSpec(CsvSettings(column_header_index=-1, max_failures=1)),
+        output_schema=(Column("id", Primitive("long"), nullable=True),),
+    )  # fmt: skip
+    assert csv_notes(spec, "1\nx\n3\n4\n", "5\n6\n7\n8\n", "") == [DROPPED]
+    assert csv_notes(spec, "1\nx\n3\n", "5\n", "") == [DROPPED, SHORT_PAGE]
 
 
 def test_a_page_that_is_not_full_and_not_the_last_fails_a_strict_walk():

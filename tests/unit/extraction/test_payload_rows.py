@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dil.errors import SourceError, TransientSourceError
+from dil.errors import RefusedAnswer, SourceError, TransientSourceError
 from dil.extraction.json.extractor import JsonExtractor
 from dil.extraction.paging.rules import PagingPosition
 from dil.extraction.paging.walk import ResumeRefusedError, Walk, walk_pages
@@ -129,6 +130,27 @@ def test_a_later_attempt_goes_on_after_the_last_row_that_was_answered():
     walked(receiver, walk_of(start=start))
     assert [values.payload for values in receiver.asked] == ROWS[2:]
     assert receiver.asked[0].idempotency_key == keys(ROWS)[2]
+
+
+class Kept:
+    """Keeps what is put aside."""
+
+    def __init__(self):
+        self.rows = []
+
+    def keep(self, row, number, key, answer):
+        self.rows.append((row, number, key, answer.status))
+
+
+def test_rows_that_were_refused_before_are_put_aside_again_and_not_sent_again():
+    seen, kept, receiver = [], Kept(), Receiver()
+    walked(Receiver(), walk_of(seen=seen))
+    refusal = {2: RefusedAnswer(422, "no such product")}
+
+    walked(receiver, replace(walk_of(start=seen[1]), refused=kept, refused_before=refusal))
+
+    assert kept.rows == [(ROWS[1], 2, keys(ROWS)[1], 422)]
+    assert [values.payload for values in receiver.asked] == ROWS[2:]
 
 
 def test_a_later_attempt_does_not_go_on_with_other_rows():

@@ -45,13 +45,14 @@ def test_every_block_gives_what_was_published_and_nothing_is_left_behind(lake):
     assert list((lake.folder / "lake").rglob("*replay*")) == []
 
 
-def test_an_input_file_that_was_changed_is_found(lake):
+@pytest.mark.parametrize("amount", [70, 0], ids=["with other rows", "without rows"])
+def test_an_input_file_that_was_changed_is_found(amount, lake):
     big = lake.derive("big", BIG)
     lake.feed(*range(10))
     lake.run(big)
     (path,) = parts(lake, lake.orders)
     table = pq.read_table(path)
-    changed = [70 + (each == 6) for each in table["id"].to_pylist()]
+    changed = [amount + (each == 6) for each in table["id"].to_pylist()]
     place = table.schema.get_field_index("amount")
     kind = table.schema.field(place)
     pq.write_table(table.set_column(place, kind, pa.array(changed, kind.type)), path)

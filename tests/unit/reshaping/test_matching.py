@@ -10,6 +10,7 @@ import pytest
 
 from dil.errors import ConversionError, WriteError
 from dil.model.destination import MergeSpec
+from dil.model.job import OutputFormat
 from dil.publishing import FinishedUnit
 from tests.merging import FILES, Lake
 
@@ -242,3 +243,36 @@ def test_columns_that_cannot_be_merged_by_are_told(
         there.run(there.stage_unit(0, T({"id": [1], "v": [{"a": 1}]})))
 
     assert told in caught.value.message
+
+
+# Which row stays
+
+
+def test_a_later_delta_field_decides_only_between_rows_that_are_equal_in_the_fields_before_it(
+    tmp_path: Path,
+) -> None:
+    there = Lake(tmp_path, spec=MergeSpec(("id",), ("at", "step")))
+    there.run(there.stage_unit(0, T({"id": [1, 2, 3], "at": [5, 5, 4], "step": [1, 1, 9]})))
+
+    there.run(there.stage_unit(1, T({"id": [1, 2, 3], "at": [4, 5, 5], "step": [9, 9, 1]})))
+
+    assert [(row["at"], row["step"]) for row in there.rows()] == [(5, 1), (5, 9), (5, 1)]
+
+
+def test_a_row_that_says_that_its_key_was_deleted_is_not_published(tmp_path: Path) -> None:
+    there = Lake(tmp_path, spec=MergeSpec(("id",), ("at",), "op", ("D",)))
+    there.run(there.stage_unit(0, T({"id": [1, 2], "at": [0, 0], "op": ["I", "I"]})))
+
+    there.run(there.stage_unit(1, T({"id": [1, 3], "at": [1, 1], "op": ["D", "D"]})))
+
+    assert [row["id"] for row in there.rows()] == [2]
+
+
+def test_files_without_bounds_are_searched_for_each_changed_key(tmp_path: Path) -> None:
+    there = Lake(tmp_path, form=OutputFormat.AVRO)
+    there.run(there.stage_unit(0, T({"id": [1, 2], "at": [0, 0]})))
+
+    shaped = there.run(there.stage_unit(1, T({"id": [2, 3], "at": [1, 1]})))
+
+    assert [file.rows for file in shaped.replaced] == [2]
+    assert sum(file.rows for file in there.live) == 3

@@ -238,3 +238,36 @@ def test_a_stream_has_each_row_once_whatever_is_published_and_put_together(
         pass
 
     assert sorted(seen) == list(range(next_row))
+
+
+@pytest.mark.parametrize("offset", [0, 8, 9, 10, 18, 23, 24])
+def test_the_rows_after_a_row_are_all_those_behind_it(orders: Dataset, offset: int) -> None:
+    found = [row for each in orders.at(4, offset) for row in each]
+    assert found == list(range(offset + 1, 25))
+
+
+def test_a_reader_that_takes_the_last_row_has_reached_the_end(orders: Dataset) -> None:
+    with orders.chain() as chain:
+        assert chain.next_end(START, rows=25, files=None, until=chain.head) == chain.head
+
+
+def test_a_reader_inside_a_block_goes_to_its_end_first(orders: Dataset) -> None:
+    """A later block may take away files of which the reader has only some rows."""
+    with orders.chain() as chain:
+        inside = chain.next_end(START, rows=5, files=None, until=chain.at(2))
+    orders.add(5, file_at(0, 10))
+    with orders.chain() as chain:
+        assert chain.next_end(inside, rows=99, files=None, until=chain.head) == chain.at(2)
+
+
+def test_a_reader_that_has_the_first_row_of_a_block_has_seen_what_it_removed(
+    orders: Dataset,
+) -> None:
+    orders.add(10, file_at(0, 10))
+    assert orders.at(5, after=25) == [range(26, 35)]
+
+
+def test_a_file_of_which_only_the_first_row_was_read_is_not_taken_away(orders: Dataset) -> None:
+    orders.add(10, file_at(10, 10))
+    with pytest.raises(StateError):
+        orders.at(5, after=10)

@@ -7,12 +7,15 @@ from pathlib import Path
 import pytest
 
 from dil.errors import StateError
+from dil.model.derived import WindowSpec
 from dil.state.blocks.events import ConfigEvent, Seed
 from dil.state.chain import as_of
 from dil.state.derived import inputs
-from dil.state.derived.earlier_inputs import refuse_other_reading
-from dil.state.derived.planning import SliceLimits, plan_query
+from dil.state.derived.earlier_inputs import refuse_inputs_read_before, refuse_other_reading
+from dil.state.derived.planning import SliceLimits, plan_query, windows_emitted_until
 from tests.unit.state.derived_store import (
+    HOUR,
+    NOW,
     Store,
     counting,
     mark,
@@ -285,3 +288,39 @@ def test_each_statement_walks_an_index_and_sorts_nothing(store: Store, statement
     details = [step[3] for step in steps]
     assert details
     assert all(detail.startswith("SEARCH") for detail in details)
+
+
+def windows(hours: int) -> ConfigEvent:
+    """Return a transform that emits windows of so many hours."""
+    query = WindowSpec("at", hours * HOUR, hours * HOUR, (), (("n", "count(*)"),)).query("in")
+    return ConfigEvent("SetTransform", {"inputs": ["in"], "engine": "spark", "query": query})
+
+
+def test_windows_of_an_earlier_length_that_ended_later_do_not_come_again(store: Store) -> None:
+    store.config("out", windows(1))
+    store.add("in", 10, 5)
+    store.advance("out")
+    store.config("out", windows(24))
+    store.add("in", 10, 6)
+    store.advance("out")
+    with store.database.read() as tx:
+        assert windows_emitted_until(tx, "out") == NOW + 5 * HOUR
+
+
+@pytest.mark.parametrize("mode", ["append", "full"])
+def test_an_input_that_comes_back_is_read_from_its_beginning_only_after_all_rows_were_made_anew(
+    store: Store, mode: str
+) -> None:
+    store.root("other")
+    store.add("in", 10, 1)
+    store.advance("out")
+    left_out = {"inputs": ["other"], "engine": "spark", "query": "q", "mode": mode}
+    store.config("out", ConfigEvent("SetTransform", left_out))
+    store.advance("out")
+    back = (store.slice("in", (None, 2), None, 9),)
+    with store.database.read() as tx:
+        if mode == "full":
+            refuse_inputs_read_before(tx, "out", back)
+            return
+        with pytest.raises(StateError):
+            refuse_inputs_read_before(tx, "out", back)

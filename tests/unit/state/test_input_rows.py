@@ -11,7 +11,8 @@ import pytest
 
 from dil.errors import StateError
 from dil.model.books import BOOKS
-from dil.state.blocks.events import ConfigEvent, SideFile, SideFiles, Slice, SliceFile
+from dil.model.dataset import EXPIRY
+from dil.state.blocks.events import Changelog, ConfigEvent, SideFile, SideFiles, Slice, SliceFile
 from dil.state.chain import chain_rows
 from dil.state.derived.dataset_chain import DatasetChain, Position
 from dil.state.derived.input_rows import InputReading, InputRows, recorded_reading
@@ -264,3 +265,87 @@ def test_a_slice_ends_where_it_was_cut_if_no_block_says_who_removed_a_file(data:
     with data.store.database.write() as tx:
         tx.change("DELETE FROM live_file WHERE uri = 'file:///0'")
     assert data.end(1, 2) == 2
+
+
+# Borders of a part
+
+
+def add_changes(data: Input, number: int, *, is_begun: bool = False) -> None:
+    """Append a block with 10 rows and a changelog of one file."""
+    changelog = Changelog((late(f"changes-{number}"),), is_begun)
+    new = slice_with(file_of(10 * number))
+    data.store.append("in", new_data=new, changelog=changelog)
+
+
+def test_a_changelog_that_starts_over_before_anything_was_read_is_read_from_there(
+    data: Input,
+) -> None:
+    add_changes(data, 1, is_begun=True)
+    add_changes(data, 2, is_begun=True)
+    with data.reading() as reading:
+        assert reading.changed_files() == [(4, late("changes-2"))]
+
+
+def test_a_changelog_that_starts_over_after_rows_that_were_read_is_refused(data: Input) -> None:
+    add_changes(data, 1, is_begun=True)
+    with data.reading(since=2) as reading, pytest.raises(StateError):
+        reading.changed_files()
+
+
+def test_changed_rows_without_a_changelog_are_refused(data: Input) -> None:
+    add_changes(data, 1)
+    data.add(file_of(20))
+    with data.reading(since=2) as reading, pytest.raises(StateError):
+        reading.changed_files()
+
+
+def test_whole_readings_have_the_late_rows_of_all_blocks_behind_the_other_rows(
+    data: Input,
+) -> None:
+    data.late(late("a"))
+    data.late(late("b"))
+    with data.reading(since=3, reads_whole=True, reads_late=True) as reading:
+        parts = reading.rows().parts
+    assert [(part.uri, part.offset) for part in parts] == [
+        ("file:///0", 0), ("file:///late/a", 10), ("file:///late/b", 11),
+    ]  # fmt: skip
+
+
+def test_late_rows_alone_are_a_change_for_a_reader_of_late_rows(data: Input) -> None:
+    data.late(late("a"))
+    with data.reading(since=2, reads_late=True) as reading:
+        assert reading.has_changes()
+    with data.reading(since=2) as reading:
+        assert not reading.has_changes()
+
+
+def test_a_label_that_was_read_may_be_reopened_and_closed_only_without_a_change(
+    data: Input,
+) -> None:
+    data.books("Close")
+    data.books("Reopen")
+    data.books("Close")
+    with data.reading(since=3, reads_closed=True) as reading:
+        assert reading.closed_labels() == frozenset()
+    data.books("Reopen")
+    data.add(file_of(10))
+    data.books("Close")
+    with data.reading(since=3, reads_closed=True) as reading, pytest.raises(StateError):
+        reading.closed_labels()
+
+
+def test_rows_of_a_read_label_that_grew_old_may_go(data: Input) -> None:
+    data.books("Close")
+    data.begin(EXPIRY)
+    data.remove(file_of(0))
+    with data.reading(since=3, reads_closed=True) as reading:
+        assert not reading.has_changes()
+
+
+def test_rows_that_an_act_took_away_again_never_came_to_a_read_label(data: Input) -> None:
+    data.books("Close")
+    data.add(file_of(10))
+    data.begin("undo")
+    data.remove(file_of(10))
+    with data.reading(since=3, reads_closed=True) as reading:
+        assert not reading.has_changes()

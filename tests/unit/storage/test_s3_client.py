@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dil.errors import WriteError
+from dil.storage.objects.bucket import md5
 from dil.storage.objects.filesystem import ObjectFilesystem
 from dil.storage.objects.services import S3
 from dil.storage.s3.client import connect
@@ -156,3 +157,74 @@ def test_an_answer_without_a_body_is_whole_where_none_is_needed(service):
     service.script("/b/k", TORN)
     connect().client.put_object(**OBJECT, Body=b"")
     assert service.count("/b/k") == 1
+
+
+PAGE = (
+    "<ListBucketResult><IsTruncated>true</IsTruncated>{}<Contents><Key>in/{}</Key><Size>1</Size>"
+    "<LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents></ListBucketResult>"
+)
+TOKEN = "<NextContinuationToken>1</NextContinuationToken>"
+
+
+@pytest.mark.parametrize(
+    "pages", [[PAGE.format("", "a")], [PAGE.format(TOKEN, "a"), PAGE.format(TOKEN, "b")]]
+)
+def test_a_list_that_continues_without_a_new_place_is_not_taken_for_the_whole(service, pages):
+    service.script("/b", *(Reply(page.encode(), headers=XML) for page in pages))
+    with pytest.raises(WriteError):
+        list(ObjectFilesystem(S3()).files("s3://b/in"))
+    assert service.count("/b") == len(pages)
+
+
+def test_a_folder_is_not_said_to_be_deleted_while_an_object_may_not_be_deleted(service):
+    uploads = Reply(b"<ListMultipartUploadsResult></ListMultipartUploadsResult>", headers=XML)
+    found = PAGE.replace("true", "false").format("", "a")
+    refused = (
+        b"<DeleteResult><Error><Key>in/a</Key><Code>AccessDenied</Code></Error></DeleteResult>"
+    )
+    service.script("/b", uploads, Reply(found.encode(), headers=XML), Reply(refused, headers=XML))
+    with pytest.raises(WriteError) as caught:
+        ObjectFilesystem(S3()).delete_tree("s3://b/in")
+    assert "s3:DeleteObject" in caught.value.fix
+    assert service.count("/b") == 3
+
+
+def test_a_move_copies_only_the_version_that_was_looked_at(service):
+    service.script("/b/k", Reply(headers=TAG))
+    service.script("/b/l", Reply(status=404), Reply(status=412), Reply(status=404))
+    with pytest.raises(WriteError):
+        ObjectFilesystem(S3()).move("s3://b/k", "s3://b/l")
+    copies = [each for each in service.requests if each.method == "PUT"]
+    assert [each.headers["x-amz-copy-source-if-match"] for each in copies] == ['"1"']
+    assert "DELETE" not in [each.method for each in service.requests]
+
+
+def test_a_first_writer_whose_key_another_writer_changes_tries_again(service, monkeypatch):
+    monkeypatch.setattr("dil.storage.s3.bucket._obeying", {f"{service.url} b"})
+    racing = Reply(
+        b"<Error><Code>ConditionalRequestConflict</Code></Error>", status=409, headers=XML
+    )
+    service.script("/b/k", racing, Reply(headers=TAG))
+    assert ObjectFilesystem(S3()).put_if_absent("s3://b/k", b"1") is True
+    assert service.count("/b/k") == 2
+    assert {each.headers["If-None-Match"] for each in service.requests} == {"*"}
+
+
+def test_each_write_carries_the_digest_of_its_data(service):
+    service.script("/b/k", Reply(headers=TAG))
+    ObjectFilesystem(S3()).put("s3://b/k", b"1")
+    assert [each.headers["Content-MD5"] for each in service.requests] == [md5(b"1")]
+
+
+def test_a_source_that_is_gone_without_its_target_is_lost_and_not_moved(service):
+    gone = Reply(b"<Error><Code>NoSuchKey</Code></Error>", status=404, headers=XML)
+    files = ObjectFilesystem(S3())
+    service.script("/b", LIST)
+    service.script("/b/k", gone)
+    service.script("/b/l", gone)
+    with pytest.raises(WriteError):
+        files.replace("s3://b/k", "s3://b/l")
+
+    service.script("/b/k", Reply(headers=TAG))  # It goes between the look and the copy.
+    with pytest.raises(WriteError):
+        files.move("s3://b/k", "s3://b/l")

@@ -23,12 +23,14 @@ from dil.spi.connector import (
 class Pages:
     """Pages of rows. ``faults`` are raised at requests by number, from 1, each once.
 
+    ``leads`` names the page that a page's cursor leads to if that is not the next one.
     ``asked`` are the page numbers that were asked for, from 0.
     """
 
     rows: list[list[dict[str, object]]]
     faults: dict[int, BaseException] = field(default_factory=dict)
     asked: list[int] = field(default_factory=list)
+    leads: dict[int, int] = field(default_factory=dict)
 
     def ask(self, number: int) -> BaseException | None:
         """Count a request; return what goes wrong with it."""
@@ -51,7 +53,8 @@ class CursorSession(ByteSession):
         fault = self._pages.ask(number)
         if fault is not None:
             raise fault
-        following = f"c-{number + 1}" if number + 1 < len(self._pages.rows) else None
+        after = self._pages.leads.get(number, number + 1)
+        following = f"c-{after}" if after < len(self._pages.rows) else None
         body = json.dumps({"data": self._pages.rows[number], "next": following}).encode()
         uri = "https://shop.test/rows"
         return Response(io.BytesIO(body), content_type="application/json", uri=uri)

@@ -224,6 +224,24 @@ def test_what_the_paging_rules_refuse_is_read_again_from_the_first_page(bench: B
     assert bench.logs() == {}
 
 
+@pytest.mark.parametrize(
+    ("leads", "asked"), [({2: 0}, [0, 1, 2, 0]), ({1: 1}, [0, 1])], ids=["a circle", "no step"]
+)
+def test_a_source_that_leads_in_circles_is_read_again_from_the_first_page(
+    bench: Bench, leads: dict[int, int], asked: list[int]
+) -> None:
+    """A later attempt that went on in the circle would not notice it before it came round."""
+    source = bench.source(3)
+    source.leads = leads
+
+    report = bench.go(bench.cursors(task__maxretries="1"))
+
+    assert report.failure is not None
+    assert report.failure.code == SourceContractError.code
+    assert source.asked == [*asked, *asked]
+    assert bench.logs() == {}
+
+
 def test_a_row_that_cannot_be_converted_leaves_the_pages_before_it(bench: Bench) -> None:
     source = bench.source(4)
     source.rows[2] = [{"id": "no number"}]
@@ -486,6 +504,18 @@ def test_what_fails_after_starting_over_is_a_plain_failure(bench: Bench) -> None
 
     assert report.failure is not None
     assert source.asked == [0, 1, 2, 2, 0]
+
+
+def test_a_page_that_is_refused_after_the_cursor_was_accepted_is_a_plain_failure(
+    bench: Bench,
+) -> None:
+    source, job = bench.source(5, {3: DOWN, 5: SourceError("410")}), bench.cursors()
+    bench.go(job)
+
+    report = bench.go(job, "r2", resume_from=bench.logs())
+
+    assert report.failure is not None
+    assert source.asked == [0, 1, 2, 2, 3]
 
 
 def test_an_address_that_expired_lets_the_work_unit_start_over(bench: Bench) -> None:

@@ -7,7 +7,7 @@ import os
 import random
 import shutil
 import tempfile
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import fs
 
+from connectors.files.once import UnitFile
 from connectors.hdfs.arrow_store import ArrowStore
 from connectors.hdfs.opening import LocalStore
 from connectors.hdfs.session import FileSettings, FilesSession
@@ -54,13 +55,14 @@ def put(folder, name, data=b"x"):
     return path
 
 
-def session(folder, make_store=LocalStore, uri=None, **changes):
+def session(folder, make_store=LocalStore, uri=None, file=None, **changes):
     """Open a session of a job that reads ``folder``; it never sleeps."""
     changes = {"source.class": "hdfs", "ms.extractor.class": "text", **changes}
     path = write_job(folder.parent, "", **{**changes, "ms.source.uri": uri or str(folder)})
     job = config.load(path, environ={}).job
     return FilesSession(
         FileSettings.of(job),
+        file,
         opened=lambda place, user: make_store(),
         now_ms=lambda: NOW_NS // 10**6,
         sleep=lambda seconds: None,
@@ -513,3 +515,21 @@ def test_the_files_of_any_tree_come_in_path_order_each_once(names):
     files = {f for f in files if not any(other.startswith(f"{f}/") for other in files)}
     visible = [f for f in files if not any(part[0] in "._" for part in f.split("/")[2:])]
     assert [each.path for each in files_below(TreeStore(files), "/r")] == sorted(visible)
+
+
+def test_a_file_that_changed_after_it_was_listed_is_not_the_file_of_its_work_unit(folder):
+    once = {
+        "ms.source.files.once": "version",
+        "ms.watermark": "",
+        "ms.work.unit.partition": "",
+    }
+    path = put(folder, "a")
+    with closing(session(folder, **once)) as listing:
+        (unit,) = listing.units()
+    file = UnitFile(str(unit["file"]), str(unit["version"]))
+    with closing(session(folder, file=file, **once)) as reading:
+        assert fetch(reading).body.read() == b"x"
+
+    path.write_bytes(b"other")
+    with closing(session(folder, file=file, **once)) as reading, pytest.raises(SourceContractError):
+        fetch(reading)
