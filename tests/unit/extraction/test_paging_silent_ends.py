@@ -84,7 +84,7 @@ def csv_notes(spec, *bodies):
     walk = Walk(spec, ParameterScope(0, 1, full_extract=True), Instant())
     for _ in walk_pages(Answers(answers), CsvExtractor(spec), walk):
         pass
-    return walk.counters.notes
+    return walk.progress.notes
 
 
 # Places that no answer has
