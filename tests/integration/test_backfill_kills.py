@@ -160,7 +160,7 @@ def test_a_drop_deletes_what_a_killed_publish_staged(tmp_path, source, kills):
     events = scene.do("publish")["events"]
     restore(scene.base, scene.live)
 
-    merged = next(at for at, event in enumerate(events) if event.endswith(":decide"))
+    merged = next(at for at, event in enumerate(events) if event.endswith(":build_commit"))
     assert scene.do("publish", merged)["killed"]
     scene.do("drop")
 
