@@ -95,6 +95,24 @@ def test_truncating_removes_only_later_rows(tmp_path: Path) -> None:
     assert writer.schema == pa.schema([("a", pa.int64())])
 
 
+def test_truncating_cuts_a_file_that_is_read_back_in_several_parts(tmp_path: Path) -> None:
+    writer = StagedWriter(
+        OutputFolder(
+            Folder(LocalFilesystem(), str(tmp_path)),
+            WritingSpec(target_bytes=1 << 30),
+            writer_for(OutputFormat.PARQUET),
+        )
+    )
+    writer.write(batch(*range(100_000)))
+    mark = writer.mark()
+    writer.write(batch(*range(100_000, 250_000)))
+
+    writer.truncate_to(mark)
+
+    found = numbers_in(writer, writer.finish(), OutputFormat.PARQUET)
+    assert found == list(range(100_000))
+
+
 def test_truncating_to_the_last_row_changes_no_file(tmp_path: Path) -> None:
     writer = staged(tmp_path)
     writer.write(batch(1))
