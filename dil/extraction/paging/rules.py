@@ -36,7 +36,7 @@ import msgspec
 from dil.extraction.paging.answers import HEADER, LINK, EchoedPage, SessionKey
 from dil.extraction.parameters import PageValues
 from dil.model.job import ExtractionSpec
-from dil.model.json import JsonValue, as_text, read_number
+from dil.model.json import JsonValue, read_number
 from dil.model.settings import FailCondition, SessionCondition, flat_parameters
 from dil.spi.extractor import Page
 from dil.text.java_regex import compile_java
@@ -264,7 +264,7 @@ class PagingPosition:
             key=state.key,
             key_was_there=state.key_was_there,
             more_was_there=state.more_was_there,
-            total=None if state.total is None else as_text(state.total),
+            total=None if state.total is None else str(state.total),
             last=last,
         )
 

@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dil.extraction.paging.answers import SessionKey
@@ -42,6 +42,7 @@ def test_a_position_is_the_same_after_it_was_written_down(state, values, last):
     assert PagingPosition.decoded(position.encoded()) == position
 
 
+@example(PageState(total=Decimal("1e5000")))
 @given(STATES)
 def test_a_position_knows_what_the_pages_before_it_told(state):
     found = PagingPosition.after(state, PageValues(), LastPage()).state
