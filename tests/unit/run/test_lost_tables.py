@@ -139,9 +139,14 @@ def test_one_replace_makes_up_for_all_lost_loads(
     assert shop.dil("verify") == 0
 
 
-def test_labels_past_their_retention_are_no_lost_rows(tmp_path: Path, source: HttpServer) -> None:
+@pytest.mark.parametrize("prefix", ["part", "orders-of-shop"])
+def test_labels_past_their_retention_are_no_lost_rows(
+    tmp_path: Path, source: HttpServer, prefix: str
+) -> None:
     """Their files are in the chain, but were never loaded."""
-    shop = Shop(tmp_path, source, **SERIES, ms__timeseries__retention="P2D")
+    shop = Shop(
+        tmp_path, source, **SERIES, ms__timeseries__retention="P2D", writer__file__name=prefix
+    )
     shop.story.clock = day(5)
     for days in (2, 2, 5, 5):
         assert shop.run(days).status in {RunStatus.SUCCESS, RunStatus.NOTHING_DUE}
