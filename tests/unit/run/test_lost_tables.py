@@ -294,6 +294,22 @@ def test_files_that_other_programs_compact_or_empty_are_not_set_back(
     assert not table.says_gone(4)
 
 
+def test_a_snapshot_that_a_tag_keeps_is_not_set_back(tmp_path: Path, source: HttpServer) -> None:
+    """Its descendants expired, so it is no known ancestor of the newest snapshot."""
+    table = Table(tmp_path, source, "iceberg")
+    table.says_gone(1)
+    iceberg = iceberg_table(table.story.folder)
+    kept = iceberg.current_snapshot().snapshot_id
+    iceberg.manage_snapshots().create_tag(kept, "audit").commit()
+    table.says_gone(2)
+    table.compact()
+    iceberg = iceberg_table(table.story.folder)
+    kept = {kept, iceberg.current_snapshot().snapshot_id}
+    expired = {each.snapshot_id for each in iceberg.snapshots()} - kept
+    iceberg.maintenance.expire_snapshots().by_ids([*expired]).commit()
+    assert not table.says_gone(3)
+
+
 def test_a_table_without_its_log_or_catalog_is_refused(tmp_path: Path, source: HttpServer) -> None:
     """Its files are there, and a new table would begin without their rows."""
     delta = Table(tmp_path / "delta", source, "delta")
