@@ -153,12 +153,16 @@ class IcebergLog:
         if int(table.properties.get(f"{_SEQUENCE}{source}", -1)) < landed:
             return True
         ours = [
-            each.snapshot_id
+            each.sequence_number or 0
             for each in table.metadata.snapshots
             if each.summary is not None and each.summary.get("dil.source") == source
         ]
-        live = {each.snapshot_id for each in ancestors_of(table.current_snapshot(), table.metadata)}
-        return bool(ours) and ours[-1] not in live
+        ancestors = ancestors_of(table.current_snapshot(), table.metadata)
+        live = [each.sequence_number or 0 for each in ancestors]
+        if not ours or max(ours) in live:
+            return False
+        # A tag may keep a snapshot from before the ancestors that did not expire.
+        return not live or min(live) < max(ours)
 
     def require_fit(self, commit: Commit, live: frozenset[str]) -> None:
         """Raise if the table cannot read the columns of staged files."""

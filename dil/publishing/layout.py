@@ -129,10 +129,13 @@ def unit_hash_in(path: str) -> str:
     return path.rpartition("/")[2].rpartition("-")[0].rpartition("-")[2]
 
 
-def run_id_in(path: str) -> str:
-    """Return the run id that ``final_name`` put into the name of a published file."""
-    word = path.rpartition("/")[2].rpartition("-")[0].rpartition("-")[0]
-    return word.partition("-")[2]
+def run_ids_in(path: str) -> frozenset[str]:
+    """Return the texts of which ``final_name`` put one, the run id, into a published file's name.
+
+    Prefixes and run ids may contain hyphens, so the name does not show where the run id begins.
+    """
+    _, *words = path.rpartition("/")[2].split("-")[:-2]
+    return frozenset("-".join(words[first:]) for first in range(len(words)))
 
 
 def join(*parts: str) -> str:

@@ -98,8 +98,8 @@ def left_behind(
     """Return the URIs of files that the chain lists and the dataset's table no longer has."""
     if spec.warehouse is not None:
         listed = {file.uri for file in live}
-        lost = not_loaded(store.live_uris(), spec, filesystem)
-        return tuple(uri for uri in lost if uri not in listed)
+        unlisted = [uri for uri in store.live_uris() if uri not in listed]
+        return tuple(not_loaded(unlisted, spec, filesystem)) if unlisted else ()
     if spec.table.format is TableFormat.FILES or not spec.keeps_files:
         return ()
     here = {_name(file.uri) for file in live}

@@ -88,7 +88,7 @@ def live_files_of(session: OperatorSession, signatures: Collection[str]) -> Live
         if not wanted.isdisjoint(file.signatures)
     ]
     names = [file.uri for file in found]
-    lost = publishing.not_loaded(names, session.job.publishing, session.filesystem())
+    lost = set(publishing.not_loaded(names, session.job.publishing, session.filesystem()))
     found = [file for file in found if file.uri not in lost]
     if session.job.publishing.mode is not PublishMode.APPEND:  # such a dataset has no other job
         return LiveFiles(tuple(found))

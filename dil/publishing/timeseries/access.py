@@ -10,7 +10,7 @@ from dil.errors import WriteError
 from dil.model.books import LabelMark
 from dil.model.dataset import Commit, Intent, PublishedFile
 from dil.model.job import PublishingSpec
-from dil.publishing.layout import run_id_in
+from dil.publishing.layout import run_ids_in
 from dil.publishing.timeseries.changes import label_changes_of, without_loaded
 from dil.publishing.timeseries.engines import (
     FileTables,
@@ -94,14 +94,11 @@ class TimeseriesAccess(Access):
         recorded.
         """
         found = super().loads(names)
-        is_recorded = found.are_listed or all(map(self.has, set(map(run_id_in, names))))
-        return replace(found, are_listed=is_recorded)
+        return replace(found, are_listed=found.are_listed or not self._of_other_runs(names))
 
     def lacks(self, names: Collection[str]) -> frozenset[str]:
         """Return the files, among some names, that are not listed and whose run is not recorded."""
-        lost = super().lacks(names)
-        runs = {run for run in set(map(run_id_in, lost)) if self.has(run)}
-        return frozenset(name for name in lost if run_id_in(name) not in runs)
+        return self._of_other_runs(super().lacks(names))
 
     def require_fit(self, commit: Commit) -> None:
         """Check that the labels accept rows, and that these rows fit."""
@@ -187,6 +184,20 @@ class TimeseriesAccess(Access):
     def rotate(self, rotation: Rotation) -> LabelEntry | None:
         """Turn the table into a label's table; return None if the table had no rows to rotate."""
         return self._attempts.run(lambda connection: rotate(self._series, connection, rotation))
+
+    def _of_other_runs(self, names: Collection[str]) -> frozenset[str]:
+        """Return the files, among some names, whose run is not recorded."""
+        runs = {name: run_ids_in(name) for name in names}
+        known = self._recorded(frozenset().union(*runs.values()))
+        return frozenset(name for name, possible in runs.items() if known.isdisjoint(possible))
+
+    def _recorded(self, run_ids: Collection[str]) -> frozenset[str]:
+        def found(connection: Connection) -> frozenset[str]:
+            if not self._is_recorded(connection):
+                return frozenset()
+            return self._records.runs(connection, run_ids)
+
+        return self._attempts.run(found) if run_ids else frozenset()
 
     def _has_table(self, connection: Connection) -> bool:
         """Return True: no label needs the base table, which the next run creates again."""

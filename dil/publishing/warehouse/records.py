@@ -74,6 +74,19 @@ class Records:
         )
         return bool(connection.rows(statement, self.dataset, run_id))
 
+    def runs(self, connection: Connection, run_ids: Collection[str]) -> frozenset[str]:
+        """Return the runs, among some ids, whose commits the database has."""
+        found: set[str] = set()
+        ordered, quote = sorted(run_ids), self.dialect.quote
+        for low in range(0, len(ordered), _IN_A_STATEMENT):
+            condition, given = self.dialect.any_of("run_id", ordered[low : low + _IN_A_STATEMENT])
+            statement = (
+                f"SELECT {quote('run_id')} FROM {self.dialect.full(self._commits)} "
+                f"WHERE {quote('dataset')} = {MARK} AND {condition}"
+            )
+            found.update(str(run) for (run,) in connection.rows(statement, self.dataset, *given))
+        return frozenset(found)
+
     def has_files(self, connection: Connection, names: Collection[str]) -> bool:
         """Return whether all files of some names, few enough for a statement, are loaded."""
         condition, given = self.dialect.any_of("name", sorted(names))

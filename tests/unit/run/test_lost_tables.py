@@ -139,9 +139,14 @@ def test_one_replace_makes_up_for_all_lost_loads(
     assert shop.dil("verify") == 0
 
 
-def test_labels_past_their_retention_are_no_lost_rows(tmp_path: Path, source: HttpServer) -> None:
+@pytest.mark.parametrize("prefix", ["part", "orders-of-shop"])
+def test_labels_past_their_retention_are_no_lost_rows(
+    tmp_path: Path, source: HttpServer, prefix: str
+) -> None:
     """Their files are in the chain, but were never loaded."""
-    shop = Shop(tmp_path, source, **SERIES, ms__timeseries__retention="P2D")
+    shop = Shop(
+        tmp_path, source, **SERIES, ms__timeseries__retention="P2D", writer__file__name=prefix
+    )
     shop.story.clock = day(5)
     for days in (2, 2, 5, 5):
         assert shop.run(days).status in {RunStatus.SUCCESS, RunStatus.NOTHING_DUE}
@@ -287,6 +292,22 @@ def test_files_that_other_programs_compact_or_empty_are_not_set_back(
     table.delete_from(10)
     table.roll_back()  # only the delete
     assert not table.says_gone(4)
+
+
+def test_a_snapshot_that_a_tag_keeps_is_not_set_back(tmp_path: Path, source: HttpServer) -> None:
+    """Its descendants expired, so it is no known ancestor of the newest snapshot."""
+    table = Table(tmp_path, source, "iceberg")
+    table.says_gone(1)
+    iceberg = iceberg_table(table.story.folder)
+    kept = iceberg.current_snapshot().snapshot_id
+    iceberg.manage_snapshots().create_tag(kept, "audit").commit()
+    table.says_gone(2)
+    table.compact()
+    iceberg = iceberg_table(table.story.folder)
+    kept = {kept, iceberg.current_snapshot().snapshot_id}
+    expired = {each.snapshot_id for each in iceberg.snapshots()} - kept
+    iceberg.maintenance.expire_snapshots().by_ids([*expired]).commit()
+    assert not table.says_gone(3)
 
 
 def test_a_table_without_its_log_or_catalog_is_refused(tmp_path: Path, source: HttpServer) -> None:
