@@ -40,6 +40,7 @@ demo: setup java ## Run the main job on real records, twice, and prove that each
 
 .PHONY: test
 test: setup java servers ## Run all tests but the longest, which make torture runs
+	@$(BIN)/python -m tests.servers.class_archive
 	@TMPDIR=$$(scripts/fast-folder) $(BIN)/python -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder -m "not long"
 
 .PHONY: servers

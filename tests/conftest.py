@@ -97,7 +97,6 @@ def _is_long(item: pytest.Item) -> bool:
 
 def pytest_collection_finish() -> None:
     """Spare the garbage collector the tests and their modules, which stay until the end."""
-    gc.collect()
     gc.freeze()
     gc.enable()
 

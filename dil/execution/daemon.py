@@ -6,6 +6,7 @@ everything a task needs, and imports nothing itself.
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,4 +34,7 @@ if __name__ == "__main__":
     import dil.execution.spark
     import dil.task.work_unit  # noqa: F401
 
+    # A worker collects garbage after each task. It would look through, and so copy, all that it
+    # shares with this process: 30 ms and 17 MB.
+    gc.freeze()
     daemon.manager()

@@ -9,23 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dil.execution.java import ClassArchive, find_java
-from dil.execution.jvm import spark_home
+from dil.execution.java import find_java
+from tests.servers.class_archive import quick_start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-def quick_start() -> str:
-    """Return JVM options for a session of seconds: no optimising, and the archive of ``dil``.
-
-    The archive halves what a session of tests costs. These sessions use it if a run has made it.
-    """
-    jars = spark_home() / "jars"
-    archive = ClassArchive(Path.home() / ".cache" / "dil", find_java(os.environ), jars)
-    options = archive.jvm_options()
-    is_made = any("SharedArchiveFile" in option for option in options)
-    return " ".join(["-XX:TieredStopAtLevel=1", *(options if is_made else ())])
 
 
 @contextmanager

@@ -15,8 +15,8 @@ from dil.errors import ConfigError, LeaseHeldError
 from dil.model.report import RunStatus
 from dil.run.process import real_clock
 from dil.state import open_store
-from tests.integration.spark_sessions import quick_start
 from tests.jobs import ROOT
+from tests.servers.class_archive import quick_start
 
 NOW = datetime(2024, 3, 5, tzinfo=UTC)
 

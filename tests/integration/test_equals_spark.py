@@ -31,8 +31,8 @@ from tests.event_traces import (
     Script,
     Windows,
 )
-from tests.integration.spark_sessions import quick_start
 from tests.jobs import ROOT
+from tests.servers.class_archive import quick_start
 
 pytestmark = pytest.mark.spark
 

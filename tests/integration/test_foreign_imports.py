@@ -13,6 +13,7 @@ import pytest
 
 import dil.submit
 from tests.jobs import ROOT
+from tests.servers.class_archive import quick_start
 from tests.servers.spark_cluster import SPARK_HOME
 
 pytestmark = pytest.mark.spark
@@ -50,7 +51,7 @@ def weather(folder: Path) -> tuple[Path, list[str]]:
 
 def submit(*options: str) -> list[str]:
     return [str(SPARK_HOME / "bin/spark-submit"), "--master", "local[1]",
-            "--driver-java-options", "-XX:TieredStopAtLevel=1", *options]  # fmt: skip
+            "--driver-java-options", quick_start(), *options]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ import pytest
 
 import dil.submit
 from tests.integration.dil_processes import dil_alone
-from tests.integration.spark_sessions import quick_start
 from tests.jobs import visible_files, write_job
 from tests.marks import some_long
+from tests.servers.class_archive import quick_start
 from tests.servers.http_server import HttpServer, Reply
 from tests.servers.rows import DAY_MS, Dataset
 from tests.servers.spark_cluster import SPARK_HOME

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dil.execution.java import find_java
+from tests.servers.class_archive import quick_start
 from tests.servers.programs import free_port
 from tests.servers.third_party import needed
 from tests.servers.waiting import wait_until
@@ -74,7 +75,7 @@ class ConnectServer:
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": str(port),
             "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+            "spark.driver.extraJavaOptions": quick_start(),
             "spark.driver.host": "127.0.0.1",
             "spark.eventLog.compress": "false",
             "spark.eventLog.dir": events.as_uri(),

@@ -23,7 +23,8 @@ from dil.model.path import MISSING, Missing, Path, Reach, Step, Steps
 from dil.text.paths import compile_path, index, only, places
 
 NULL = b"null"
-
+# To check as many takes longer than to check all that a worker of Spark inherits.
+_MANY_OBJECTS = 200_000
 
 _VALUE = msgspec.json.Decoder(msgspec.Raw)
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -41,7 +42,8 @@ def collector_paused() -> Iterator[None]:
     Measured: decoding takes 1.7 times as long with the collector. Threads may overlap: the first
     thread that ends switches the collector on again, which only costs the other threads time. At
     the end the new objects move to the oldest generation; otherwise the next collection would check
-    each of them.
+    each of them. This thaws frozen objects, so in a process that has some it is done only for many
+    new objects.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -49,7 +51,7 @@ def collector_paused() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
-            if not _has_frozen_objects():
+            if not _has_frozen_objects() or gc.get_count()[0] > _MANY_OBJECTS:
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
@@ -57,7 +59,9 @@ def collector_paused() -> Iterator[None]:
 
 @cache
 def _has_frozen_objects() -> bool:
-    """Return whether the process froze objects before it forked: thawing would cost memory.
+    """Return whether the process froze objects before it forked.
+
+    Workers of Spark are such forks. Thawing costs memory, and 30 ms in the next full collection.
 
     The answer is kept, because Python counts frozen objects one by one.
     """

@@ -25,16 +25,21 @@ TABLES = {ROOT / "dil/config" / name for name in ("table.py", "deprecated.py", "
 ABOUT_A_NAME = {"problem", "notice", "single", "is_sound", "prop"}
 
 
-def trees(*without: Path) -> Iterator[ast.Module]:
+def modules(*without: Path) -> Iterator[Path]:
     for folder in ("dil", "connectors"):
         for path in (ROOT / folder).rglob("*.py"):
             if path not in TABLES and not any(path.is_relative_to(one) for one in without):
-                yield parsed(path)
+                yield path
 
 
 @cache
 def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
+
+
+@cache
+def attributes_of(path: Path) -> set[str]:
+    return attributes_read(parsed(path))
 
 
 def texts_read(tree: ast.Module) -> set[str]:
@@ -70,8 +75,8 @@ def attributes_read(tree: ast.Module) -> set[str]:
 
 def test_every_property_that_works_is_read() -> None:
     """By its name, or as the field of its section."""
-    names = set[str]().union(*map(texts_read, trees()))
-    attributes = set[str]().union(*map(attributes_read, trees()))
+    names = set[str]().union(*map(texts_read, map(parsed, modules())))
+    attributes = set[str]().union(*map(attributes_of, modules()))
     fields = {
         property_name(field): field.name
         for section in SECTIONS_OF_PROPERTIES
@@ -92,8 +97,8 @@ SECTIONS = [
 
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.__name__)
 def test_every_field_of_a_job_is_used_outside_of_configuration(section: type) -> None:
-    elsewhere = trees(ROOT / "dil/config", ROOT / "dil/model")
-    used = set[str]().union(*map(attributes_read, elsewhere))
+    elsewhere = modules(ROOT / "dil/config", ROOT / "dil/model")
+    used = set[str]().union(*map(attributes_of, elsewhere))
     for name, member in vars(section).items():
         if isinstance(member, property) and name in used:  # it is used by what the property makes
             used |= attributes_read(ast.parse(textwrap.dedent(inspect.getsource(member.fget))))

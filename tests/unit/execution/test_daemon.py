@@ -1,6 +1,9 @@
-"""Where Spark's Python daemon finds its modules."""
+"""Where Spark's Python daemon finds its modules, and what its workers inherit."""
 
 from __future__ import annotations
+
+import subprocess
+import sys
 
 from dil.execution.daemon import without_archives
 
@@ -21,3 +24,18 @@ def test_an_installed_pyspark_comes_before_its_archives(tmp_path):
 def test_the_archives_of_a_spark_that_is_not_installed_stay(tmp_path):
     paths = [f"{tmp_path}/spark/python/lib/pyspark.zip", str(tmp_path / "site-packages")]
     assert without_archives(paths) == paths
+
+
+def test_a_worker_does_not_collect_garbage_among_what_the_daemon_imported():
+    program = """
+import gc, runpy
+from pyspark import daemon
+daemon.manager = lambda: print(gc.get_freeze_count(), len(gc.get_objects()))
+runpy.run_module("dil.execution.daemon", run_name="__main__")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    spared, left = map(int, done.stdout.split())
+    assert spared > 10_000
+    assert left < 1_000
