@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from dil.execution.daemon import without_archives
 
 
@@ -39,3 +41,20 @@ runpy.run_module("dil.execution.daemon", run_name="__main__")
     spared, left = map(int, done.stdout.split())
     assert spared > 10_000
     assert left < 1_000
+
+
+@pytest.mark.parametrize(("rows", "stays"), [(100, True), (50_000, False)])
+def test_only_pages_of_many_objects_thaw_what_a_worker_inherits(rows: int, stays: bool) -> None:
+    program = f"""
+import gc
+from dil.extraction.json.document import collector_paused
+gc.freeze()
+for page in range(2):
+    with collector_paused():
+        objects = [{{}} for row in range({rows})]
+print(gc.get_freeze_count() > 0)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == str(stays)
