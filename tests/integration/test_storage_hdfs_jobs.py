@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote_plus
+from urllib.parse import quote
 
 import pytest
 
@@ -62,7 +62,7 @@ def test_files_are_dumped_as_they_are_under_any_name_that_hdfs_takes(folder, tmp
         place = {"data__publisher__final__dir": f"{folder.uri}/lake"}
         story = dump_story(tmp_path, server, *names, **place)
         for name in names:
-            give(server, quote_plus(name), name.encode())
+            give(server, quote(name, safe=""), name.encode())
         assert story.run(day(4)).status is RunStatus.SUCCESS
     found = {key.removeprefix("lake/"): folder.objects(key)[key] for key in visible(folder)}
     assert found == {name: name.encode() for name in names}
