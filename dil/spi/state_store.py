@@ -41,7 +41,7 @@ LAST_PUBLISH = "publish"
 
 
 def changed_uris(block: JsonObject) -> tuple[list[str], list[str]]:
-    """Return the URIs of the files that a block adds to its dataset, and of those it removes."""
+    """Return the URIs of the added files of a block, and the URIs of its removed files."""
     event: Any = block["event"]
     data = event.get("newData") or {}
     added, removed = data.get("parts") or (), data.get("removes") or ()

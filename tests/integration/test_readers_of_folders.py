@@ -51,7 +51,8 @@ def withdraw_and_undo(story: Story) -> None:
             amendments.apply(session, propose(session))
 
 
-# What is done to two days of two units, and the rows that stay the whole time.
+# Each case publishes two days of two units and then changes them. The rows at the end of a case
+# have to stay visible all the time.
 BOTH, OTHERS = ids_of("a", "b", days=range(2)), ids_of("b", days=range(2))
 CASES: dict[str, tuple[dict[str, str], Callable[[Story], None], Rows]] = {
     "replace": ({"ms__publish__mode": "replace"}, run_again, BOTH),

@@ -287,7 +287,7 @@ def drop(job: Job, definition: BackfillDefinition, clock: Callable[[], int]) -> 
         store = held.enter_context(open_store(job.state, job.name, clock=clock))
         staged = _staged(job, definition.id, filesystem)
         if staged:
-            # A publish that only stood still could go on, as long as nobody takes this lease.
+            # If the publish was suspended and not killed, it goes on unless this lease is taken.
             held.enter_context(leased(job, store, "drop", clock))
         intent = store.pending_intent()
         if intent is not None and intent.commit.run_id.startswith(f"{act_prefix(definition.id)}-"):

@@ -133,7 +133,7 @@ def test_a_later_attempt_goes_on_after_the_last_row_that_was_answered():
 
 
 class Kept:
-    """Keeps what is put aside."""
+    """Records the refused rows that a walk puts aside."""
 
     def __init__(self):
         self.rows = []
