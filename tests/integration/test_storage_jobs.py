@@ -189,7 +189,7 @@ def test_the_example_publishes_to_the_store(place, example):
 )  # fmt: skip
 def test_validate_and_a_plan_by_local_state_load_no_client(uri, client, source, tmp_path):
     Story(tmp_path, source, data__publisher__final__dir=f"{uri}/lake").job()
-    heavy = {"pyarrow", "pyspark", *client}
+    heavy = {"pyarrow", "pyspark", "xml.sax.saxutils", *client}
     code = (
         "import atexit, sys; from dil.cli.main import main\n"
         f"seen = {heavy}\n"
