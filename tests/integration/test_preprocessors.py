@@ -75,7 +75,10 @@ def source() -> Iterator[HttpServer]:
 
 
 @pytest.fixture(autouse=True)
-def no_home_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def no_home_is_left(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    tmp_path_factory.getbasetemp()  # pytest makes it now, and not in the folder that goes
     # Short, because the path of a socket is; of its own, because other tests run at the same time.
     with tempfile.TemporaryDirectory() as folder:
         monkeypatch.setattr(tempfile, "tempdir", folder)
