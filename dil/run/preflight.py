@@ -234,7 +234,7 @@ def _unfit(folder: Path) -> str:
             return ""
         if place == folder:
             return "which this user may not write"
-        return f"which does not exist, and this user may not make folders in {place}"
+        return f"and this user may not make folders in {place}"
     return ""
 
 

@@ -75,7 +75,10 @@ def source() -> Iterator[HttpServer]:
 
 
 @pytest.fixture(autouse=True)
-def no_home_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def no_home_is_left(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    tmp_path_factory.getbasetemp()  # pytest makes it now, and not in the folder that goes
     # Short, because the path of a socket is; of its own, because other tests run at the same time.
     with tempfile.TemporaryDirectory() as folder:
         monkeypatch.setattr(tempfile, "tempdir", folder)
@@ -125,6 +128,30 @@ def test_a_wrong_pass_phrase_a_missing_one_and_a_missing_key_are_told_apart(keys
         with pytest.raises(SourceContractError, match=told) as caught:
             through(GpgDecryptProcessor, message, **given)
         assert ("keystore_path" if "key is" in told else "keystore_password") in caught.value.fix
+
+
+def test_a_signed_message_needs_the_key_of_its_signer_beside_the_secret_key(keys: Keys) -> None:
+    with tempfile.TemporaryDirectory(prefix="dil-sender-") as home:
+
+        def gpg(*arguments: str) -> bytes:
+            command = [needed_program("gpg"), "--homedir", home, "--batch", "--passphrase", "",
+                       "--trust-model", "always", *arguments]  # fmt: skip
+            return subprocess.run(command, check=True, capture_output=True, input=DATA).stdout
+
+        gpg("--quick-generate-key", "sender@acme.example", "default", "default", "never")
+        gpg("--import", keys.public)
+        signed = gpg("--recipient", keys.id, "--sign", "--encrypt")
+        both = Path(home, "both")
+        both.write_bytes(Path(keys.secret).read_bytes() + gpg("--export", "sender@acme.example"))
+        subprocess.run(["gpgconf", "--homedir", home, "--kill", "all"], check=True)
+
+        unlock = {"keystore_path": keys.secret, "keystore_password": PHRASE}
+        with pytest.raises(SourceContractError) as caught:
+            through(GpgDecryptProcessor, signed, **unlock)
+        assert "gpg --export" in caught.value.fix
+
+        unlock["keystore_path"] = str(both)
+        assert through(GpgDecryptProcessor, signed, **unlock) == DATA
 
 
 @pytest.fixture(scope="module")

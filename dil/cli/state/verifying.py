@@ -64,6 +64,7 @@ def verify(call: JobCall, *, full: bool, is_replayed: bool, first: int | None) -
     if first is not None and not is_replayed:
         raise ConfigError.single("--from", "is given without --replay", "Add --replay.")
     with opened(call) as (job, store), _inputs(job) as chains:
+        store.lease_holder()  # a store that cannot be asked is an error, and no sign of damage
         # Rows that were loaded into a database are in no file whose size could be compared.
         dataset = _Dataset(job, store)
         report = verify_chain(

@@ -274,14 +274,14 @@ class GpgStream(ReadStream):
         words = reason_of(self._words.read())
         if words == _NO_REASON and "NODATA" in said:  # the first packet is not complete
             raise cut("PGP")
-        what, fix = unlocking_failure(lines) or (words, _FIX)
+        what, fix = failure_of(lines) or (words, _FIX)
         raise SourceContractError(
             f"GnuPG failed: {what}" if what == words else f"GnuPG failed: {what} ({words})", fix
         )
 
 
-def unlocking_failure(lines: Iterable[str]) -> tuple[str, str] | None:
-    """Return why a message could not be unlocked, and the advice; None if no line says why.
+def failure_of(lines: Iterable[str]) -> tuple[str, str] | None:
+    """Return why GnuPG refused a message, and the advice; None if no line says why.
 
     GnuPG's last message is "No secret key" both for a wrong pass phrase and for a missing key, so
     its status lines decide. Source: GnuPG 2.2, doc/DETAILS, "Format of the --status-fd output";
@@ -293,6 +293,13 @@ def unlocking_failure(lines: Iterable[str]) -> tuple[str, str] | None:
         return "the pass phrase is wrong", f"Correct keystore_password in {_PARAMETERS}."
     if _NO_PASSPHRASE in codes or ["MISSING_PASSPHRASE"] in words:
         return "a pass phrase is needed", f"Set keystore_password in {_PARAMETERS}."
+    signers = [each[1] for each in words if each[:1] == ["NO_PUBKEY"] and each[1:]]
+    if signers and ["DECRYPTION_OKAY"] in words:
+        return (
+            f"the message is signed, and the public key of its signer {signers[0]} is missing",
+            f"Get this key from the sender, and append it to keystore_path in {_PARAMETERS}: gpg"
+            f" --export {signers[0]} writes it on a machine that has it.",
+        )
     missing = [each[1] for each in words if each[:1] == ["NO_SECKEY"] and each[1:]]
     if not missing:
         return None

@@ -19,7 +19,7 @@ from dil.state.filelog import file_log
 from dil.storage import LocalFilesystem
 from dil.testing.in_process import InProcessExecutor
 from tests.derived import Lake
-from tests.jobs import dataset
+from tests.jobs import dataset, write_job
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day
 
@@ -332,3 +332,17 @@ def test_a_run_that_replaces_files_during_the_check_is_no_problem(
     monkeypatch.setattr(verifying._Dataset, "hash_of", content)
     assert verified(story, capsys, "--full") == (True, [])
     assert runs == []
+
+
+def test_a_state_store_that_cannot_be_reached_is_an_error_and_not_unsound(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = write_job(
+        tmp_path, "http://127.0.0.1:1",
+        state__store__type="postgresql",
+        state__store__db__url="postgresql://u:p@127.0.0.1:1/state",
+    )  # fmt: skip
+    assert main(["state", "verify", str(job), "--json"]) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "[DIL-STATE]" in told.err

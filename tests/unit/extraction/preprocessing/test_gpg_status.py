@@ -2,7 +2,7 @@
 
 import pytest
 
-from dil.extraction.preprocessing.gpg_process import unlocking_failure
+from dil.extraction.preprocessing.gpg_process import failure_of
 
 KEY, OTHER = "32C71DB1563C9145", "CFA23ABBCDBE43D8"
 
@@ -18,14 +18,18 @@ KEY, OTHER = "32C71DB1563C9145", "CFA23ABBCDBE43D8"
         (["NEED_PASSPHRASE_SYM 9 3 2", "MISSING_PASSPHRASE"], "a pass phrase is needed"),
         ([f"NO_SECKEY {KEY}", f"NO_SECKEY {OTHER}"], f"the message is for {KEY} or {OTHER}"),
         ([f"NO_SECKEY {'0' * 16}"], "does not name its key"),
+        ([f"NO_PUBKEY {KEY}", "DECRYPTION_OKAY"], f"public key of its signer {KEY} is missing"),
     ],
 )
-def test_what_keeps_a_message_locked_is_told(lines, told):
-    found = unlocking_failure(f"[GNUPG:] {line}\n" for line in ["BEGIN_DECRYPTION", *lines])
+def test_why_a_message_is_refused_is_told(lines, told):
+    found = failure_of(f"[GNUPG:] {line}\n" for line in ["BEGIN_DECRYPTION", *lines])
     assert found is not None
     assert told in found[0]
 
 
-@pytest.mark.parametrize("line", ["NODATA 3", "ERROR verify 67108989", "ERROR odd", "BADMDC"])
-def test_other_failures_are_none_of_the_lock(line):
-    assert unlocking_failure([f"[GNUPG:] {line}\n"]) is None
+@pytest.mark.parametrize(
+    "line",
+    ["NODATA 3", "ERROR verify 67108989", "ERROR odd", "BADMDC", f"NO_PUBKEY {KEY}"],
+)
+def test_other_lines_do_not_say_why(line):
+    assert failure_of([f"[GNUPG:] {line}\n"]) is None
