@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from dil.cli.compact import compact as compact_command
 from dil.errors import ConfigError, ConversionError, LeaseHeldError, StateError
 from dil.operator.compaction import CompactionRequest, compact
+from dil.publishing.layout import sending_dir
 from dil.publishing.manifest import live_files
 from dil.publishing.shared_files import refuse_window_replace
 from dil.state.blocks.verification import verify_chain
@@ -57,7 +58,7 @@ def test_small_files_of_a_dataset_become_one_with_every_row_in_its_order(tmp_pat
     assert [each.signature for each in live(story)[0].units] == [
         work_unit(number, unit) for number in range(4) for unit in "ab"
     ]
-    assert story.staged() == []
+    assert not (tmp_path / "lake" / "_staging" / "orders").exists()
 
 
 def test_the_chain_says_what_was_taken_out_and_added_and_nothing_becomes_due(tmp_path, source):
@@ -155,6 +156,9 @@ def test_a_budget_leaves_the_rest_for_the_next_time(tmp_path, source):
     story.run(day(6))
     size = max(file.bytes for file in live(story))
     target = 2 * size + 2
+    look = compacted(story, target_bytes=target, is_dry_run=True).plan.groups[0].bytes
+    exact = compacted(story, target_bytes=target, is_dry_run=True, max_bytes=look)
+    assert (len(exact.plan.groups), exact.plan.left) == (1, 5)
     first = compacted(story, target_bytes=target, max_bytes=4 * size)
     assert (len(first.plan.groups), first.plan.left) == (2, 4)
     second = compacted(story, target_bytes=target)
@@ -234,6 +238,24 @@ def records(file: Path):
     return found
 
 
+def test_files_of_another_job_stay_as_they_are(tmp_path, source):
+    lake = str(tmp_path / "lake")
+    north, south = (
+        Story(tmp_path / name, source, data__publisher__final__dir=lake, job__name=name)
+        for name in ("north", "south")
+    )
+    north.run(day(2))
+    south.run(day(3), run_id="run-s1")
+    north.run(day(4))
+    files, folder = LocalFilesystem(), f"{lake}/shop/orders"
+    others = {file for file in live_files(files, folder) if file.run_id == "run-s1"}
+
+    outcome = compacted(north)
+
+    assert (outcome.removed, len(others)) == (8, 6)
+    assert others < set(live_files(files, folder))
+
+
 def test_a_look_changes_nothing_and_needs_no_lease(tmp_path, source):
     story = Story(tmp_path, source)
     story.run(day(3))
@@ -259,6 +281,31 @@ def test_work_of_a_crashed_run_is_published_first(tmp_path, source):
     story.run(day(3))
     compacted(story)
     assert story.rows() == ids_of("a", "b", days=range(3))
+
+
+def test_a_publish_that_was_killed_is_finished_first(tmp_path, source, monkeypatch):
+    def killed(*_, **__):
+        raise KeyboardInterrupt
+
+    story = Story(tmp_path, source)
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFilesystem, "move", killed)
+        assert story.run(day(2), run_id="run-1").is_interrupted
+    assert live(story) == ()
+
+    assert compacted(story).finished == "run-1"
+    assert story.rows() == ids_of("a", "b", days=range(2))
+
+
+def test_markers_of_rows_that_may_have_been_sent_stay(tmp_path, source):
+    story = Story(tmp_path, source)
+    story.run(day(2))
+    job = story.job()
+    marker = Path(sending_dir(job.publishing, job.name)) / "unit.json"
+    marker.parent.mkdir(parents=True)
+    marker.write_text("{}")
+    assert compacted(story).removed
+    assert marker.exists()
 
 
 def test_a_file_with_other_rows_than_were_published_is_left_alone(tmp_path, source):

@@ -216,6 +216,13 @@ def _rewritten(path: Path) -> None:
     os.utime(path, (1_600_000_000, 1_600_000_000))
 
 
+def _overwritten(path: Path) -> None:
+    """Write the file again so that it has all its bytes at any time."""
+    with path.open("r+b") as stream:
+        stream.write(LARGE.replace(b"row 7 ", b"row X "))
+    os.utime(path, (1_600_000_000, 1_600_000_000))
+
+
 def _replaced(path: Path) -> None:
     other = path.with_name("other")
     other.write_bytes(LARGE)
@@ -238,7 +245,7 @@ class _ActingProxy(MeddlingProxy):
         return data
 
 
-@pytest.mark.parametrize("change", [_grown, _shortened, _rewritten])
+@pytest.mark.parametrize("change", [_grown, _shortened, _rewritten, _overwritten])
 def test_a_file_that_changes_while_it_is_read_is_a_failure(sshd, files, tmp_path, change):
     path = files / "large.json"
     path.write_bytes(LARGE)
@@ -405,6 +412,18 @@ def test_a_host_key_that_is_not_known_is_refused_with_the_line_that_makes_it_kno
     with known.open("a") as stream:
         stream.write(f"{line} a comment\n")
     assert error_free(job.run())
+
+
+def test_a_server_whose_host_key_is_not_known_gets_no_password(tmp_path):
+    known = tmp_path / "known_hosts"
+    known.write_text("")
+    checks = {
+        "ms__sftp__host__key__check": "true", "source__conn__known__hosts": str(known),
+    }  # fmt: skip
+    with PasswordServer("lake", "p w", b"abc") as server:
+        report = reading_by_password(tmp_path, server, **checks).run()
+        assert "the host key" in error_of(report)
+        assert server.logins == []
 
 
 def test_a_host_key_that_is_another_one_is_refused(sshd, files, tmp_path):

@@ -133,6 +133,7 @@ class PasswordServer:
 
     It can misbehave. If ``tells_size`` is false, it does not tell the file's length. It adds
     ``extra`` bytes to an answer that nobody asked for. ``name`` is the file's name in its lists.
+    ``logins`` are the passwords that it was given.
     """
 
     def __init__(
@@ -147,6 +148,7 @@ class PasswordServer:
         name: str = "a.json",
     ) -> None:
         self._user, self._password = user, password
+        self.logins: list[str] = []
         self._file = _Served(content, most, tells_size, extra, name)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -176,18 +178,20 @@ class PasswordServer:
             transport.set_subsystem_handler("sftp", paramiko.SFTPServer, _Folder, self._file)
             self.transports.append(transport)
             transport.start_server(
-                event=threading.Event(), server=_Login(self._user, self._password)
+                event=threading.Event(), server=_Login(self._user, self._password, self.logins)
             )
 
 
 class _Login(paramiko.ServerInterface):
-    def __init__(self, user: str, password: str) -> None:
+    def __init__(self, user: str, password: str, logins: list[str]) -> None:
         self._login = (user, password)
+        self._logins = logins
 
     def get_allowed_auths(self, username: str) -> str:
         return "password"
 
     def check_auth_password(self, username: str, password: str) -> int:
+        self._logins.append(password)
         is_right = (username, password) == self._login
         return paramiko.AUTH_SUCCESSFUL if is_right else paramiko.AUTH_FAILED
 

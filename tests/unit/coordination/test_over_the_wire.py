@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import multiprocessing
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ from dil.errors import (
 )
 from dil.model.secret import Secret
 from dil.model.task import CoordinatorAddress
-from dil.secrets import learned
+from dil.secrets import learned, masking
 from dil.spi.coordination import Credential, CredentialSource
 
 pytestmark = pytest.mark.slow
@@ -114,10 +115,13 @@ def test_all_tasks_get_the_same_token_and_one_new_one_when_it_is_refused(server,
     assert source.fetched == 2
 
 
-def test_a_task_learns_the_token_that_it_is_given(services):
+def test_a_task_learns_the_token_that_it_is_given(services, monkeypatch):
+    services.credential(None)
+    # The driver, which has learned the token as well, is another process.
+    monkeypatch.setattr(masking, "_learned", [()])
     services.credential(None)
 
-    assert Secret("token-1") in learned()
+    assert learned() == (Secret("token-1"),)
 
 
 def test_what_tasks_tell_reaches_the_driver(services, run_services):
@@ -213,6 +217,36 @@ def test_a_task_does_not_tell_its_key_or_secrets_to_a_server_that_does_not_know_
     listener.close()
 
     assert accepted == []
+
+
+def test_a_task_asks_nothing_of_a_server_that_proves_nothing():
+    near, far = socket.socketpair()
+
+    def impostor() -> None:
+        with closing(Connection(far.detach())) as connection:
+            connection.send_bytes(b"#CHALLENGE#" + bytes(20))
+            connection.recv_bytes()
+            connection.send_bytes(b"#WELCOME#")
+            connection.recv_bytes()
+            connection.send_bytes(bytes(16))  # no answer to the task's challenge
+            connection.recv_bytes()
+
+    thread = threading.Thread(target=impostor)
+    thread.start()
+    with pytest.raises(multiprocessing.AuthenticationError):
+        greet(near, b"k" * 32, as_server=False)
+    thread.join(20)
+
+
+def test_only_the_greeting_has_a_limit_of_time():
+    near, far = socket.socketpair()
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(greet, far, b"k" * 32, as_server=True)
+        connections = (greet(near, b"k" * 32, as_server=False), other.result())
+    for connection in connections:
+        with closing(connection), socket.socket(fileno=os.dup(connection.fileno())) as link:
+            limit = link.getsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, 16)
+            assert limit == bytes(16)
 
 
 def test_nonsense_ends_a_connection_and_no_more(server, services):

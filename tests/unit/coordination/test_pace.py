@@ -55,6 +55,14 @@ def test_a_hold_puts_off_all_slots_that_were_handed_out():
     assert [ticket.wait_s for ticket in again] == [8.0, 9.0, 10.0]
 
 
+def test_a_hold_that_is_shorter_than_the_interval_brings_no_slot_forward():
+    pace = Pace(1.0, Clock())
+    pace.take()
+    pace.hold(0.5)
+
+    assert pace.take().wait_s == 1.0
+
+
 def test_a_hold_counts_where_there_is_no_rate():
     pace = Pace(0.0, Clock())
     pace.hold(7)

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dil.eventtime import new_row_lateness
@@ -65,6 +65,7 @@ def test_without_a_key_rows_are_counted(known, fresh, size):
 
 
 @given(st.lists(ROWS, max_size=3), st.lists(ROWS, max_size=3), st.sampled_from([1, 2**27, 2**29]))
+@example([[(1, "x")]], [[(1, "y")]], 2**29)
 def test_rows_that_are_replaced_count_only_where_there_are_more_than_before(known, fresh, size):
     """Rows that changed may be in another portion than before; ``a`` is the event time."""
 

@@ -18,6 +18,8 @@ from dil.errors import ConfigError
 from dil.eventtime.kept import open_kept
 from dil.eventtime.stored import StoredWatermark, decoded, encoded
 from dil.eventtime.streams import EventStream
+from dil.eventtime.tally import StreamTally, encode_tallies
+from dil.model.event_tally import EventTally
 from dil.model.event_time import MAX_BOUND_MS, Strategy
 from dil.model.report import EventCounts
 
@@ -187,6 +189,7 @@ def test_a_watermark_whose_state_is_damaged_starts_over_where_it_was(state: str 
     spec = event_time_spec({**BOUNDED, "ms.event.column": "at"})
     kept = open_kept(spec, {})
     kept.watermark.commit([10_000], now=NOW)
+    assert open_kept(spec, kept.members(), floor=9000).watermark.watermark == 9000
     damaged = {**kept.members(), "state": state}
     opened = open_kept(spec, damaged)
     assert opened.watermark.watermark == 8000
@@ -217,6 +220,23 @@ def test_people_see_how_far_the_watermark_stays_behind_and_why(
     kept.watermark.commit([1_000_000] * rows, now=NOW)
     summary = kept.summary(None, EventCounts(), MS)
     assert (summary.bound_ms, summary.phase) == (bound, phase)
+
+
+def test_runs_add_up_their_counts_and_only_judged_rows_move_the_watermark() -> None:
+    spec = event_time_spec({**BOUNDED, **PER_DEVICE, "ms.event.column": "at"})
+
+    def judged(**largest: int) -> EventTally:
+        streams = {name: StreamTally(1, at) for name, at in largest.items()}
+        return EventTally(
+            rows=len(largest), late=1, most_late_ms=5, streams=encode_tallies(streams)
+        )
+
+    first = open_kept(spec, {}).after([judged(a=100_000), judged(b=90_000)], MS)
+    again = first.after([EventTally(unjudged=3, is_judged=False)], MS + 1000)
+    assert again.counts == EventCounts(rows=2, late=2, most_late_ms=5, unjudged=3)
+    assert (again.now, again.watermark.watermark) == (MS, 88_000)
+    last = open_kept(spec, again.members()).after([judged(a=120_000)], MS + 2000)  # b is idle
+    assert (last.counts.late, last.now, last.watermark.watermark) == (3, MS + 2000, 118_000)
 
 
 def test_a_bound_is_that_of_the_partition_which_holds_the_watermark_back() -> None:

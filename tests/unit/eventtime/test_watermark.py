@@ -169,6 +169,12 @@ class TestRefusedRows:
         assert batch.quarantined == [0, 1, 2]
         assert batch.watermark == -1000
 
+    def test_a_refused_row_is_not_late(self) -> None:
+        watermark = event_watermark(bounded())
+        watermark.commit([10_000], now=NOW)
+        batch = watermark.commit([-(2**62) - 1, 5000], now=NOW)
+        assert (batch.quarantined, batch.late) == ([0], [False, True])
+
     def test_times_back_to_the_year_one_are_valid(self) -> None:
         year_one = -62_135_596_800_000
         batch = event_watermark(bounded()).commit([year_one], now=NOW)

@@ -138,6 +138,14 @@ def test_an_address_that_came_before_fails_however_long_the_circle(circle):
     assert len(source.asked) == circle + 1
 
 
+def test_of_many_addresses_the_newest_are_remembered(monkeypatch):
+    monkeypatch.setattr("dil.extraction.paging.watch._REMEMBERED", 2)
+    source = Source(*[page(1, next=f"/{name}") for name in "abcb"])
+    with pytest.raises(SourceContractError, match="in circles"):
+        walked(source, pagination=Pagination(next="next"))
+    assert len(source.asked) == 4
+
+
 def test_a_page_that_names_itself_by_its_query_is_not_asked_for_again():
     source = Source(page(1, next="?a=1"))
     with pytest.raises(SourceContractError, match="in circles"):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dil.errors import SourceContractError
+from dil.errors import SourceContractError, TransientSourceError
 from dil.extraction.content import NO_DATA_FIELD
 from dil.extraction.csv.extractor import CsvExtractor
 from dil.extraction.csv.failures import DROPPED
@@ -31,7 +31,13 @@ from dil.extraction.parameters import ParameterScope
 from dil.model.csv_settings import CsvSettings, CsvSpec
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.schema import Column, Primitive
-from dil.model.settings import Pagination, Parameter, SessionKeyField
+from dil.model.settings import (
+    FailCondition,
+    Pagination,
+    Parameter,
+    SessionCondition,
+    SessionKeyField,
+)
 from dil.spi.connector import ByteSession, Response
 from tests.unit.extraction.clocks import Instant
 
@@ -279,3 +285,18 @@ def test_a_source_that_tells_its_page_size_may_cap_it():
     paged = Pagination(fields=("o", "n"), initial_values=(0, 4), strict=True)
     pages = [rows(0, 2, o=0, n=2), rows(2, 2, o=2, n=2), rows(4, 0)]
     assert notes(Source(*pages), pagination=paged, parameters=START) == []
+
+
+class Patient(Answers):
+    """Sends a request again at most twice."""
+
+    def waits_to_repeat(self, response, failure, repeats):
+        return repeats < 2
+
+
+def test_a_session_is_told_how_often_it_has_repeated_a_request():
+    source = Patient([Response(io.BytesIO(b'{"error": "busy"}')) for _ in range(9)])
+    failing = FailCondition(name="error", retry=SessionCondition(regexp="busy"))
+    with pytest.raises(TransientSourceError):
+        notes(source, failing=failing)
+    assert len(source.answers) == 9 - 3

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dil import publishing
+from dil.cli.main import main
 from dil.errors import ConfigError
 from dil.operator.replaying import ReplayOutcome
+from dil.run.process import real_clock
 from tests.derived import Lake
 
 BIG = "SELECT id, amount FROM orders WHERE amount >= 50"
@@ -106,6 +111,52 @@ def test_a_full_query_is_replayed_over_the_whole_input_of_its_time(lake):
     lake.run(total)
 
     assert [each.outcome for each in lake.replayed(total)] == [ReplayOutcome.SAME] * 2
+
+
+def test_a_new_full_query_without_rows_is_replayed_over_its_whole_input(lake):
+    none = {"ms__query__mode": "full"}
+    total = lake.derive("total", "SELECT * FROM orders WHERE amount > 1000", **none)
+    lake.feed(*range(10))
+    lake.run(total)
+    total = lake.derive("total", "SELECT * FROM orders WHERE amount > 900", **none)
+    lake.feed()
+    lake.run(total)
+    assert [each.outcome for each in lake.replayed(total)] == [ReplayOutcome.SAME] * 2
+
+    (path,) = parts(lake, lake.orders)
+    table = pq.read_table(path)
+    place = table.schema.get_field_index("amount")
+    field = table.schema.field(place)
+    many = pa.array([950] * table.num_rows, field.type)
+    pq.write_table(table.set_column(place, field, many), path)
+    assert lake.replayed(total)[-1].outcome is ReplayOutcome.DIFFERS
+
+
+def test_a_query_that_gave_a_row_for_an_input_without_rows_is_replayed(lake):
+    sql = "SELECT count(*) AS id, count(*) AS amount FROM orders"
+    total = lake.derive("total", sql, ms__query__mode="full", ms__query__logical__hash="false")
+    lake.feed(1)
+    lake.run(total)
+    assert main(["state", "forget", str(lake.orders), "--all", "--withdraw-files", "--yes"]) == 0
+    lake.now = max(lake.now, real_clock())
+    assert lake.run(total).rows == 1
+
+    assert lake.replayed(total)[-1].outcome is ReplayOutcome.SAME_ROWS
+
+
+def test_rows_that_cannot_be_written_again_do_not_differ(lake):
+    big = lake.derive("big", BIG)
+    lake.feed(*range(10))
+    lake.run(big)
+    job = lake.job(big)
+    staging = Path(publishing.run_staging_dir(job.publishing, job.name, "r")).parent
+    staging.mkdir(parents=True, exist_ok=True)
+    staging.rmdir()
+    staging.write_text("in the way")
+
+    (found,) = lake.replayed(big)
+
+    assert found.outcome is ReplayOutcome.SKIPPED
 
 
 def test_a_function_that_was_changed_is_not_replayed(lake):

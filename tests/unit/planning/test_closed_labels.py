@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from dil.model.books import Books
+from dil.model.history import UnitRecord
 from dil.model.interval import Interval
 from dil.model.job import PlanningSpec
 from dil.model.timelabels import AfterClose, LabelClosing, TimelabelSpec
-from dil.model.work_unit import PlannedBooks
+from dil.model.work_unit import PlannedBooks, WorkUnit
 from dil.planning import BareHistory, plan
 from tests.stories import day
 
@@ -17,7 +20,12 @@ FIRST, SECOND = "20200101000000", "20200102000000"
 
 
 def planned(
-    after: AfterClose, *, partition: str = "daily", column: str = "", books: Books = CLOSED
+    after: AfterClose,
+    *,
+    partition: str = "daily",
+    column: str = "",
+    books: Books = CLOSED,
+    failed: Sequence[WorkUnit] = (),
 ):
     labels = TimelabelSpec(
         schedule="@daily", closing=LabelClosing.AUTO, after_close=after, column=column
@@ -25,8 +33,15 @@ def planned(
     spec = PlanningSpec(
         start="2020-01-01", end="2020-01-05", partition=partition, zone="UTC", timelabel=labels
     )
-    made = plan(spec, now_ms=day(10), history=BareHistory({}), books=books)
-    return [unit.low for unit in made.work_units], made.books
+    known = {
+        each.signature: UnitRecord(each.signature, each.low, None, failed=True) for each in failed
+    }
+    made = plan(spec, now_ms=day(10), history=BareHistory(known), books=books)
+    return made.work_units, made.books
+
+
+def lows(units: Sequence[WorkUnit]) -> list[int]:
+    return [unit.low for unit in units]
 
 
 @pytest.mark.parametrize("column", ["", "at"])
@@ -39,16 +54,23 @@ def planned(
     ],
 )
 def test_closed_days_are_left_out_reopened_or_read_beside(after, days, books, column):
-    assert planned(after, column=column) == ([day(each) for each in days], books)
+    units, found = planned(after, column=column)
+    assert (lows(units), found) == ([day(each) for each in days], books)
+
+
+def test_closed_days_that_failed_are_left_out_as_well():
+    failed, _ = planned(AfterClose.REJECT, books=Books())
+    units, books = planned(AfterClose.REJECT, failed=failed)
+    assert (lows(units), books) == ([day(2), day(3)], PlannedBooks(2, (FIRST, SECOND)))
 
 
 def test_a_partition_with_an_open_label_is_read_where_a_column_gives_the_labels():
     """One partition of four days: two of them are closed, and rows of the others may come."""
-    low, books = planned(AfterClose.REJECT, partition="none", column="at")
-    assert low == [day(0)]
+    units, books = planned(AfterClose.REJECT, partition="none", column="at")
+    assert lows(units) == [day(0)]
     assert not books
-    low, books = planned(AfterClose.REOPEN, partition="none", column="at")
-    assert (low, books.reopens) == ([day(0)], (FIRST, SECOND))
+    units, books = planned(AfterClose.REOPEN, partition="none", column="at")
+    assert (lows(units), books.reopens) == ([day(0)], (FIRST, SECOND))
 
 
 def test_a_plan_without_closed_labels_says_nothing_of_books():

@@ -147,6 +147,18 @@ def test_a_run_that_was_killed_right_after_its_commit_leaves_no_doubt(
     assert (list(folder.iterdir()) == []) is is_forgotten
 
 
+def test_a_work_unit_whose_sending_did_not_end_stays_in_doubt_though_its_run_committed_others(
+    orders: Job, tmp_path: Path
+) -> None:
+    marker(orders, tmp_path).begin(1, attempt(tmp_path), 0)
+    run = RunRecord("r1", "orders", 0, 0, "partial", "d", "x", "running", committed=True)
+
+    forget_committed(files, sending_dir(orders.publishing, "orders"), [run])
+
+    with pytest.raises(UnknownOutcomeError, match="did not finish"):
+        marker(orders, tmp_path, "r2").refuse_repetition()
+
+
 def test_what_still_lies_in_staging_was_not_committed_by_its_run(
     orders: Job, tmp_path: Path
 ) -> None:

@@ -64,3 +64,33 @@ def test_a_copy_is_found_however_far_an_undo_that_is_given_up_came(
     (found,) = withdrawal.bring_back(FILES, spec, "forget-1", uris)
     assert found.target == file
     assert found.source != moves[0].source
+
+
+def test_a_withdrawn_file_does_not_come_back_over_a_later_one_of_its_name(tmp_path: Path) -> None:
+    spec, file = job(tmp_path).publishing, structs.replace(published(tmp_path), is_dump=True)
+    withdrawal.withdraw(FILES, spec, "forget-1", [file])
+    path = Path(FILES.path_of(file.uri))
+    uris = frozenset({file.uri})
+    path.write_bytes(b"dumped again")
+
+    assert withdrawal.copies(FILES, spec, uris) == {}
+    with pytest.raises(StateError):
+        withdrawal.bring_back(FILES, spec, "forget-1", uris)
+    path.unlink()
+    assert len(withdrawal.bring_back(FILES, spec, "forget-1", uris)) == 1
+
+
+def test_a_part_of_a_copy_is_copied_anew(tmp_path: Path) -> None:
+    spec, file = job(tmp_path, ms__table__format="delta").publishing, published(tmp_path)
+    whole = Path(FILES.path_of(file.uri)).read_bytes()
+    withdrawal.withdraw(FILES, spec, "forget-1", [file])
+    uris = frozenset({file.uri})
+    (move,) = withdrawal.bring_back(FILES, spec, "forget-1", uris)
+    folder = Path(move.source).parent
+    Path(move.source).unlink()  # an undo moved the copy into the table's folder
+    (folder / "1-part-r1.parquet").write_bytes(b"a part")
+
+    withdrawal.keep_copies(FILES, spec, [move])
+
+    (found,) = withdrawal.bring_back(FILES, spec, "forget-1", uris)
+    assert Path(found.source).read_bytes() == whole

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dil.run.job_run import run_job
 from tests.servers.http_server import Fault, HttpServer
-from tests.stories import Story, day
+from tests.stories import Story, day, failing
 
 
 def test_repeats_inside_an_attempt_count_as_requests_and_retries(
@@ -20,6 +20,22 @@ def test_repeats_inside_an_attempt_count_as_requests_and_retries(
 
     assert report.requests == source.count("/records") == report.units.planned + 1
     assert report.retries == 1
+
+
+def test_requests_for_work_that_is_adopted_count_in_the_run_that_sent_them_alone(
+    tmp_path: Path, source: HttpServer
+) -> None:
+    story = Story(tmp_path, source)
+    source.faults.append(failing(1, "b"))
+    assert story.run(day(2)).exit_code == 1
+    source.faults.clear()
+    before = source.count("/records")
+
+    report = story.run(day(2))
+
+    assert report.units.adopted
+    assert report.requests == source.count("/records") - before
+    assert report.rows_read < report.rows
 
 
 def test_a_job_file_that_was_named_by_a_relative_path_is_absolute_in_tasks(

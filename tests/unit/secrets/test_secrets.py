@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import pickle
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.decrepit.ciphers.algorithms import TripleDES
+from cryptography.hazmat.primitives.ciphers import Cipher, modes
 
 from dil.model.secret import Secret
-from dil.secrets import SecretError, SecretResolver, is_reference, read_master_passwords
+from dil.secrets import SecretError, SecretResolver, is_reference, legacy, read_master_passwords
 from dil.secrets.legacy import decrypt
 from dil.storage import LocalFilesystem
 
@@ -40,6 +43,16 @@ def test_a_wrong_master_password_is_an_error_without_the_text():
         resolver("wrong").resolve("ENC(M6nV+j0lhqZ36RgvuF5TQMyNvBtXmkPl)")
     assert "M6nV" not in str(caught.value)
     assert "encrypt.key.loc" in caught.value.fix
+
+
+def test_bytes_that_are_no_text_are_not_repeated():
+    """A wrong password in 256 gives right padding, and then bytes that may be half a secret."""
+    key, vector = legacy._default_key(bytes(8), b"testkey")
+    encryptor = Cipher(TripleDES(key), modes.CBC(vector)).encryptor()
+    sealed = encryptor.update(b"t0p \xff" + b"\3" * 3) + encryptor.finalize()
+    with pytest.raises(ValueError, match=r"^no master password fits$") as caught:
+        decrypt(base64.b64encode(bytes(8) + sealed).decode(), "testkey", strong=False)
+    assert caught.value.__suppress_context__
 
 
 def test_encrypted_text_without_any_master_password_is_an_error():
@@ -118,3 +131,10 @@ def test_an_empty_master_password_is_an_error(tmp_path):
     (tmp_path / "key").write_text("\n")
     with pytest.raises(ValueError, match="empty"):
         read_master_passwords(str(tmp_path / "key"), 1, OPENED)
+
+
+def test_a_master_password_file_that_cannot_be_read_is_not_passed_over(tmp_path):
+    (tmp_path / "key").mkdir()
+    (tmp_path / "key.1").write_text("second")
+    with pytest.raises(IsADirectoryError):
+        read_master_passwords(str(tmp_path / "key"), 2, OPENED)

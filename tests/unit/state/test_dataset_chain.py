@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dil.errors import StateError
 from dil.model.dataset import FileRows
-from dil.state.blocks.events import ConfigEvent, SliceFile
+from dil.state.blocks.events import ConfigEvent, Slice, SliceFile
 from dil.state.derived.dataset_chain import (
     NONE_YET,
     START,
@@ -271,3 +271,25 @@ def test_a_file_of_which_only_the_first_row_was_read_is_not_taken_away(orders: D
     orders.add(10, file_at(10, 10))
     with pytest.raises(StateError):
         orders.at(5, after=10)
+
+
+def test_a_compaction_of_a_file_whose_last_row_was_read_brings_no_row_twice(
+    orders: Dataset,
+) -> None:
+    parts = (file_at(25, 5), file_at(30, 5))
+    orders.store.append(DATASET, new_data=Slice(None, "f1220aa", 25, 34, 18, parts))
+    orders.compact(parts[0])
+    assert orders.at(orders.head.block, after=29) == [range(30, 35)]
+
+
+def test_a_block_that_is_taken_with_a_later_one_takes_its_own_compaction_along(
+    orders: Dataset,
+) -> None:
+    start = orders.head
+    orders.add(4)
+    orders.add(4)
+    orders.compact(file_at(25, 4))
+    orders.compact(file_at(29, 4))
+    with orders.chain() as chain:
+        end = chain.next_end(start, rows=4, files=None, until=chain.head)
+        assert offsets(chain.parts_between(start, end)) == [range(33, 37), range(37, 41)]

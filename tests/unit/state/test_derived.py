@@ -1,5 +1,6 @@
 """Appending to derived datasets: every rule against the stored inputs, and who may come between."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -7,12 +8,15 @@ from pathlib import Path
 import pytest
 
 from dil.errors import StateError
+from dil.model.dataset import Commit
+from dil.model.derived import QueryStep
+from dil.model.event_tally import EVENT_TIME
 from dil.state.blocks.events import Checkpoint, ConfigEvent, DataEvent, InputSlice, Seed
 from dil.state.blocks.verification import verify_chain
 from dil.state.chain.chain_rows import read_tip
 from dil.state.derived.planning import QueryPlan
 from dil.state.store.sql_store import SqlStateStore
-from tests.unit.state.derived_store import NOW, Store, mark, slice_of, transform
+from tests.unit.state.derived_store import HOUR, NOW, Store, mark, slice_of, transform
 
 CHECKPOINT = Checkpoint("f1220c1", 64)
 INFO = ConfigEvent("SetInfo", {"text": "x"})
@@ -211,3 +215,24 @@ def test_nothing_of_a_refused_act_is_written(store: Store) -> None:
     with store.database.read() as tx:
         assert read_tip(tx, "new") is None
         assert tx.rows("SELECT seq FROM mc_block WHERE dataset_id = 'new'") == []
+
+
+def test_a_watermark_that_the_rows_held_back_never_falls(store: Store) -> None:
+    """A watermark of rows begins anew below its last value if its state was lost."""
+    text = json.dumps(transform("in").body)
+    found = []
+    for run, hours in (("r1", -2), ("r2", -5)):
+        store.add("in", 1)
+        plan = store.plan("out")
+        assert plan is not None
+        step = QueryStep(text, plan.event.inputs, plan.event.new_watermark)
+        rows = {EVENT_TIME: {"strategy": "bounded", "watermark": NOW + hours * HOUR}}
+        out = SqlStateStore(store.database, "out", clock=lambda: NOW)
+        lease = out.acquire_lease(run, lease_s=60)
+        commit = Commit(run, "c", "dil/out", (), (), "s", NOW, NOW, query=step, checkpoints=rows)
+        out.commit(lease, commit)
+        out.release_lease(lease)
+        head = out.head()
+        assert head is not None
+        found.append(head["event"]["newWatermark"])
+    assert found == [mark(-2), mark(-2)]

@@ -141,6 +141,26 @@ def test_a_limit_below_1_is_refused(limits: dict[str, int]) -> None:
         SliceLimits(**limits)
 
 
+def test_blocks_without_rows_before_a_block_that_is_too_large_are_taken_with_it(
+    store: Store,
+) -> None:
+    store.add("in", 10)
+    store.advance("out")
+    store.add("in", 0, 1)
+    store.add("in", 30)
+    limits = SliceLimits(rows=20)
+    assert store.advance("out", limits) == (store.slice("in", (2, 4), 9, 39),)
+
+
+def test_a_slice_never_ends_before_the_block_that_was_reached(store: Store) -> None:
+    """A slice that went on for removed files may have passed the last block to take."""
+    store.add("in", 10)
+    store.add("in", 10)
+    store.advance("out")
+    store.add("in", 10)
+    assert store.plan("out", SliceLimits(until={"in": 2})) is None
+
+
 def test_a_change_of_schema_ends_the_slice_before_it(store: Store) -> None:
     store.add("in", 10)
     store.config("in", schema("s2"))

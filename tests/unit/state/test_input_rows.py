@@ -111,7 +111,7 @@ def test_rows_without_a_label_are_refused_where_only_closed_labels_are_read(data
 def test_a_compaction_of_a_label_that_was_read_brings_it_no_rows(data: Input) -> None:
     data.books("Close")
     data.begin("compact")
-    data.add(file_of(10), file_of(0))
+    data.add(file_of(10, content="bb"), file_of(0))
     with data.reading(3, reads_closed=True) as reading:
         assert not reading.has_changes()
 
@@ -257,6 +257,45 @@ def test_a_slice_ends_where_it_was_cut_if_removed_files_never_return(data: Input
     data.begin("compact")
     data.add(file_of(10, content="bb"))
     assert data.end(2, 4) == 4
+
+
+def test_a_slice_that_ends_at_the_name_of_an_act_goes_on_to_the_files_of_the_act(
+    data: Input,
+) -> None:
+    data.begin("forget")
+    data.remove(file_of(0))
+    data.begin("undo")
+    data.add(file_of(10))
+    assert data.end(2, 5) == 6
+
+
+def test_an_equal_file_that_came_before_a_file_left_does_not_stand_for_it(data: Input) -> None:
+    data.add(file_of(10))
+    data.begin("forget")
+    data.remove(file_of(0))
+    data.begin("undo")
+    data.add(file_of(20))
+    assert data.end(2, 5) == 7
+
+
+def test_a_slice_that_goes_on_into_a_changelog_needs_no_files_of_the_dataset(data: Input) -> None:
+    data.add(file_of(10))
+    add_changes(data, 2)
+    data.add(file_of(30), file_of(10))
+    data.add(file_of(40), file_of(20))
+    assert data.end(2, 3) == 5
+
+
+def test_a_slice_does_not_go_on_for_files_that_were_gone_again_at_its_end(data: Input) -> None:
+    data.add(file_of(10))
+    data.add(file_of(20))
+    data.add(file_of(30), file_of(20))
+    data.add(file_of(40), file_of(10))
+    back = replace(file_of(50), path="file:///20")
+    data.begin("undo")
+    data.add(back)
+    data.add(file_of(60), back)
+    assert data.end(2, 3) == 6
 
 
 def test_a_slice_ends_where_it_was_cut_if_no_block_says_who_removed_a_file(data: Input) -> None:

@@ -14,7 +14,7 @@ from dil.state.derived import published_rows
 from dil.state.derived.dataset_chain import DatasetChain
 from dil.state.derived.published_rows import rows_since
 from dil.state.store.sql_store import SqlStateStore
-from tests.unit.state.derived_store import NOW, Store
+from tests.unit.state.derived_store import NOW, Store, counting
 
 ALWAYS = -(2**62)
 
@@ -137,3 +137,19 @@ def test_all_files_are_read_if_older_ones_were_replaced(out: Published) -> None:
     out.publish(300, removes=(out.files[0],))
 
     assert out.since(200) == [10, 20]
+
+
+def test_more_blocks_of_one_transform_need_no_more_statements(out: Published) -> None:
+    def statements() -> int:
+        with counting(out.inputs.database) as tx:
+            dataset = DatasetChain.of(tx, "out")
+            before = tx.statements
+            rows_since(dataset, dataset.head.block, "at", ALWAYS)
+            return tx.statements - before
+
+    for _ in range(2):
+        out.publish(100)
+    few = statements()
+    for _ in range(4):
+        out.publish(100)
+    assert statements() == few

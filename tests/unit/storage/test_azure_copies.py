@@ -20,14 +20,19 @@ LAKE = f"abfss://lake@{ACCOUNT}.dfs.core.windows.net"
 
 
 class Copies(InThread):
-    """Blobs that are being copied, until ``states`` has one left; refuses every new copy."""
+    """Blobs that are being copied, until ``states`` has one left; refuses copies unless asked to.
 
-    def __init__(self, *states):
+    ``deleted`` has the paths of deleted blobs.
+    """
+
+    def __init__(self, *states, accepts=False):
         self.states = list(states)
+        self.accepts = accepts
+        self.deleted = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
 
     def _handler(self):
-        states = self.states
+        states, accepts, deleted = self.states, self.accepts, self.deleted
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -35,13 +40,24 @@ class Copies(InThread):
             def do_HEAD(self):
                 state = states.pop(0) if len(states) > 1 else states[0]
                 self._answer(
-                    200, ("x-ms-copy-status", state), ("x-ms-copy-progress", "1/5"), size=5
+                    200,
+                    ("x-ms-copy-status", state),
+                    ("x-ms-copy-progress", "1/5"),
+                    ("x-ms-meta-dil_moved_from", "source"),
+                    size=5,
                 )
 
             def do_GET(self):
                 self._answer(200, ("Content-Type", "application/xml"), body=NO_BLOBS)
 
+            def do_DELETE(self):
+                deleted.append(self.path.partition("?")[0])
+                self._answer(202)
+
             def do_PUT(self):
+                if accepts:
+                    self._answer(202, ("x-ms-copy-status", "pending"))
+                    return
                 self._answer(404, ("x-ms-error-code", "CannotVerifyCopySource"))
 
             def _answer(self, status, *headers, size=0, body=b""):
@@ -98,3 +114,11 @@ def test_a_copy_whose_source_azure_cannot_read_is_told_with_what_a_signature_nee
     assert "answers CannotVerifyCopySource" in caught.value.message
     assert "AZURE_STORAGE_SAS_TOKEN" in caught.value.fix
     assert SECRET not in f"{caught.value} {caught.value.__cause__}"
+
+
+def test_a_copy_that_fails_while_it_is_waited_for_loses_no_blob(connect):
+    states = ("success", "pending", "failed")  # the source, then the copy
+    with Copies(*states, accepts=True) as server, pytest.raises(WriteError) as caught:
+        connect(server).replace(f"{LAKE}/a", f"{LAKE}/b")
+    assert caught.value.message == f"{LAKE}/a could not be copied by Azure"
+    assert server.deleted == [f"/{ACCOUNT}/lake/b"]

@@ -228,3 +228,13 @@ def test_a_source_that_is_gone_without_its_target_is_lost_and_not_moved(service)
     service.script("/b/k", Reply(headers=TAG))  # It goes between the look and the copy.
     with pytest.raises(WriteError):
         files.move("s3://b/k", "s3://b/l")
+
+
+def test_a_copy_in_parts_that_fails_leaves_no_parts_behind(service):
+    refused = Reply(b"<Error><Code>AccessDenied</Code></Error>", status=403, headers=XML)
+    service.script("/b/k", Reply(b"123456789", headers=TAG))
+    service.script("/b/l", Reply(status=404), BEGUN, refused, Reply(status=204))
+    with pytest.raises(WriteError):
+        ObjectFilesystem(S3(copy_bytes=4)).move("s3://b/k", "s3://b/l")
+    last = service.requests[-1]
+    assert (last.method, last.path, last.query) == ("DELETE", "/b/l", (("uploadId", "u"),))

@@ -110,3 +110,14 @@ def test_rows_of_a_row_protocol_are_watched_too(task: UnitTask) -> None:
     report, _ = after(task, *half, connector="ScriptedRowConnector")
     assert report.failure is not None
     assert not report.failure.retryable
+
+
+def test_a_row_whose_answer_says_that_nothing_was_done_is_sent_again(task: UnitTask) -> None:
+    busy = '{"failCondition": {"name": "X-Busy", "retry": {"regexp": "yes"}}}'
+    answer = Page(headers={"X-Busy": "yes"})
+    report, script = after(task, answer, ms__session__key__field=busy)
+
+    assert report.failure is not None
+    assert report.failure.code == TransientSourceError.code
+    assert asked(script) == 3
+    assert is_sent_again(task)

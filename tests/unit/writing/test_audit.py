@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -67,6 +69,55 @@ def test_a_request_is_on_disk_before_it_may_be_sent(tmp_path: Path) -> None:
         "parameters": {"validate": False, "token": "***"},
         "payload": {"id": 7, "name": "a ***", "tags": ["***"], "sum": 1.5, "card": "ENC(abc)"},
     }
+
+
+def test_each_request_is_durable_before_it_may_be_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    durable: list[int] = []
+    sync = os.fsync
+
+    def synced(handle: int) -> None:
+        durable.append(os.fstat(handle).st_size)
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    audit = writer(tmp_path)
+    for _ in range(2):
+        audit.sent(REQUEST)
+        (file,) = tmp_path.iterdir()
+        assert durable[-1] == file.stat().st_size
+
+
+def test_only_the_owner_reads_the_audit(tmp_path: Path) -> None:
+    writer(tmp_path / "audit").sent(REQUEST)
+
+    (file,) = (tmp_path / "audit").iterdir()
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (file.parent, file)] == [0o700, 0o600]
+
+
+def test_a_line_that_the_system_takes_in_pieces_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda handle, data: write(handle, data[:7]))
+    writer(tmp_path).sent(REQUEST)
+
+    assert [line["sequence"] for line in lines(tmp_path)] == [1]
+
+
+def test_a_store_that_cannot_append_has_the_last_answer_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dil.writing.audit.is_local", lambda _: False)
+    audit = writer(tmp_path)
+    for status in (201, 202):
+        audit.answered(audit.sent(REQUEST), status)
+    audit.close()
+
+    written = "".join(path.read_text() for path in sorted(tmp_path.iterdir()))
+    found = [json.loads(line) for line in written.splitlines()]
+    assert [line.get("status") for line in found] == [None, 201, None, 202]
 
 
 def test_the_answer_tells_status_and_time_and_belongs_to_its_request(tmp_path: Path) -> None:

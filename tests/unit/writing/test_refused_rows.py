@@ -119,3 +119,12 @@ def test_a_folder_that_cannot_be_written_is_a_write_error(tmp_path: Path) -> Non
     (tmp_path / "a").write_text("no folder")
     with pytest.raises(WriteError):
         kept(tmp_path / "a").keep({"id": 1}, 1, "", UNFIT)
+
+
+def test_a_secret_at_the_cut_of_a_long_answer_is_masked_before_the_cut(tmp_path: Path) -> None:
+    rows = kept(tmp_path)
+    answer = RefusedAnswer(422, "Unprocessable", "x" * 996 + "hunter2")
+    rows.keep({"id": 7}, 1, "k7", answer)
+    (file,) = rows.finish()
+
+    assert lines(file.path)[0]["_failed"]["answer"] == "x" * 996 + "***"

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.http.outgoing import build_outgoing
-from connectors.http.settings import HttpSettings
+from connectors.http.outgoing import Credentials, build_outgoing
+from connectors.http.settings import HttpSettings, SessionEnvironment
 from dil.errors import ConfigError, SourceContractError
+from dil.model.secret import Secret
+from dil.secrets import learned
 from dil.spi.connector import RequestValues
 
 TEXTS = st.text(max_size=20)
@@ -163,3 +165,18 @@ def test_half_a_surrogate_pair_in_a_body_is_refused_and_not_shown():
     with pytest.raises(ConfigError, match=r"half of a surrogate pair") as caught:
         written("<a>{{v}}</a>", {"v": "Zoe\ud83d"})
     assert "Zoe" not in str(caught.value)
+
+
+def test_the_key_of_a_row_replaces_a_header_of_that_name():
+    row = RequestValues({}, {}, payload={"id": 1}, idempotency_key="k1")
+    headers = {"idempotency-key": "of the job"}
+    found = built(row, method="POST", headers=headers, idempotency_header="Idempotency-Key").headers
+    keys = {name: text for name, text in found.items() if name.lower() == "idempotency-key"}
+    assert keys == {"Idempotency-Key": "k1"}
+
+
+def test_renewed_fields_of_the_authentication_input_are_learned_to_be_masked():
+    found = {"token": Secret("renewed-7"), "user": Secret("user-7")}
+    environment = SessionEnvironment(renewed=lambda: found)
+    Credentials(HttpSettings(uri="https://shop.test/x"), environment).renew_input()
+    assert set(found.values()) <= set(learned())

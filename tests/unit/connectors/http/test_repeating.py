@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from connectors.http.outgoing import build_outgoing
-from connectors.http.settings import HttpSettings, repeats_rows
-from dil.spi.connector import RequestValues
+from connectors.http.settings import HttpSettings, RetryBudget, repeats_rows
+from dil.spi.connector import RequestValues, Response
+from tests.servers.http_server import HttpServer, Reply
+from tests.servers.http_sessions import Session
 
 ROW = RequestValues({}, {}, payload={"id": 1}, idempotency_key="k")
 URI = "https://r.test/rows"
@@ -29,3 +31,16 @@ def test_a_job_and_each_of_its_requests_agree_on_repeating(
 ) -> None:
     assert repeats_rows(settings) is expected
     assert build_outgoing(settings, ROW).is_repeatable is expected
+
+
+def test_answers_that_report_failures_share_the_retries_of_their_request() -> None:
+    with HttpServer() as server:
+        server.script("/x", *[Reply(b"{}")] * 5)
+        with Session(f"{server.url}/x", retry=RetryBudget(attempts=2)) as session:
+            session.get()
+            for _ in range(2):
+                assert session.waits_to_repeat(Response(None), "busy", 0)
+                session.get()
+            assert not session.waits_to_repeat(Response(None), "busy", 0)
+            session.get()  # another request has all its retries
+            assert session.waits_to_repeat(Response(None), "busy", 0)

@@ -1,0 +1,88 @@
+"""The thread that keeps a lease: what ends it, and that it ends before the release."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from dil.errors import DilError, LeaseLostError, StateError
+from dil.model.dataset import Lease
+from dil.state import LeaseKeeper
+from dil.state.databases import outage
+from dil.state.runs.processes import this_process
+
+LEASE = Lease("orders", 1, this_process("r1", 0))
+
+
+class Store:
+    """A store whose heartbeats fail in turn; ``done`` is set by the heartbeat after the last."""
+
+    def __init__(self, *failures: DilError, release: DilError | None = None) -> None:
+        self.failures = list(failures)
+        self.release = release
+        self.steps: list[str] = []
+        self.done = threading.Event()
+
+    def heartbeat(self, lease: Lease) -> None:
+        assert lease == LEASE
+        assert not outage._is_patient.get(), "a heartbeat waits for no server"
+        self.steps.append("heartbeat")
+        if self.failures:
+            raise self.failures.pop(0)
+        self.done.set()
+
+    def release_lease(self, lease: Lease) -> None:
+        assert lease == LEASE
+        assert not outage._is_patient.get(), "a release waits for no server"
+        self.steps.append("release")
+        if self.release is not None:
+            raise self.release
+
+
+def keeper(store: Store) -> LeaseKeeper:
+    found = LeaseKeeper(store, LEASE, 60)  # type: ignore[arg-type]
+    assert found._pause_s == 15, "several heartbeats may fail before the lease expires"
+    found._pause_s = 0.001
+    return found
+
+
+def test_a_heartbeat_that_failed_is_tried_again() -> None:
+    store = Store(StateError("away"), StateError("away"))
+    with keeper(store) as kept:
+        assert store.done.wait(20)
+    assert not kept.lost
+    assert store.steps[:3] == ["heartbeat"] * 3
+    assert store.steps[-1] == "release"
+
+
+def test_a_lost_lease_is_noted_and_no_heartbeat_follows() -> None:
+    store = Store(LeaseLostError("r2 took it over"))
+    with keeper(store) as kept:
+        kept._thread.join(20)
+        assert kept.lost
+    assert store.steps == ["heartbeat", "release"]
+
+
+@pytest.mark.parametrize("error", [StateError("away"), LeaseLostError("gone")])
+def test_a_release_that_fails_ends_no_run(error: DilError) -> None:
+    store = Store(release=error)
+    with keeper(store):
+        assert store.done.wait(20)
+    assert store.steps[-1] == "release"
+
+
+def test_no_heartbeat_follows_the_release() -> None:
+    begun, ends = threading.Event(), threading.Event()
+
+    class Slow(Store):
+        def heartbeat(self, lease: Lease) -> None:
+            begun.set()
+            assert ends.wait(20)
+            super().heartbeat(lease)
+
+    store = Slow()
+    with keeper(store):
+        assert begun.wait(20)
+        threading.Timer(0.05, ends.set).start()
+    assert store.steps == ["heartbeat", "release"]
