@@ -54,9 +54,13 @@ class OperatorSession:
         """Return the filesystem that holds the dataset."""
         return filesystem_for(self.job.publishing.final_dir)
 
+    def publisher(self) -> publishing.Publisher:
+        """Return what publishes the job's commits; its destination has not been made yet."""
+        return publishing.Publisher(self.job, self.store, self.filesystem())
+
     def live_files(self) -> tuple[PublishedFile, ...]:
         """Return the dataset's live files, including files of other jobs that append to it."""
-        return publishing.destination_for(self.job.publishing, self.filesystem()).live()
+        return self.publisher().destination.live()
 
     def own_live_files(self) -> tuple[PublishedFile, ...]:
         """Return the live files that this job published; only jobs that append share a dataset."""

@@ -33,6 +33,7 @@ class ActiveRun:
         lease: The job's lease.
         keeper: Renews the lease, and knows when it is lost.
         executors: Runs the tasks.
+        publisher: Makes commits visible, and records them.
         filesystem: Where rows are staged, and published as files.
         destination: Where rows are published.
         staging: Folder of the staged files of this run.
@@ -49,6 +50,7 @@ class ActiveRun:
     lease: Lease
     keeper: LeaseKeeper
     executors: Executors
+    publisher: publishing.Publisher
     filesystem: Filesystem
     destination: Destination
     staging: str
@@ -87,6 +89,7 @@ def active_run(job: Job, options: RunOptions, run_id: str) -> Iterator[ActiveRun
             ) as executors,
         ):
             filesystem = filesystem_for(job.publishing.final_dir)
+            publisher = publishing.Publisher(job, store, filesystem)
             yield ActiveRun(
                 job,
                 options,
@@ -95,7 +98,8 @@ def active_run(job: Job, options: RunOptions, run_id: str) -> Iterator[ActiveRun
                 lease,
                 keeper,
                 executors,
+                publisher,
                 filesystem,
-                publishing.destination_for(job.publishing, filesystem),
+                publisher.destination,
                 publishing.run_staging_dir(job.publishing, job.name, run_id),
             )

@@ -18,7 +18,6 @@ from dil.model.task import TaskReport
 from dil.observe.progress import counted
 from dil.run.books import kept_books
 from dil.spi.state_store import StateStore
-from dil.storage import Filesystem
 
 log = logging.getLogger(__name__)
 
@@ -73,12 +72,13 @@ def side_table_notes(reports: Iterable[TaskReport]) -> tuple[str, ...]:
     )
 
 
-def settle_registry(job: Job, store: StateStore, lease: Lease, filesystem: Filesystem) -> None:
+def settle_registry(publisher: publishing.Publisher, lease: Lease) -> None:
     """Record closed and reopened labels in the database's registry of timelabels (rule T21).
 
     The chain decides which labels are closed, and the registry follows. If a crash or an outage of
     the database leaves the registry behind, the next run updates it.
     """
+    job, store = publisher.job, publisher.store
     if not publishing.keeps_registry(job):
         return
     members: Mapping[str, Any] = store.checkpoint(BOOKS)
@@ -86,7 +86,7 @@ def settle_registry(job: Job, store: StateStore, lease: Lease, filesystem: Files
     if not marks:
         return
     try:
-        publishing.mark_labels(job.publishing, filesystem, marks)
+        publishing.mark_labels(job.publishing, publisher.filesystem, marks)
         store.change_checkpoint(lease, BOOKS, {"marks": []})
     except DilError as error:
         log.warning(

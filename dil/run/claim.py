@@ -105,7 +105,7 @@ def _check_state(
         return ()
     publishing.refuse_other_place(job, store, filesystem)
     last = publishing.refuse_older_state(
-        job.name, store, job.publishing, filesystem, destination, anew=_anew(job)
+        job.name, store, job.publishing, destination, anew=_anew(job)
     )
     return publishing.refuse_older_dataset(job, store, destination, last)
 

@@ -43,9 +43,9 @@ def commit(run: ActiveRun, planned: PlannedRun, outcome: RunOutcome) -> None:
 def append(run: ActiveRun, published: PublishedResults) -> None:
     """Append the block and the new watermarks of visible results in one transaction."""
     spec, results = run.job.publishing, published.results
-    publishing.append_block(run.store, run.lease, published.commit, spec, run.filesystem)
+    run.publisher.append_block(run.lease, published.commit)
     if published.commit.books is not None:
-        settle_registry(run.job, run.store, run.lease, run.filesystem)
+        settle_registry(run.publisher, run.lease)
     has_rows = any(not move.target.is_dump for move in published.commit.moves)
     if has_rows and spec.keeps_files:
         publishing.write_metadata(

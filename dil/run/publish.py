@@ -198,7 +198,7 @@ def publish_results(run: ActiveRun, results: ResultsToPublish) -> PublishedResul
         from dil.run.queries.committing import with_query  # few jobs have inputs
 
         commit = with_query(run, results.query, commit)
-    publishing.make_visible(run.store, run.lease, commit, spec, run.filesystem, run.destination)
+    run.publisher.make_visible(run.lease, commit)
     reports = [each.report for each in shaped.finished]
     return PublishedResults(
         results,

@@ -36,9 +36,9 @@ def recover(run: ActiveRun) -> Recovered:
         DilError: publishing or the state store failed; the next run tries again.
     """
     spec = run.job.publishing
-    pending = publishing.finish_pending(run.store, run.lease, spec, run.filesystem)
+    pending = run.publisher.finish_pending(run.lease)
     finished = () if pending is None else (pending.run_id,)
-    settle_registry(run.job, run.store, run.lease, run.filesystem)
+    settle_registry(run.publisher, run.lease)
     earlier, strange = publishing.split_runs(
         run.store.unfinished_runs(), spec, run.job.name, run.filesystem
     )

@@ -155,18 +155,16 @@ def recorded_publish(job: Job, store: StateStore) -> RecordedPublish | None:
     intent = store.pending_intent()
     if intent is None:
         return None
-    spec, filesystem = job.publishing, filesystem_for(job.publishing.final_dir)
-    destination = publishing.destination_for(spec, filesystem)
-    publishing.refuse_other_destination(intent, spec, destination)
-    lost = publishing.lost_moves(intent, filesystem, destination)
-    left_out = abandoning.left_out(intent, lost, spec, filesystem) if lost else None
+    publisher = _publisher(job, store)
+    publisher.refuse_other_destination(intent)
+    lost = publisher.lost_moves(intent)
+    left_out = abandoning.left_out(publisher, intent, lost) if lost else None
     return RecordedPublish(intent, lost, left_out)
 
 
 def finish_publish(job: Job, store: StateStore, lease: Lease, found: RecordedPublish) -> Intent:
     """Finish a publish without its lost files, under the job's lease; return its intent."""
-    filesystem = filesystem_for(job.publishing.final_dir)
-    return abandoning.finish_without_lost(store, lease, found.intent, job.publishing, filesystem)
+    return abandoning.finish_without_lost(_publisher(job, store), lease, found.intent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,16 +197,18 @@ def doubtful_publish(job: Job, store: StateStore, now_ms: int) -> DoubtfulPublis
         intent = rebuilt_intent(job, store, run_id, now_ms)
     if intent is None:
         return None
-    filesystem = filesystem_for(job.publishing.final_dir)
-    destination = publishing.destination_for(job.publishing, filesystem)
-    publishing.refuse_other_destination(intent, job.publishing, destination)
-    return DoubtfulPublish(intent, destination.has_landed(intent), problem)
+    publisher = _publisher(job, store)
+    publisher.refuse_other_destination(intent)
+    return DoubtfulPublish(intent, publisher.destination.has_landed(intent), problem)
 
 
 def abandon_publish(job: Job, store: StateStore, lease: Lease, found: DoubtfulPublish) -> Intent:
     """Give up a publish under the job's lease; return the rest of its intent."""
-    filesystem = filesystem_for(job.publishing.final_dir)
-    return abandoning.abandon(store, lease, found.intent, job.publishing, filesystem)
+    return abandoning.abandon(_publisher(job, store), lease, found.intent)
+
+
+def _publisher(job: Job, store: StateStore) -> publishing.Publisher:
+    return publishing.Publisher(job, store, filesystem_for(job.publishing.final_dir))
 
 
 def _leftover(

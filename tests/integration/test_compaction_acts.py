@@ -126,7 +126,7 @@ def test_a_compaction_that_lost_a_staged_file_is_given_up_as_a_whole(story, mode
     def refused(*_):
         raise WriteError("the disk is gone")
 
-    monkeypatch.setattr("dil.publishing.publisher.carry_out", refused)
+    monkeypatch.setattr("dil.publishing.publisher.Publisher.carry_out", refused)
     with pytest.raises(WriteError):
         compact(story)
     monkeypatch.undo()

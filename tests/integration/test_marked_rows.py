@@ -195,7 +195,7 @@ def test_rows_that_were_marked_since_an_act_was_decided_stop_it(
         raise WriteError("the disk is gone")
 
     with monkeypatch.context() as patch:
-        patch.setattr("dil.publishing.publisher.carry_out", refused)
+        patch.setattr("dil.publishing.publisher.Publisher.carry_out", refused)
         with pytest.raises(WriteError):
             story.forget(work_unit(1, "b"))
     story.mark()

@@ -339,7 +339,7 @@ def crashed(story: Story, monkeypatch, act) -> Intent:
         raise WriteError("the disk is gone")
 
     with monkeypatch.context() as patch, suppress(WriteError):
-        patch.setattr("dil.publishing.publisher.carry_out", refused)
+        patch.setattr("dil.publishing.publisher.Publisher.carry_out", refused)
         act()
     with story.store() as store:
         intent = store.pending_intent()

@@ -40,8 +40,7 @@ def require_applicable(session: OperatorSession, preview: Preview) -> None:
         return
     withdrawal.require_recorded(session.store)
     commit = _commit_of(session, preview, session.act_id or preview.proposal.verb, "")
-    place = (session.job.publishing, session.filesystem())
-    publishing.refuse_unpublishable(session.job.name, session.store, commit, *place)
+    session.publisher().refuse_unpublishable(commit)
 
 
 def apply(session: OperatorSession, preview: Preview, reason: str = "") -> JsonObject | None:
@@ -78,14 +77,14 @@ def apply(session: OperatorSession, preview: Preview, reason: str = "") -> JsonO
         rests = _staged_remainders(session, act_id, files.withdrawn, withdrawn)
     commit = _commit_of(session, preview, act_id, reason)
     commit = replace(commit, moves=(*files.moves, *rests), removes=tuple(withdrawn))
-    place = (commit, job.publishing, filesystem)
+    publisher = session.publisher()
     if files.only_records:
-        sequence = publishing.append_block(session.store, lease, *place)
+        sequence = publisher.append_block(lease, commit)
         block = None if sequence is None else session.store.head()
     else:
-        block = publishing.publish(session.store, lease, *place)
+        block = publisher.publish(lease, commit)
     if commit.books is not None:
-        settle_registry(job, session.store, lease, filesystem)
+        settle_registry(publisher, lease)
     if commit.act is not None:
         session.drop_page_logs(commit.act)
     for move in rests:

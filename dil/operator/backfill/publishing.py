@@ -81,7 +81,7 @@ def open_session(
 
 def _finish_pending(job: Job, store: StateStore, lease: Lease) -> None:
     filesystem = filesystem_for(job.publishing.final_dir)
-    commit = publishing.finish_pending(store, lease, job.publishing, filesystem)
+    commit = publishing.Publisher(job, store, filesystem).finish_pending(lease)
     if commit is not None and commit.act is not None:
         publishing.sweep(
             filesystem, publishing.run_staging_dir(job.publishing, job.name, commit.run_id)
@@ -152,9 +152,10 @@ def publish(
         act=act,
         books=books,
     )
-    block = publishing.publish(session.store, lease, commit, job.publishing, filesystem)
+    publisher = session.publisher()
+    block = publisher.publish(lease, commit)
     if books is not None:
-        settle_registry(job, session.store, lease, filesystem)
+        settle_registry(publisher, lease)
     session.drop_page_logs(act)
     _sweep_staging(job, _staged(job, backfill_id, filesystem), filesystem)
     return block

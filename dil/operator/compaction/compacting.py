@@ -140,13 +140,13 @@ class _Compaction:
         self._lease = lease
         self._id = lease.holder.run_id
         self._files = filesystem_for(job.publishing.final_dir)
-        self._destination = publishing.destination_for(job.publishing, self._files)
+        self._publisher = publishing.Publisher(job, store, self._files)
+        self._destination = self._publisher.destination
         self._staging = publishing.run_staging_dir(job.publishing, job.name, self._id)
 
     def run(self) -> CompactionResult:
         """Finish a pending publish, then compact, then vacuum."""
-        spec = self._job.publishing
-        pending = publishing.finish_pending(self._store, self._lease, spec, self._files)
+        pending = self._publisher.finish_pending(self._lease)
         self._refuse_staged_work()
         root = self._staging.rpartition("/")[0]
         for name in self._files.folders(root):
@@ -158,9 +158,7 @@ class _Compaction:
         removed = 0
         for number, groups in enumerate(commits_of(plan.groups, self._request.files_per_commit), 1):
             commit = self._commit(f"{self._id}-{number}", groups)
-            publishing.publish(
-                self._store, self._lease, commit, spec, self._files, self._destination
-            )
+            self._publisher.publish(self._lease, commit)
             added += [move.target for move in commit.moves]
             removed += len(commit.removes)
             log.info("compacted %d files into %d", len(commit.removes), len(commit.moves))
