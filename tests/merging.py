@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 from dil.model.dataset import PublishedFile
 from dil.model.destination import MergeSpec
 from dil.model.job import Job, OutputFormat, PublishMode
-from dil.publishing import FinishedUnit, PublishableResults, PublishTarget, build_commit
+from dil.publishing.results import FinishedUnit, PublishableResults, PublishTarget
+from dil.publishing.run_commit import build_commit
 from dil.reshaping import Reshaping, reshape
 from dil.reshaping.files import DatasetFiles, row_file
 from dil.storage import Folder, LocalFilesystem

@@ -276,7 +276,7 @@ def untracked_files(
     )
 
 
-def sweep(filesystem: Filesystem, staging_dir: str) -> bool:
+def delete_staging(filesystem: Filesystem, staging_dir: str) -> bool:
     """Delete a run's staging folder; return whether it no longer exists.
 
     A task of a crashed run may still write there for a moment; then the next run deletes the

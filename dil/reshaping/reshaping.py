@@ -12,7 +12,8 @@ from dil.errors import ConversionError
 from dil.model.dataset import PublishedFile
 from dil.model.destination import MergeSpec
 from dil.model.job import Job, OutputFormat, PublishMode
-from dil.publishing import FinishedUnit, PublishTarget, run_staging_dir
+from dil.publishing.layout import run_staging_dir
+from dil.publishing.results import FinishedUnit, PublishTarget
 from dil.types.schema_lines import column_types, regardless_of_nulls
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,8 @@ import pyarrow as pa
 from dil.errors import ConversionError
 from dil.model.destination import DELETED_AT
 from dil.model.task import Failure
-from dil.publishing import FinishedUnit, PublishableResults, drop_logs
+from dil.publishing.page_log import drop_logs
+from dil.publishing.results import FinishedUnit, PublishableResults
 from dil.publishing.staged import delete_result
 from dil.reshaping.files import DatasetFiles, row_file
 from dil.reshaping.keys import DELETED_TYPE

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dil import planning, publishing
+from dil import planning
 from dil.errors import ConfigError
 from dil.model.books import Books
 from dil.model.event_tally import EventContext
@@ -18,6 +18,9 @@ from dil.model.secondary import SecondaryRows
 from dil.model.task import TaskReport
 from dil.model.work_unit import Plan, Reason, WorkUnit
 from dil.planning import SavedPlan
+from dil.publishing.recovery import AdoptableWork, ReusePolicy, SentResults, staged_work
+from dil.publishing.run_commit import recorded_schema
+from dil.publishing.staged import StagedPlan
 from dil.run import plan_builder, plan_checks
 from dil.run.active_run import ActiveRun
 from dil.run.books import books_for_side_table, staged_with_same_closed_labels
@@ -65,12 +68,10 @@ class PlannedRun:
     query: PlannedQuery | None = None
 
     @property
-    def staged_plan(self) -> publishing.StagedPlan:
+    def staged_plan(self) -> StagedPlan:
         """Return the plan in the form that is kept in staging."""
         plan = self.plan
-        return publishing.StagedPlan(
-            tuple(plan.work_units), plan.left_low, self.remainders, plan.missed
-        )
+        return StagedPlan(tuple(plan.work_units), plan.left_low, self.remainders, plan.missed)
 
 
 def plan(run: ActiveRun) -> PlannedRun:
@@ -115,7 +116,7 @@ def plan(run: ActiveRun) -> PlannedRun:
         found,
         adopted=adopted,
         fresh=fresh,
-        known_schema=publishing.recorded_schema(store) or run.options.known_schema,
+        known_schema=recorded_schema(store) or run.options.known_schema,
         usual_rows=store.last_rows(),
         events=event_context(run, due, history),
         books=books_for_side_table(job, store),
@@ -146,7 +147,7 @@ def planned_query(run: ActiveRun, spec: QuerySpec, found: PlannedQuery) -> Plann
         history,
         SecondaryRows(),
         fresh=tuple(due.work_units),
-        known_schema=publishing.recorded_schema(run.store) or run.options.known_schema,
+        known_schema=recorded_schema(run.store) or run.options.known_schema,
         query=found,
         events=event_context(run, due, history) if found.runs else None,
     )
@@ -178,13 +179,13 @@ def _record_shape(run: ActiveRun) -> None:
         store.record_shape(run.lease, shape)
 
 
-def reuse_policy(job: Job, plan: Plan) -> publishing.ReusePolicy:
+def reuse_policy(job: Job, plan: Plan) -> ReusePolicy:
     """Return the policy for adopting earlier readings: recent ones, and all that sent rows."""
     if job.has_input("payload"):
-        return publishing.ReusePolicy(grace_ms=0, due_after=0)
+        return ReusePolicy(grace_ms=0, due_after=0)
     grace = job.planning.grace
     least = grace.low_ms if grace.is_measured else plan.grace_ms
-    return publishing.ReusePolicy.of(plan, least)
+    return ReusePolicy.of(plan, least)
 
 
 def _adopt(run: ActiveRun, plan: Plan) -> tuple[tuple[TaskReport, ...], tuple[WorkUnit, ...]]:
@@ -197,11 +198,11 @@ def _adopt(run: ActiveRun, plan: Plan) -> tuple[tuple[TaskReport, ...], tuple[Wo
     if job.publishing.is_of_one_time and not is_sent:
         return (), tuple(plan.work_units)
     crashed = [each for each in run.unswept_runs() if each.is_open]
-    staged = [result for each in crashed for result in publishing.staged_work(run.filesystem, each)]
+    staged = [result for each in crashed for result in staged_work(run.filesystem, each)]
     pool = (
-        publishing.SentResults(staged, job.known_digests)
+        SentResults(staged, job.known_digests)
         if is_sent
-        else publishing.AdoptableWork(
+        else AdoptableWork(
             staged_with_same_closed_labels(
                 job, run.store, staged_with_same_watermark(job, run.store, staged)
             ),

@@ -6,12 +6,14 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dil import publishing
 from dil.errors import StateError
 from dil.model.dataset import Intent, Lease, LeaseHolder, Move, RunRecord
 from dil.model.job import CommitPolicy, Job, PublishMode
 from dil.publishing import abandoning
-from dil.publishing.layout import SENDING
+from dil.publishing.layout import SENDING, run_staging_dir
+from dil.publishing.own_folders import split_runs
+from dil.publishing.publisher import Publisher, delete_staging
+from dil.publishing.staged import StagedResult, read_plan, read_results
 from dil.run.lease import is_run
 from dil.run.rebuilt_intent import rebuilt_intent
 from dil.spi.state_store import StateStore
@@ -79,11 +81,9 @@ class Leftover:
 def leftovers(job: Job, store: StateStore) -> tuple[Leftover, ...]:
     """Return the staged files of runs; folders without a record come last."""
     filesystem = filesystem_for(job.publishing.final_dir)
-    root = publishing.run_staging_dir(job.publishing, job.name, "").rstrip("/")
+    root = run_staging_dir(job.publishing, job.name, "").rstrip("/")
     holder = store.lease_holder()
-    own, strange = publishing.split_runs(
-        store.unfinished_runs(), job.publishing, job.name, filesystem
-    )
+    own, strange = split_runs(store.unfinished_runs(), job.publishing, job.name, filesystem)
     known = {run.run_id: _known(store, run, holder) for run in own}
     folders = filesystem.folders(root)
     found = [
@@ -120,7 +120,7 @@ def clean(job: Job, store: StateStore, lease: Lease, wanted: Sequence[Leftover])
     filesystem = filesystem_for(job.publishing.final_dir)
     gone = 0
     for each in wanted:
-        if not each.is_strange and not publishing.sweep(filesystem, each.folder):
+        if not each.is_strange and not delete_staging(filesystem, each.folder):
             continue
         gone += 1
         log.info("swept the staging of run %s", each.run_id)
@@ -207,26 +207,26 @@ def abandon_publish(job: Job, store: StateStore, lease: Lease, found: DoubtfulPu
     return abandoning.abandon(_publisher(job, store), lease, found.intent)
 
 
-def _publisher(job: Job, store: StateStore) -> publishing.Publisher:
-    return publishing.Publisher(job, store, filesystem_for(job.publishing.final_dir))
+def _publisher(job: Job, store: StateStore) -> Publisher:
+    return Publisher(job, store, filesystem_for(job.publishing.final_dir))
 
 
 def _leftover(
     job: Job, filesystem: Filesystem, folder: str, run_id: str, run: KnownRun | None
 ) -> Leftover:
-    results = tuple(publishing.read_results(filesystem, folder))
+    results = tuple(read_results(filesystem, folder))
     return Leftover(
         run_id=run_id,
         folder=folder,
         run=run,
-        planned=len(publishing.read_plan(filesystem, folder).work_units),
+        planned=len(read_plan(filesystem, folder).work_units),
         complete=len(results),
         bytes=sum(info.size for info in filesystem.files(folder)),
         reusable=run is not None and _is_reusable(run.record, results, job),
     )
 
 
-def _is_reusable(run: RunRecord, results: Sequence[publishing.StagedResult], job: Job) -> bool:
+def _is_reusable(run: RunRecord, results: Sequence[StagedResult], job: Job) -> bool:
     """Return whether a run of this configuration may publish or adopt some of the results.
 
     A replace adopts nothing: it publishes a snapshot of one time. A second reading is published

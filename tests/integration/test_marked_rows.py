@@ -25,7 +25,8 @@ from dil.operator.amendments import (
 )
 from dil.operator.backfill.publication import RowDecision
 from dil.operator.compaction import CompactionRequest, compact
-from dil.publishing import delta_removal, destination_for
+from dil.publishing import delta_removal
+from dil.publishing.destination import destination_for
 from dil.state.work_units.signatures import encoded
 from dil.storage import filesystem_for
 from dil.storage.local import LocalFilesystem

@@ -25,7 +25,7 @@ from dil.operator.amendments import (
     propose_undo,
 )
 from dil.operator.compaction import CompactionRequest, compact
-from dil.publishing import destination_for
+from dil.publishing.destination import destination_for
 from dil.run.lease import leased
 from dil.run.run_history import finish_publish, recorded_publish
 from dil.state.work_units.signatures import encoded

@@ -11,10 +11,10 @@ from dil.errors import StateError, WriteError
 from dil.model.dataset import Commit, Intent, Move, PublishedFile
 from dil.model.job import PublishingSpec
 from dil.model.task import StagedFile, TaskReport
-from dil.publishing import check_places, fail_equal_names, live_files
-from dil.publishing.dumps import is_lost
+from dil.publishing.dumps import check_places, fail_equal_names, is_lost
 from dil.publishing.files import FileDestination
 from dil.publishing.layout import AUDIT, META, QUARANTINE, REFUSED, STAGING
+from dil.publishing.manifest import live_files
 from dil.publishing.withdrawal import bring_back, withdraw
 from dil.storage import LocalFilesystem
 from dil.text.file_names import RESERVED

@@ -14,9 +14,10 @@ from dil.model.dataset import Intent, OperatorAct, RunWork, UnitEntry
 from dil.model.destination import TableFormat, TableSpec
 from dil.model.event_tally import EVENT_TIME
 from dil.model.job import PublishingSpec, PublishMode
-from dil.publishing import FinishedUnit, Publisher, PublishTarget
 from dil.publishing.abandoning import abandon, finish_without_lost
 from dil.publishing.destination import described, destination_for
+from dil.publishing.publisher import Publisher
+from dil.publishing.results import FinishedUnit, PublishTarget
 from dil.storage import LocalFilesystem, filesystem_for
 from tests.jobs import write_job
 from tests.servers.rows import DAY_MS, START_MS

@@ -17,15 +17,10 @@ from msgspec import structs
 from dil.errors import CommitUnknownError, LeaseLostError, StateError, WriteError
 from dil.model.dataset import Commit, Lease, Move, RunWork
 from dil.model.job import Job, PublishingSpec, PublishMode, StateSpec
-from dil.publishing import (
-    FinishedUnit,
-    Publisher,
-    PublishTarget,
-    layout,
-    live_files,
-    sweep,
-    untracked_files,
-)
+from dil.publishing import layout
+from dil.publishing.manifest import live_files
+from dil.publishing.publisher import Publisher, delete_staging, untracked_files
+from dil.publishing.results import FinishedUnit, PublishTarget
 from dil.spi.state_store import StateStore
 from dil.state import open_store
 from dil.storage import Filesystem, LocalFilesystem
@@ -401,15 +396,15 @@ def test_what_lies_behind_a_link_is_no_stray(orders: Orders, tmp_path: Path) -> 
 def test_sweeping_deletes_a_runs_staging_and_may_be_repeated(tmp_path: Path) -> None:
     staged_file(tmp_path / "r1" / "u" / "1-aa", "part-0.parquet")
 
-    assert sweep(files, str(tmp_path / "r1"))
+    assert delete_staging(files, str(tmp_path / "r1"))
     assert not (tmp_path / "r1").exists()
-    assert sweep(files, str(tmp_path / "r1"))
+    assert delete_staging(files, str(tmp_path / "r1"))
 
 
 def test_what_cannot_be_swept_now_is_left_for_later(tmp_path: Path) -> None:
     (tmp_path / "r1").write_text("no folder")
 
-    assert not sweep(files, str(tmp_path / "r1"))
+    assert not delete_staging(files, str(tmp_path / "r1"))
 
 
 # A driver that was suspended and wakes up

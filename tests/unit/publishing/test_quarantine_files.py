@@ -10,15 +10,10 @@ import pytest
 from dil.errors import WriteError
 from dil.model.dataset import Intent
 from dil.model.job import Job
-from dil.publishing import (
-    FinishedUnit,
-    Publisher,
-    PublishTarget,
-    live_files,
-    quarantine_dir,
-    quarantined_files,
-    untracked_files,
-)
+from dil.publishing.layout import quarantine_dir
+from dil.publishing.manifest import live_files
+from dil.publishing.publisher import Publisher, quarantined_files, untracked_files
+from dil.publishing.results import FinishedUnit, PublishTarget
 from dil.publishing.staged import read_results, write_result
 from dil.state import open_store
 from dil.storage import LocalFilesystem
