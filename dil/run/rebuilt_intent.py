@@ -22,7 +22,6 @@ from dil.model.dataset import (
     source_name,
 )
 from dil.model.job import Job
-from dil.model.work_unit import WorkUnit
 from dil.publishing.destination import destination_for
 from dil.publishing.layout import dataset_dir, run_staging_dir, unit_hash_in
 from dil.publishing.publisher import is_hidden
@@ -143,12 +142,13 @@ def _visible_commit(
         )
     why = "the record of its publish could not be read"
     unfinished = unfinished_units(plan, done, why)
-    failed = (_outcome(each.work_unit) for each in unfinished.failed)
+    read_units = (known[each] for each in sorted(done))
+    failed = (each.work_unit for each in unfinished.failed)
     outcomes = (
-        *(_outcome(known[each]) for each in sorted(done)),
-        *(replace(each, high=None, error=why) for each in failed),
+        *(WorkUnitOutcome.of(unit, high=unit.high, attempts=1) for unit in read_units),
+        *(WorkUnitOutcome.of(unit, high=None, attempts=1, error=why) for unit in failed),
     )
-    skipped = (replace(_outcome(each), high=None, attempts=0) for each in unfinished.missed)
+    skipped = (WorkUnitOutcome.of(unit, high=None, attempts=0) for unit in unfinished.missed)
     here = {file.uri for file in live}
     gone = tuple(file_of(part) for uri, part in live_parts(store).items() if uri not in here)
     commit = _with_moves(bare, own, staging)
@@ -168,15 +168,3 @@ def _with_moves(commit: Commit, files: Iterable[PublishedFile], staging: str) ->
     """Return a commit with the moves of its files, whose staged paths are unknown."""
     moves = tuple(Move(f"{staging}/moved/{number}", file) for number, file in enumerate(files))
     return replace(commit, moves=moves)
-
-
-def _outcome(unit: WorkUnit) -> WorkUnitOutcome:
-    return WorkUnitOutcome(
-        signature=unit.signature,
-        unit_key=unit.unit_key,
-        low=unit.partition.low,
-        expected_high=unit.high,
-        high=unit.high,
-        attempts=1,
-        timelabel=unit.timelabel,
-    )
