@@ -9,8 +9,8 @@ import pytest
 
 from dil import config
 from dil.errors import WriteError
+from dil.operator import run_history
 from dil.publishing.publisher import Publisher
-from dil.run import run_history
 from dil.run.lease import leased
 from dil.state import open_store
 from dil.writing.staging import StagedWriter

@@ -24,11 +24,11 @@ from dil.operator.amendments.refusals import (
 )
 from dil.operator.amendments.restoring import restore_rows
 from dil.operator.session import OperatorSession
+from dil.operator.unresolved_failures import unresolved_failures
 from dil.publishing import set_aside, withdrawal
 from dil.publishing.layout import META, dataset_dir
 from dil.publishing.leftovers import Ownership, old_leftovers
 from dil.publishing.owner import owning_jobs
-from dil.run.unresolved_failures import unresolved_failures
 from dil.state.amendments import last_act, operations
 from dil.state.amendments.last_act import LastAct
 from dil.state.amendments.operations import Proposal, Selection

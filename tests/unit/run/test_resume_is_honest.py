@@ -9,10 +9,9 @@ import pytest
 
 from dil.model.report import RunStatus
 from dil.model.work_unit import unit_hash
-from dil.operator import amendments
+from dil.operator import amendments, run_history
 from dil.operator.amendments import FileDecision, Selection
 from dil.publishing.publisher import Publisher
-from dil.run import run_history
 from dil.run.lease import leased
 from dil.task.checkpoints import NOT_ONE_SNAPSHOT, RESUMED, TOO_OLD, TYPES_CHANGED, WINDOW_CHANGED
 from tests.jobs import dataset, published_ids, visible_files

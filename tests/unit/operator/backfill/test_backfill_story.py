@@ -11,6 +11,7 @@ import pytest
 from dil.cli.main import main
 from dil.errors import ConfigError, LeaseHeldError, StateError
 from dil.model.report import RunStatus
+from dil.operator import run_history
 from dil.operator.backfill.definition import backfill_job
 from dil.operator.backfill.publication import RowDecision
 from dil.operator.backfill.status import Phase
@@ -18,7 +19,7 @@ from dil.operator.compaction import CompactionRequest, compact
 from dil.publishing import set_aside
 from dil.publishing.files import FileDestination
 from dil.publishing.publisher import Publisher
-from dil.run import plan_builder, run_history
+from dil.run import plan_builder
 from dil.run.lease import leased
 from dil.state import open_store
 from dil.state.blocks.source_state import COMMITTED, FAILED

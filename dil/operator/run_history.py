@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from dil.errors import StateError
 from dil.model.dataset import Intent, Lease, LeaseHolder, Move, RunRecord
 from dil.model.job import CommitPolicy, Job, PublishMode
+from dil.operator.rebuilt_intent import rebuilt_intent
 from dil.publishing import abandoning
 from dil.publishing.layout import SENDING, run_staging_dir
 from dil.publishing.own_folders import split_runs
 from dil.publishing.publisher import Publisher, delete_staging
 from dil.publishing.staged import StagedResult, read_plan, read_results
 from dil.run.lease import is_run
-from dil.run.rebuilt_intent import rebuilt_intent
 from dil.spi.state_store import StateStore
 from dil.storage import Filesystem, filesystem_for
 
