@@ -92,7 +92,7 @@ class Lake:
         return FinishedUnit(unit(number), replace(done, schema=text))
 
     def reshaped(
-        self, *finished: FinishedUnit, now: int = 0, is_whole: bool = False
+        self, *finished: FinishedUnit, now: int = 0, has_all_rows: bool = False
     ) -> PublishableResults:
         """Return what a run of these work units would publish."""
         place = self.job.publishing
@@ -110,7 +110,7 @@ class Lake:
             self.job,
             target,
             now,
-            is_whole,
+            has_all_rows,
             self.stage,
             self.bucket_rows,
         )
@@ -119,10 +119,10 @@ class Lake:
         return shaped
 
     def run(
-        self, *finished: FinishedUnit, now: int = 0, is_whole: bool = False
+        self, *finished: FinishedUnit, now: int = 0, has_all_rows: bool = False
     ) -> PublishableResults:
         """Publish a run of these work units."""
-        shaped = self.reshaped(*finished, now=now, is_whole=is_whole)
+        shaped = self.reshaped(*finished, now=now, has_all_rows=has_all_rows)
         if self.commit.changelog_dir:
             known = with_columns(self.commit.schema or self.known, [OP_COLUMN])
             paths = [move.source for move in self.commit.changelog_moves]

@@ -383,9 +383,9 @@ def _without(
     intent: Intent, lost: set[str], mode: PublishMode, overwriting: frozenset[str]
 ) -> Intent:
     commit = intent.commit
-    is_whole = mode is PublishMode.MERGE or (mode is PublishMode.REPLACE and commit.act is None)
+    needs_all = mode is PublishMode.MERGE or (mode is PublishMode.REPLACE and commit.act is None)
     # A query's record says that all rows of its inputs were read, so no file can be left out.
-    gives_up = is_whole or commit.is_compaction or commit.query is not None
+    gives_up = needs_all or commit.is_compaction or commit.query is not None
     if gives_up:
         # Files of rewritten rows belong to no work unit.
         moved = _all_units(move.target for move in commit.all_moves)

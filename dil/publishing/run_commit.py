@@ -113,8 +113,8 @@ def _missing(
     finished: Sequence[FinishedUnit],
 ) -> tuple[PublishedFile, ...]:
     """Return the file, if any, that tells a database to remove the rows the run did not read."""
-    is_whole = target.is_whole and all(each.report.failure is None for each in finished)
-    is_wanted = spec.merge is not None and spec.merge.deletes_missing and is_whole
+    has_all_rows = target.has_all_rows and all(each.report.failure is None for each in finished)
+    is_wanted = spec.merge is not None and spec.merge.deletes_missing and has_all_rows
     missing = destination.missing() if is_wanted else None
     return () if missing is None else (missing,)
 

@@ -44,7 +44,7 @@ def apply_steps(
     for error in errors.values():
         log.error("%s", error.message)
     others = tuple(_without_misfits(each, errors) for each in finished)
-    rest = replace(work, is_whole=False)
+    rest = replace(work, has_all_rows=False)
     return (
         PublishableResults(others)
         if fits_as_it_is(rest, others)

@@ -172,6 +172,7 @@ def micro_batches(job: Job, options: RunOptions, run_id: str) -> Iterator[MicroB
         WriteError: the job's folders cannot be written.
     """
     preflight.refuse_lost_state(job, options.environ)
-    preflight.make_ready(job)
+    preflight.refuse_unfit_places(job)
+    preflight.make_final_dir(job)
     with active_run(job, options, run_id) as run:
         yield MicroBatches(run)

@@ -5,7 +5,7 @@ This step records nothing but the shape of the watermark.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dil import planning
@@ -29,6 +29,7 @@ from dil.run.inputs import read_inputs
 from dil.run.queries.slices import PlannedQuery, as_plan, awaited_slices
 from dil.run.schedules import record_schedule
 from dil.spi.state_store import StateStore
+from dil.state.blocks.source_state import FAILED, failed_in
 from dil.state.work_units.signatures import parts_of_signature
 
 
@@ -232,14 +233,11 @@ def _failed_and_gone(
     """
     if not (job.planning.once and job.state.enabled and units is not None):
         return ()
-    counted: object = store.head()
-    for member in ("event", "newSourceState", "value", "counts", "FAILED"):
-        counted = counted.get(member) if isinstance(counted, Mapping) else None
     retries = sum(unit.reason is Reason.RETRY for unit in plan.work_units)
-    if not isinstance(counted, int) or counted <= retries:
+    if failed_in(store.head()) <= retries:
         return ()
     listed = frozenset(units)
-    failed = (state.signature for state in store.unit_states() if state.status == "FAILED")
+    failed = (state.signature for state in store.unit_states() if state.status == FAILED)
     return tuple(
         signature
         for signature in failed

@@ -49,8 +49,8 @@ def refuse_lost_state(job: Job, environ: Mapping[str, str]) -> None:
         )
 
 
-def make_ready(job: Job) -> None:
-    """Refuse a job whose folders on this machine cannot be written, and make the final directory.
+def refuse_unfit_places(job: Job) -> None:
+    """Refuse a job whose folders, or whose database file, on this machine cannot be written.
 
     The state store checks its own folder.
 
@@ -61,6 +61,14 @@ def make_ready(job: Job) -> None:
     _refuse(_unfit_folders(job))
     _refuse_unfit_database(job)
     _refuse_folders_of_others(job)
+
+
+def make_final_dir(job: Job) -> None:
+    """Make the final directory of a job if it is on this machine.
+
+    Raises:
+        WriteError: the folder cannot be made.
+    """
     final = job.publishing.final_dir
     filesystem = filesystem_for(final)
     if not isinstance(filesystem, LocalFilesystem):

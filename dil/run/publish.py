@@ -56,7 +56,7 @@ class ResultsToPublish:
         full_extract: Whether the run read without history.
         finished: The work units that ran or were adopted.
         unfinished: The other work units of the run's plan.
-        is_whole: Whether the run has all rows of the source.
+        has_all_rows: Whether the run has all rows of the source.
         grace_ms: How far back the next run reads again; None for the job's own value.
         query: The slices of the inputs of a derived dataset; None if the job reads a source.
     """
@@ -66,7 +66,7 @@ class ResultsToPublish:
     full_extract: bool
     finished: Sequence[FinishedUnit]
     unfinished: UnfinishedUnits
-    is_whole: bool = False
+    has_all_rows: bool = False
     grace_ms: int | None = None
     query: PlannedQuery | None = None
 
@@ -159,7 +159,7 @@ def _results(
         unfinished_units(
             planned.staged_plan, by_signature, "the run was stopped before this work unit began"
         ),
-        is_whole=run.options.plan is None and _is_whole(run, plan, reports),
+        has_all_rows=run.options.plan is None and _has_all_rows(run, plan, reports),
         grace_ms=plan.grace_ms,
         query=planned.query,
     )
@@ -178,7 +178,7 @@ def publish_results(run: ActiveRun, results: ResultsToPublish) -> PublishedResul
             job,
             target,
             results.now,
-            results.is_whole,
+            results.has_all_rows,
             Stages(run.executors, run.options.stage_bytes),
             keeps_others=_publishes_beside_failures(job),
             event_times=event_time.times_of_merged(job),
@@ -277,7 +277,7 @@ def _target(run: ActiveRun, results: ResultsToPublish) -> PublishTarget:
         known_schema=recorded_schema(run.store),
         quarantined=quarantined_files(spec, filesystem),
         late=late_rows_there(run.job, filesystem, run.destination),
-        is_whole=results.is_whole,
+        has_all_rows=results.has_all_rows,
         missed=results.unfinished.missed,
         begins_changelog=begins_changelog(spec, run.store),
     )
@@ -324,11 +324,11 @@ def _publishes_beside_failures(job: Job) -> bool:
     A replace takes all or nothing: rows that failed would be gone. A query does the same: its
     commit says that all rows of its inputs were taken.
     """
-    is_whole = job.publishing.mode is PublishMode.REPLACE or job.query is not None
-    return job.running.commit_policy is CommitPolicy.SUCCESSFUL and not is_whole
+    is_all_or_nothing = job.publishing.mode is PublishMode.REPLACE or job.query is not None
+    return job.running.commit_policy is CommitPolicy.SUCCESSFUL and not is_all_or_nothing
 
 
-def _is_whole(run: ActiveRun, plan: Plan, reports: Sequence[TaskReport]) -> bool:
+def _has_all_rows(run: ActiveRun, plan: Plan, reports: Sequence[TaskReport]) -> bool:
     """Return whether a run has all rows of the source; warn if only rows put aside are missing.
 
     Work units that were not due were not read, and keys of rows put aside are unknown.

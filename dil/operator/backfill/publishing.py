@@ -124,7 +124,7 @@ def publish(
     executors = Executors(job, options.environ, options.cache, options.executor)
     with contextlib.closing(executors):
         stage = Stages(executors, options.stage_bytes)
-        work = Reshaping(shaped_job, target, session.now_ms, is_whole=False, stage=stage)
+        work = Reshaping(shaped_job, target, session.now_ms, has_all_rows=False, stage=stage)
         shaped = reshape(work, _finished_units(job, publication), filesystem)
     decided = build_commit(shaped_job, target, shaped, filesystem)
     grace_ms = job.planning.grace_ms
