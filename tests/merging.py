@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 from dil.model.dataset import PublishedFile
 from dil.model.destination import MergeSpec
 from dil.model.job import Job, OutputFormat, PublishMode
-from dil.publishing import FinishedUnit, PublishableResults, PublishTarget, build_commit
+from dil.publishing.results import FinishedUnit, PublishableResults, PublishTarget
+from dil.publishing.run_commit import build_commit
 from dil.reshaping import Reshaping, reshape
 from dil.reshaping.files import DatasetFiles, row_file
 from dil.storage import Folder, LocalFilesystem
@@ -91,7 +92,7 @@ class Lake:
         return FinishedUnit(unit(number), replace(done, schema=text))
 
     def reshaped(
-        self, *finished: FinishedUnit, now: int = 0, is_whole: bool = False
+        self, *finished: FinishedUnit, now: int = 0, has_all_rows: bool = False
     ) -> PublishableResults:
         """Return what a run of these work units would publish."""
         place = self.job.publishing
@@ -109,7 +110,7 @@ class Lake:
             self.job,
             target,
             now,
-            is_whole,
+            has_all_rows,
             self.stage,
             self.bucket_rows,
         )
@@ -118,10 +119,10 @@ class Lake:
         return shaped
 
     def run(
-        self, *finished: FinishedUnit, now: int = 0, is_whole: bool = False
+        self, *finished: FinishedUnit, now: int = 0, has_all_rows: bool = False
     ) -> PublishableResults:
         """Publish a run of these work units."""
-        shaped = self.reshaped(*finished, now=now, is_whole=is_whole)
+        shaped = self.reshaped(*finished, now=now, has_all_rows=has_all_rows)
         if self.commit.changelog_dir:
             known = with_columns(self.commit.schema or self.known, [OP_COLUMN])
             paths = [move.source for move in self.commit.changelog_moves]

@@ -12,7 +12,7 @@ from dil.cli.job_command import JobCall, job_command
 from dil.cli.state.opening import opened
 from dil.cli.stdout import emit, emit_json, emit_json_array
 from dil.errors import ConfigError
-from dil.run import run_history
+from dil.operator import run_history
 from dil.run.exit_codes import INVALID
 from dil.run.kept_report import kept_outcomes, kept_report, kept_unit_runs
 from dil.run.lease import leased
@@ -20,7 +20,7 @@ from dil.run.process import real_clock
 
 if TYPE_CHECKING:
     from dil.model.job import Job
-    from dil.run.run_history import RecordedPublish
+    from dil.operator.run_history import RecordedPublish
     from dil.spi.state_store import StateStore
 
 

@@ -16,7 +16,7 @@ from dil.text.zones import find_zone, iso, moment
 if TYPE_CHECKING:
     from dil.model.dataset import Intent
     from dil.model.job import Job
-    from dil.run.run_history import DoubtfulPublish, KnownRun, Leftover, RecordedPublish
+    from dil.operator.run_history import DoubtfulPublish, KnownRun, Leftover, RecordedPublish
 
 
 _UNITS_SHOWN = 20

@@ -18,7 +18,7 @@ from dil.cli.stdout import emit, emit_json, emit_lines, results_only
 from dil.errors import ConfigError
 from dil.operator.amendments import closed_labels, list_books, propose_close, propose_reopen
 from dil.operator.timelabels import open_labels
-from dil.publishing import keeps_registry
+from dil.publishing.books import keeps_registry
 from dil.run.process import real_clock
 from dil.state import open_store
 from dil.text.zones import find_zone, moment

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from sys import intern
 
 import msgspec
 
@@ -12,6 +13,7 @@ from dil.model.books import BookKeeping
 from dil.model.derived import QueryStep
 from dil.model.job import PublishMode
 from dil.model.json import JsonObject
+from dil.model.work_unit import WorkUnit
 
 OPEN_STATUSES = ("running", "failed", "interrupted")
 COMPACTION = "compact"
@@ -164,6 +166,22 @@ class WorkUnitOutcome:
     attempts: int
     error: str = ""
     timelabel: str | None = None
+
+    @classmethod
+    def of(
+        cls, unit: WorkUnit, *, high: int | None, attempts: int, error: str = ""
+    ) -> WorkUnitOutcome:
+        """Return the outcome of a planned work unit; outcomes of one unit share the unit's key."""
+        return cls(
+            signature=unit.signature,
+            unit_key=intern(unit.unit_key),
+            low=unit.partition.low,
+            expected_high=unit.high,
+            high=high,
+            attempts=attempts,
+            error=error,
+            timelabel=unit.timelabel,
+        )
 
     @property
     def succeeded(self) -> bool:

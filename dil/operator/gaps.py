@@ -10,10 +10,10 @@ from dil.errors import ConfigError
 from dil.model.history import UnitStretches
 from dil.model.interval import Interval, joined
 from dil.model.job import Job
+from dil.operator.unresolved_failures import unresolved_failures
 from dil.planning.gaps import GapStatus, UnitGaps, gaps
 from dil.planning.partitions import partition, watermark_range
 from dil.run.event_time import current
-from dil.run.unresolved_failures import unresolved_failures
 from dil.spi.state_store import StateStore
 from dil.state.work_units.signatures import parts_of_signature
 from dil.text.zones import find_zone, moment

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from dil import planning, publishing
+from dil import planning
 from dil.errors import ConfigError
 from dil.extraction.parameters import ParameterScope, first_request
 from dil.extraction.payload_rows import PayloadRows
@@ -14,6 +14,7 @@ from dil.model.job import Job
 from dil.model.secondary import SecondaryRows, SecondaryVariables
 from dil.model.work_unit import WorkUnit
 from dil.planning import BareHistory
+from dil.publishing.run_commit import recorded_schema
 from dil.run import plan_builder
 from dil.run.inputs import read_inputs
 from dil.secrets import learn
@@ -50,7 +51,7 @@ def choose_units(
     units = plan_builder.listed_units(job, now_ms, secondary.activation)
     with open_store(job.state, job.name, clock=clock or (lambda: now_ms)) as store:
         due = plan_builder.due(job, store, now_ms, units)
-        known_schema = publishing.recorded_schema(store)
+        known_schema = recorded_schema(store)
 
     def chosen(*units: WorkUnit, is_due: bool) -> ChosenUnits:
         return ChosenUnits(units, is_due, due.full_extract, known_schema)

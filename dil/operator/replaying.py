@@ -13,7 +13,6 @@ from enum import StrEnum
 from functools import partial
 from typing import Any
 
-from dil import publishing
 from dil.errors import ConfigError, DilError
 from dil.execution.executor import job_of_tasks
 from dil.execution.queries.query import Query, QueryExecutor, QueryResult, View, view_of
@@ -26,6 +25,8 @@ from dil.model.job import ClassRef, Job, PublishMode, QueryMode, QuerySpec
 from dil.model.json import JsonObject
 from dil.model.task import RunContext
 from dil.model.work_unit import Reason, WorkUnit
+from dil.publishing.layout import run_staging_dir
+from dil.publishing.publisher import delete_staging
 from dil.reshaping.files import DatasetFiles
 from dil.reshaping.row_hash import logical_hash
 from dil.run.lease import new_run_id
@@ -110,7 +111,7 @@ def replay(
         job, options.environ, options.cache, options.executor, spark=options.spark,
         is_embedded=options.is_embedded,
     )  # fmt: skip
-    staging = publishing.run_staging_dir(job.publishing, job.name, run_id)
+    staging = run_staging_dir(job.publishing, job.name, run_id)
     replayer = _Replayer(job, spec, options, run_id, staging, executors)
     try:
         with input_chains(spec, options.clock) as chains:
@@ -118,7 +119,7 @@ def replay(
                 yield replayer.replayed(recorded, chains)
     finally:
         with suppress(DilError):
-            publishing.sweep(filesystem_for(job.publishing.final_dir), staging)
+            delete_staging(filesystem_for(job.publishing.final_dir), staging)
         executors.close()
 
 

@@ -7,11 +7,14 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from dil import planning, publishing
+from dil import planning
 from dil.errors import ConfigError, StateError
 from dil.model.dataset import Lease, OperatorAct, PublishedFile
 from dil.model.job import Job, PublishMode
 from dil.planning.partitions import partition
+from dil.publishing.own_folders import own_runs
+from dil.publishing.page_log import drop_logs
+from dil.publishing.publisher import Publisher
 from dil.run import plan_checks
 from dil.run.lease import leased
 from dil.run.schedules import with_schedules
@@ -54,9 +57,13 @@ class OperatorSession:
         """Return the filesystem that holds the dataset."""
         return filesystem_for(self.job.publishing.final_dir)
 
+    def publisher(self) -> Publisher:
+        """Return what publishes the job's commits; its destination has not been made yet."""
+        return Publisher(self.job, self.store, self.filesystem())
+
     def live_files(self) -> tuple[PublishedFile, ...]:
         """Return the dataset's live files, including files of other jobs that append to it."""
-        return publishing.destination_for(self.job.publishing, self.filesystem()).live()
+        return self.publisher().destination.live()
 
     def own_live_files(self) -> tuple[PublishedFile, ...]:
         """Return the live files that this job published; only jobs that append share a dataset."""
@@ -92,8 +99,8 @@ class OperatorSession:
         changed = {*act.removed, *(entry.signature for entry in act.changed)}
         filesystem, recorded = self.filesystem(), self.store.unfinished_runs()
         spec, name = self.job.publishing, self.job.name
-        for run in publishing.own_runs(recorded, spec, name, filesystem):
-            publishing.drop_logs(filesystem, run.staging_dir, changed)
+        for run in own_runs(recorded, spec, name, filesystem):
+            drop_logs(filesystem, run.staging_dir, changed)
 
 
 @contextlib.contextmanager

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dil import publishing
 from dil.errors import ConfigError
 from dil.model.dataset import Commit, OperatorAct, source_name
 from dil.model.destination import TableKind, WarehouseSpec
 from dil.model.job import Job, PublishMode
 from dil.model.timelabels import TimelabelSpec
 from dil.operator.session import refuse_unfinished_publish
+from dil.publishing.publisher import Publisher
 from dil.publishing.timeseries.access import TimeseriesAccess, open_access
 from dil.publishing.timeseries.changes import DROP
 from dil.publishing.timeseries.registry import LabelEntry, LabelState
@@ -84,7 +84,7 @@ class LabelTable:
             refuse_unfinished_publish(self.job, store)
             files = [file for file in self.access.live() if file.timelabel in names]
             if files:
-                now, spec = clock(), self.job.publishing
+                now = clock()
                 commit = Commit(
                     run_id=lease.holder.run_id,
                     config_digest=self.job.digest,
@@ -96,7 +96,8 @@ class LabelTable:
                     horizon=now,
                     act=OperatorAct(DROP, reason or DROP),
                 )
-                publishing.publish(store, lease, commit, spec, filesystem_for(spec.final_dir))
+                filesystem = filesystem_for(self.job.publishing.final_dir)
+                Publisher(self.job, store, filesystem).publish(lease, commit)
             self.access.drop_empty(names - {file.timelabel for file in files})
         return self._entries_of(names)
 

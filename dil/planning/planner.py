@@ -131,12 +131,12 @@ def plan_on_demand(
     if closed_labels is not None:
         taken = (each // len(units) for each in choice.taken)
         planned_books = closed_labels.planned(partitions, left_out, taken)
-    is_whole = spec.is_full or (spec.dynamic_full_load and (ignored or not history.has_succeeded()))
+    is_full = spec.is_full or (spec.dynamic_full_load and (ignored or not history.has_succeeded()))
     return Plan(
         now=now_ms,
         zone=partitions.zone,
         # Whether the extract is full, not incremental (rule P31).
-        full_extract=not spec.backfill and (spec.table_type is TableType.SNAPSHOT_ONLY or is_whole),
+        full_extract=not spec.backfill and (spec.table_type is TableType.SNAPSHOT_ONLY or is_full),
         cutoff=matrix.overall(),
         work_units=OnDemand(
             _Chosen(matrix, choice.taken, now_ms, spec.pacing_s * 1000), range(len(choice.taken))

@@ -16,16 +16,11 @@ from dil.model.job import PublishingSpec, PublishMode
 from dil.model.stream import STREAM
 from dil.model.work_unit import unit_hash
 from dil.publishing import set_aside, withdrawal
-from dil.publishing.destination import destination_for, place
+from dil.publishing.destination import place
 from dil.publishing.dumps import is_in_place, is_lost
 from dil.publishing.layout import backfills_dir, dataset_dir, unit_hash_in
 from dil.publishing.own_folders import is_inside, outside_files, refuse_outside_intent
-from dil.publishing.publisher import (
-    carry_out,
-    lost_moves,
-    refuse_given_up,
-    refuse_other_destination,
-)
+from dil.publishing.publisher import Publisher
 from dil.spi.destination import Destination
 from dil.spi.state_store import StateStore
 from dil.storage import Filesystem
@@ -33,9 +28,7 @@ from dil.storage import Filesystem
 log = logging.getLogger(__name__)
 
 
-def finish_without_lost(
-    store: StateStore, lease: Lease, recorded: Intent, spec: PublishingSpec, filesystem: Filesystem
-) -> Intent:
+def finish_without_lost(publisher: Publisher, lease: Lease, recorded: Intent) -> Intent:
     """Finish a publish without the work units that lost files; return the intent of the rest.
 
     The other files of these work units are deleted, in staging and in their final places, so that
@@ -54,20 +47,21 @@ def finish_without_lost(
         CommitUnknownError: the publish has another destination, or names files outside of the job's
             folders.
     """
-    destination = destination_for(spec, filesystem)
-    refuse_other_destination(recorded, spec, destination)
-    refuse_outside_intent(recorded, spec, lease.job, filesystem)
+    job, store, filesystem = publisher.job, publisher.store, publisher.filesystem
+    spec = job.publishing
+    publisher.refuse_other_destination(recorded)
+    refuse_outside_intent(recorded, spec, job.name, filesystem)
     files = _Files(spec, filesystem)
     intent = replace(recorded, commit=files.without_lost_aside(recorded.commit))
-    rest = _rest_of(intent, lost_moves(intent, filesystem, destination), files)
+    rest = _rest_of(intent, publisher.lost_moves(intent), files)
     if rest is intent:
-        refuse_given_up(intent, destination)
+        publisher.refuse_given_up(intent)
         store.replace_intent(lease, intent)
-        carry_out(intent, spec, filesystem, destination)
+        publisher.carry_out(intent)
         store.commit(lease, intent.commit)
         return intent
     if not (rest.commit.moves or rest.commit.removes):
-        _fence(intent, destination)
+        _fence(intent, publisher.destination)
     rest = _with_event_time_of_before(rest, store)
     # This comes before the intent changes, so that a repeat after a crash here finds the same lost
     # work units.
@@ -77,7 +71,7 @@ def finish_without_lost(
         else:
             files.delete(move)
     store.replace_intent(lease, rest)
-    carry_out(rest, spec, filesystem, destination)
+    publisher.carry_out(rest)
     store.commit(lease, rest.commit)
     return rest
 
@@ -98,11 +92,9 @@ class OmittedFromPublish:
     is_all: bool
 
 
-def left_out(
-    intent: Intent, lost: Sequence[Move], spec: PublishingSpec, filesystem: Filesystem
-) -> OmittedFromPublish:
+def left_out(publisher: Publisher, intent: Intent, lost: Sequence[Move]) -> OmittedFromPublish:
     """Return the work units and files that the publish leaves out if these moves are lost."""
-    files = _Files(spec, filesystem)
+    files = _Files(publisher.job.publishing, publisher.filesystem)
     intent = replace(intent, commit=files.without_lost_aside(intent.commit))
     rest = _rest_of(intent, [move for move in lost if move in intent.commit.all_moves], files)
     dropped = _dropped(intent, rest)
@@ -119,9 +111,7 @@ def left_out(
     )
 
 
-def abandon(
-    store: StateStore, lease: Lease, recorded: Intent, spec: PublishingSpec, filesystem: Filesystem
-) -> Intent:
+def abandon(publisher: Publisher, lease: Lease, recorded: Intent) -> Intent:
     """Give up a publish that has begun and cannot be finished; return the intent of the rest.
 
     If readers see the publish's files already, the publish is committed, and the files that it
@@ -134,13 +124,14 @@ def abandon(
         CommitUnknownError: the job's destination was changed, so DIL cannot know which files
             readers see.
     """
-    destination = destination_for(spec, filesystem)
-    refuse_other_destination(recorded, spec, destination)
+    job, store, filesystem = publisher.job, publisher.store, publisher.filesystem
+    spec = job.publishing
+    publisher.refuse_other_destination(recorded)
     # The record may name another folder; only files in the job's own folder are given up.
     intent = replace(recorded, dataset_dir=dataset_dir(spec))
     commit = intent.commit
     files = _Files(spec, filesystem)
-    strange = {each.uri for each in outside_files(commit, spec, lease.job, filesystem)}
+    strange = {each.uri for each in outside_files(commit, spec, job.name, filesystem)}
     own = replace(
         commit,
         moves=tuple(move for move in commit.moves if not {move.source, move.target.uri} & strange),
@@ -150,18 +141,18 @@ def abandon(
         ),
         quarantine_removes=tuple(uri for uri in commit.quarantine_removes if uri not in strange),
     )
-    _fence(intent, destination)
-    if destination.has_landed(intent):
+    _fence(intent, publisher.destination)
+    if publisher.destination.has_landed(intent):
         files.take_aside(own)
         own = files.without_lost_aside(own)
         rest = replace(intent, commit=_as_visible(own, commit, filesystem))
         store.replace_intent(lease, rest)
-        if destination.keeps_versions:
+        if publisher.destination.keeps_versions:
             # This also records which files belong to which work unit.
-            carry_out(rest, spec, filesystem, destination)
+            publisher.carry_out(rest)
         elif spec.keeps_files:
             # A reader of the folder would find the rows of replaced files twice.
-            live = {file.uri for file in destination_for(spec, filesystem).live()}
+            live = {file.uri for file in publisher.destination.live()}
             replaced = (file.uri for file in own.removes if file.uri not in live)
             files.try_to_delete(replaced, "remains, although its rows were replaced")
         files.try_to_delete(own.quarantine_removes)
@@ -169,7 +160,7 @@ def abandon(
         rest = _with_event_time_of_before(_give_up(intent, own, files), store)
         store.replace_intent(lease, rest)
         if rest.commit.moves:
-            carry_out(rest, spec, filesystem, destination)
+            publisher.carry_out(rest)
     store.commit(lease, rest.commit)
     return rest
 
@@ -392,9 +383,9 @@ def _without(
     intent: Intent, lost: set[str], mode: PublishMode, overwriting: frozenset[str]
 ) -> Intent:
     commit = intent.commit
-    is_whole = mode is PublishMode.MERGE or (mode is PublishMode.REPLACE and commit.act is None)
+    needs_all = mode is PublishMode.MERGE or (mode is PublishMode.REPLACE and commit.act is None)
     # A query's record says that all rows of its inputs were read, so no file can be left out.
-    gives_up = is_whole or commit.is_compaction or commit.query is not None
+    gives_up = needs_all or commit.is_compaction or commit.query is not None
     if gives_up:
         # Files of rewritten rows belong to no work unit.
         moved = _all_units(move.target for move in commit.all_moves)

@@ -154,8 +154,7 @@ def refuse_older_state(
     job: str,
     store: StateStore,
     spec: PublishingSpec,
-    filesystem: Filesystem,
-    destination: Destination | None = None,
+    destination: Destination,
     *,
     anew: str = ANEW,
 ) -> LastPublish | None:
@@ -166,7 +165,7 @@ def refuse_older_state(
     Raises:
         StateError: published rows would be read and appended a second time.
     """
-    last = _last_publish(job, store, spec, destination or destination_for(spec, filesystem))
+    last = _last_publish(job, store, spec, destination)
     problem = _older_copy(job, last)
     if not problem:
         return last

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import compress
 
 from dil.errors import CommitUnknownError, WriteError
 from dil.model.dataset import Commit, Intent, Lease, Move, PublishedFile
 from dil.model.destination import TableFormat
-from dil.model.job import PublishingSpec, PublishMode
+from dil.model.job import Job, PublishingSpec, PublishMode
 from dil.model.json import JsonObject
 from dil.publishing import dumps, layout, own_folders, set_aside, start_marker
 from dil.publishing.destination import described, destination_for, place
@@ -26,90 +28,182 @@ from dil.storage.side_by_side import call_each
 log = logging.getLogger(__name__)
 
 
-def publish(
-    store: StateStore,
-    lease: Lease,
-    commit: Commit,
-    spec: PublishingSpec,
-    filesystem: Filesystem,
-    destination: Destination | None = None,
-) -> JsonObject | None:
-    """Make an operator's commit visible and record it; return the new block, None if it needs none.
+@dataclass(frozen=True)
+class Publisher:
+    """Publishes the commits of a job: makes their files visible, and records them in the state.
 
-    Raises:
-        StateError: the state is older than the dataset.
-        DilError: see ``make_visible`` and ``append_block``.
+    A method that changes anything takes the job's lease; previews have none.
+
+    Attributes:
+        job: The job.
+        store: The job's state.
+        filesystem: Where rows are staged, and published as files.
     """
-    refuse_older_state(lease.job, store, spec, filesystem, destination)
-    make_visible(store, lease, commit, spec, filesystem, destination)
-    sequence = append_block(store, lease, commit, spec, filesystem)
-    return None if sequence is None else store.head()
 
+    job: Job
+    store: StateStore
+    filesystem: Filesystem
 
-def make_visible(
-    store: StateStore,
-    lease: Lease,
-    commit: Commit,
-    spec: PublishingSpec,
-    filesystem: Filesystem,
-    destination: Destination | None = None,
-) -> None:
-    """Record a commit's intent, then move its files to their visible places.
+    @cached_property
+    def destination(self) -> Destination:
+        """The destination of the job, made at its first use, because many commands need none."""
+        return destination_for(self.job.publishing, self.filesystem)
 
-    A commit that moves and removes no file needs neither step. ``destination`` belongs to ``spec``;
-    a caller that has a destination passes it, because the object may have cached facts about a
-    table.
+    def publish(self, lease: Lease, commit: Commit) -> JsonObject | None:
+        """Make an operator's commit visible and record it; return the new block, None if no block.
 
-    Raises:
-        LeaseLostError: another run took over before anything became visible.
-        WriteError: a file could not be moved, and the next run moves the rest; or a file does not
-            fit its destination, or its path is too long, and nothing was decided.
-        CommitConflictError: another program changed published files; nothing was decided.
-        StateError: the state is older than the dataset, or rows that another program marked as
-            deleted would come back; nothing was decided.
-    """
-    if not (commit.all_moves or commit.removes or commit.quarantine_removes):
-        return
-    destination = destination or destination_for(spec, filesystem)
-    _refuse_unfit(commit, spec, lease.job, filesystem, destination)
-    sequence = destination.next_sequence()
-    folder = layout.dataset_dir(spec)
-    intent = Intent(commit, lease.token, folder, sequence, described(spec, destination))
-    if commit.act is not None or commit.run.watermarks:
-        # A run with another copy of the state may have published since this run began.
-        refuse_older_state(lease.job, store, spec, filesystem, destination)
-    store.record_intent(lease, intent)
-    carry_out(intent, spec, filesystem, destination)
+        Raises:
+            StateError: the state is older than the dataset.
+            DilError: see ``make_visible`` and ``append_block``.
+        """
+        self._refuse_older_state()
+        self.make_visible(lease, commit)
+        sequence = self.append_block(lease, commit)
+        return None if sequence is None else self.store.head()
 
+    def make_visible(self, lease: Lease, commit: Commit) -> None:
+        """Record a commit's intent, then move its files to their visible places.
 
-def refuse_unpublishable(
-    job: str, store: StateStore, commit: Commit, spec: PublishingSpec, filesystem: Filesystem
-) -> None:
-    """Raise the errors that ``make_visible`` raises before anything is decided; for previews.
+        A commit that moves and removes no file needs neither step.
 
-    Raises:
-        WriteError: a file does not fit its destination, or is outside of the job's folders.
-        CommitConflictError: another program changed published files.
-        StateError: the state is older than the dataset, or rows that another program marked as
-            deleted would come back.
-    """
-    destination = destination_for(spec, filesystem)
-    refuse_older_state(job, store, spec, filesystem, destination)
-    if commit.all_moves or commit.removes or commit.quarantine_removes:
-        _refuse_unfit(commit, spec, job, filesystem, destination)
+        Raises:
+            LeaseLostError: another run took over before anything became visible.
+            WriteError: a file could not be moved, and the next run moves the rest; or a file does
+                not fit its destination, or its path is too long, and nothing was decided.
+            CommitConflictError: another program changed published files; nothing was decided.
+            StateError: the state is older than the dataset, or rows that another program marked as
+                deleted would come back; nothing was decided.
+        """
+        if not (commit.all_moves or commit.removes or commit.quarantine_removes):
+            return
+        self._refuse_unfit(commit)
+        spec, destination = self.job.publishing, self.destination
+        sequence = destination.next_sequence()
+        folder = layout.dataset_dir(spec)
+        intent = Intent(commit, lease.token, folder, sequence, described(spec, destination))
+        if commit.act is not None or commit.run.watermarks:
+            # A run with another copy of the state may have published since this run began.
+            self._refuse_older_state()
+        self.store.record_intent(lease, intent)
+        self.carry_out(intent)
 
+    def append_block(self, lease: Lease, commit: Commit) -> int | None:
+        """Record a visible commit; return its block's sequence, None if it needs no block.
 
-def _refuse_unfit(
-    commit: Commit,
-    spec: PublishingSpec,
-    job: str,
-    filesystem: Filesystem,
-    destination: Destination,
-) -> None:
-    destination.require_fit(commit)
-    if spec.keeps_files:
-        _refuse_unfit_names(commit, filesystem)
-    own_folders.refuse_outside_files(commit, spec, job, filesystem)
+        Raises:
+            LeaseLostError: another run took over; the next run finishes this publish.
+            CommitConflictError: the head of the chain moved, so the plan is no longer valid.
+        """
+        sequence = self.store.commit(lease, commit)
+        markers = layout.sending_dir(self.job.publishing, self.job.name)
+        start_marker.forget(self.filesystem, markers, commit)
+        return sequence
+
+    def finish_pending(self, lease: Lease) -> Commit | None:
+        """Finish the publish that an earlier run decided; return its commit, None if none pends.
+
+        Raises:
+            CommitUnknownError: the job's destination is another one now, or files are gone; nothing
+                was changed.
+        """
+        intent = self.store.pending_intent()
+        if intent is None:
+            return None
+        log.info("finishing the publish of run %s", intent.commit.run_id)
+        job = self.job
+        self.refuse_other_destination(intent)
+        own_folders.refuse_outside_intent(intent, job.publishing, job.name, self.filesystem)
+        self.refuse_given_up(intent)
+        for move in self.lost_moves(intent):
+            raise CommitUnknownError(
+                f"run {intent.commit.run_id} began to publish, and its file {move.source} is gone; "
+                f"it is not at {move.target.uri} either",
+                "Nothing was deleted and no watermark moved. Restore the file from a copy of the"
+                " staging folder, then run the job again, which finishes the publish first. Or"
+                " finish the publish without it: dil runs finish JOB.conf --without-lost",
+            )
+        self.carry_out(intent)
+        self.append_block(lease, intent.commit)
+        return intent.commit
+
+    def refuse_unpublishable(self, commit: Commit) -> None:
+        """Raise the errors that ``publish`` raises before anything is decided; for previews.
+
+        Raises:
+            WriteError: a file does not fit its destination, or is outside of the job's folders.
+            CommitConflictError: another program changed published files.
+            StateError: the state is older than the dataset, or rows that another program marked as
+                deleted would come back.
+        """
+        self._refuse_older_state()
+        if commit.all_moves or commit.removes or commit.quarantine_removes:
+            self._refuse_unfit(commit)
+
+    def refuse_other_destination(self, intent: Intent) -> None:
+        """Raise if the job's destination is not the destination of the publish.
+
+        Raises:
+            CommitUnknownError: the job's destination is another one now; nothing was touched.
+        """
+        now = described(self.job.publishing, self.destination)
+        if intent.destination not in ("", now):
+            raise CommitUnknownError(
+                f"run {intent.commit.run_id} began to publish to {intent.destination}, but the job"
+                f" now publishes to {now}",
+                "Nothing was changed. Set the destination back (if that run had -D options, repeat"
+                " them) and run the job again, which finishes the publish. Then change the"
+                " destination.",
+            )
+
+    def refuse_given_up(self, intent: Intent) -> None:
+        """Raise if a publish was being given up, because it can no longer land.
+
+        Raises:
+            CommitUnknownError: the publish was being given up; nothing was touched.
+        """
+        has_files = bool(intent.commit.moves or intent.commit.removes)
+        if has_files and self.destination.is_given_up(intent):
+            raise CommitUnknownError(
+                f"the publish of run {intent.commit.run_id} was being given up, but that was not"
+                " finished",
+                "Finish giving it up: dil runs abandon JOB.conf --yes",
+            )
+
+    def lost_moves(self, intent: Intent) -> tuple[Move, ...]:
+        """Return the moves of a publish whose file is neither staged nor published.
+
+        The publish began to the job's present destination: see ``refuse_other_destination``.
+        """
+        quarantine = dumps.lost_moves(intent.commit.quarantine, self.filesystem)
+        return (*self.destination.lost(intent), *quarantine)
+
+    def carry_out(self, intent: Intent) -> None:
+        """Publish the files of an intent; each step may be repeated.
+
+        Rows that move between the dataset and the folders beside it are in both for a moment, and
+        never in neither.
+        """
+        spec, filesystem = self.job.publishing, self.filesystem
+        brought: list[Move] = []
+        taken: list[Move] = []
+        for move in intent.commit.quarantine:
+            (taken if set_aside.is_taken(move, spec, filesystem) else brought).append(move)
+        place(brought, spec, filesystem)
+        self.destination.carry_out(intent)
+        place(taken, spec, filesystem)
+        removed = map(filesystem.path_of, intent.commit.quarantine_removes)
+        call_each(filesystem, filesystem.delete_file, removed)
+
+    def _refuse_older_state(self) -> None:
+        job = self.job
+        refuse_older_state(job.name, self.store, job.publishing, self.destination)
+
+    def _refuse_unfit(self, commit: Commit) -> None:
+        spec = self.job.publishing
+        self.destination.require_fit(commit)
+        if spec.keeps_files:
+            _refuse_unfit_names(commit, self.filesystem)
+        own_folders.refuse_outside_files(commit, spec, self.job.name, self.filesystem)
 
 
 def _refuse_unfit_names(commit: Commit, filesystem: Filesystem) -> None:
@@ -131,117 +225,6 @@ def _refuse_unfit_names(commit: Commit, filesystem: Filesystem) -> None:
             f"{folder} is a file, so no file can be below it",
             "Nothing was published. Move that file away, then run the job again.",
         )
-
-
-def append_block(
-    store: StateStore, lease: Lease, commit: Commit, spec: PublishingSpec, filesystem: Filesystem
-) -> int | None:
-    """Record a visible commit; return its block's sequence, None if it needs no block.
-
-    Raises:
-        LeaseLostError: another run took over; the next run finishes this publish.
-        CommitConflictError: the head of the chain moved, so the plan is no longer valid.
-    """
-    sequence = store.commit(lease, commit)
-    start_marker.forget(filesystem, layout.sending_dir(spec, lease.job), commit)
-    return sequence
-
-
-def finish_pending(
-    store: StateStore, lease: Lease, spec: PublishingSpec, filesystem: Filesystem
-) -> Commit | None:
-    """Finish the publish that an earlier run decided; return its commit, None if none was pending.
-
-    Raises:
-        CommitUnknownError: the job's destination is another one now, or files are gone; nothing was
-            changed.
-    """
-    intent = store.pending_intent()
-    if intent is None:
-        return None
-    log.info("finishing the publish of run %s", intent.commit.run_id)
-    destination = destination_for(spec, filesystem)
-    refuse_other_destination(intent, spec, destination)
-    own_folders.refuse_outside_intent(intent, spec, lease.job, filesystem)
-    refuse_given_up(intent, destination)
-    for move in lost_moves(intent, filesystem, destination):
-        raise CommitUnknownError(
-            f"run {intent.commit.run_id} began to publish, and its file {move.source} is gone; "
-            f"it is not at {move.target.uri} either",
-            "Nothing was deleted and no watermark moved. Restore the file from a copy of the"
-            " staging folder, then run the job again, which finishes the publish first. Or finish"
-            " the publish without it: dil runs finish JOB.conf --without-lost",
-        )
-    carry_out(intent, spec, filesystem, destination)
-    append_block(store, lease, intent.commit, spec, filesystem)
-    return intent.commit
-
-
-def refuse_given_up(intent: Intent, destination: Destination) -> None:
-    """Raise if a publish was being given up, because it can no longer land.
-
-    Raises:
-        CommitUnknownError: the publish was being given up; nothing was touched.
-    """
-    has_files = bool(intent.commit.moves or intent.commit.removes)
-    if has_files and destination.is_given_up(intent):
-        raise CommitUnknownError(
-            f"the publish of run {intent.commit.run_id} was being given up, but that was not"
-            " finished",
-            "Finish giving it up: dil runs abandon JOB.conf --yes",
-        )
-
-
-def lost_moves(
-    intent: Intent, filesystem: Filesystem, destination: Destination
-) -> tuple[Move, ...]:
-    """Return the moves whose file is neither staged nor published.
-
-    ``destination`` is the one to which the publish began: see ``refuse_other_destination``.
-    """
-    quarantine = dumps.lost_moves(intent.commit.quarantine, filesystem)
-    return (*destination.lost(intent), *quarantine)
-
-
-def refuse_other_destination(
-    intent: Intent, spec: PublishingSpec, destination: Destination
-) -> None:
-    """Raise if the job's destination is not the destination of the publish.
-
-    Raises:
-        CommitUnknownError: the job's destination is another one now; nothing was touched.
-    """
-    now = described(spec, destination)
-    if intent.destination not in ("", now):
-        raise CommitUnknownError(
-            f"run {intent.commit.run_id} began to publish to {intent.destination}, but the job now"
-            f" publishes to {now}",
-            "Nothing was changed. Set the destination back (if that run had -D options, repeat"
-            " them) and run the job again, which finishes the publish. Then change the"
-            " destination.",
-        )
-
-
-def carry_out(
-    intent: Intent,
-    spec: PublishingSpec,
-    filesystem: Filesystem,
-    destination: Destination | None = None,
-) -> None:
-    """Publish the files of an intent; each step may be repeated.
-
-    Rows that move between the dataset and the folders beside it are in both for a moment, and never
-    in neither. For ``destination`` see ``make_visible``.
-    """
-    brought: list[Move] = []
-    taken: list[Move] = []
-    for move in intent.commit.quarantine:
-        (taken if set_aside.is_taken(move, spec, filesystem) else brought).append(move)
-    place(brought, spec, filesystem)
-    (destination or destination_for(spec, filesystem)).carry_out(intent)
-    place(taken, spec, filesystem)
-    removed = map(filesystem.path_of, intent.commit.quarantine_removes)
-    call_each(filesystem, filesystem.delete_file, removed)
 
 
 def quarantined_files(spec: PublishingSpec, filesystem: Filesystem) -> tuple[str, ...]:
@@ -293,7 +276,7 @@ def untracked_files(
     )
 
 
-def sweep(filesystem: Filesystem, staging_dir: str) -> bool:
+def delete_staging(filesystem: Filesystem, staging_dir: str) -> bool:
     """Delete a run's staging folder; return whether it no longer exists.
 
     A task of a crashed run may still write there for a moment; then the next run deletes the

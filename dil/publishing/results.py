@@ -59,7 +59,7 @@ class PublishTarget:
     ``untracked`` are ``publisher.untracked_files``. ``system_time`` and ``horizon`` are epoch ms
     UTC, see Commit. ``known_schema`` is the dataset's recorded schema, ``quarantined`` are
     ``publisher.quarantined_files``, ``late`` are ``late_files.late_rows_there``. ``missed`` are
-    work units that the run only records. ``is_whole`` is true if the run read all rows of the
+    work units that the run only records. ``has_all_rows`` is true if the run read all rows of the
     source. ``begins_changelog`` is true if the changelog starts with all live rows.
     """
 
@@ -74,5 +74,5 @@ class PublishTarget:
     quarantined: Sequence[str] = ()
     late: Sequence[str] = ()
     missed: Sequence[WorkUnit] = ()
-    is_whole: bool = False
+    has_all_rows: bool = False
     begins_changelog: bool = False

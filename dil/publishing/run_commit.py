@@ -9,7 +9,6 @@ from dataclasses import replace
 from dil.errors import ConversionError
 from dil.model.dataset import Commit, PublishedFile, RunWork, WorkUnitOutcome, source_name
 from dil.model.job import Job, PublishingSpec, PublishMode
-from dil.model.work_unit import WorkUnit
 from dil.publishing.destination import destination_for
 from dil.publishing.layout import changelog_dir, late_dir, unit_hash_in
 from dil.publishing.moves import (
@@ -45,7 +44,6 @@ def build_commit(
         *rewritten_moves(job, target, results.rewritten, uri),
         *shared_moves(job, target.run_id, results.shared, uri),
     )
-    keys: dict[str, str] = {}
     again = {move.target.uri for move in moves if move.target.is_dump}  # names written once more
     late_removes = _late_removes(job.publishing.mode, target, good)
     touches_late = job.publishing.has_side_table or late_removes
@@ -69,8 +67,10 @@ def build_commit(
         system_time=target.system_time,
         horizon=target.horizon,
         run=RunWork(
-            outcomes=tuple(_outcome(each, keys) for each in finished),
-            skipped=tuple(map(_skipped, target.missed)),
+            outcomes=tuple(map(_outcome, finished)),
+            skipped=tuple(
+                WorkUnitOutcome.of(unit, high=None, attempts=0) for unit in target.missed
+            ),
             left_low=target.left_low,
             watermarks=job.state.enabled,
         ),
@@ -113,8 +113,8 @@ def _missing(
     finished: Sequence[FinishedUnit],
 ) -> tuple[PublishedFile, ...]:
     """Return the file, if any, that tells a database to remove the rows the run did not read."""
-    is_whole = target.is_whole and all(each.report.failure is None for each in finished)
-    is_wanted = spec.merge is not None and spec.merge.deletes_missing and is_whole
+    has_all_rows = target.has_all_rows and all(each.report.failure is None for each in finished)
+    is_wanted = spec.merge is not None and spec.merge.deletes_missing and has_all_rows
     missing = destination.missing() if is_wanted else None
     return () if missing is None else (missing,)
 
@@ -171,31 +171,11 @@ def _schema(mode: PublishMode, target: PublishTarget, good: Sequence[FinishedUni
         return texts[0]
 
 
-def _outcome(each: FinishedUnit, keys: dict[str, str]) -> WorkUnitOutcome:
-    """Return a work unit's outcome for state; ``keys`` are texts that several outcomes share."""
-    unit, report = each.work_unit, each.report
-    return WorkUnitOutcome(
-        signature=unit.signature,
-        unit_key=keys.setdefault(unit.unit_key, unit.unit_key),
-        low=unit.partition.low,
-        expected_high=unit.high,
-        high=unit.high if report.failure is None else None,
-        attempts=report.attempts,
-        error="" if report.failure is None else report.failure.error,
-        timelabel=unit.timelabel,
-    )
-
-
-def _skipped(unit: WorkUnit) -> WorkUnitOutcome:
-    return WorkUnitOutcome(
-        signature=unit.signature,
-        unit_key=unit.unit_key,
-        low=unit.partition.low,
-        expected_high=unit.high,
-        high=None,
-        attempts=0,
-        timelabel=unit.timelabel,
-    )
+def _outcome(each: FinishedUnit) -> WorkUnitOutcome:
+    unit, failure, attempts = each.work_unit, each.report.failure, each.report.attempts
+    if failure is not None:
+        return WorkUnitOutcome.of(unit, high=None, attempts=attempts, error=failure.error)
+    return WorkUnitOutcome.of(unit, high=unit.high, attempts=attempts)
 
 
 def _with_changelog(

@@ -182,10 +182,10 @@ def _decoded(data: bytes, sizes: Mapping[str, int] | None) -> StagedResult | Non
         result = msgspec.json.decode(data, type=StagedResult)
     except msgspec.MsgspecError:
         return None  # This is a result of another version of DIL: extract again.
-    is_whole = sizes is None or all(
+    is_complete = sizes is None or all(
         sizes.get(file.path) == file.bytes for file in staged_files(result.report)
     )
-    return result if result.format == FORMAT and is_whole else None
+    return result if result.format == FORMAT and is_complete else None
 
 
 def _attempt_number(folder: str) -> int:

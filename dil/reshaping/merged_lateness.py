@@ -11,7 +11,7 @@ from msgspec import UNSET
 from dil.eventtime.lateness import Histogram, histogram_of
 from dil.eventtime.lateness import merge as merged
 from dil.model.event_tally import EventTally, UnitLateness
-from dil.publishing import FinishedUnit
+from dil.publishing.results import FinishedUnit
 from dil.reshaping.changes import DroppedRows, places_in_file
 from dil.reshaping.files import DatasetFiles, RowFile
 from dil.reshaping.keys import is_among, merged_row_numbers

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from dil.errors import ConversionError, SourceContractError
 from dil.model.report import MergedRows
 from dil.model.task import StagedFile
-from dil.publishing import FinishedUnit, PublishableResults
+from dil.publishing.results import FinishedUnit, PublishableResults
 from dil.reshaping.changelog import ChangedFile, ChangelogWriter, StagedSource
 from dil.reshaping.changes import DroppedRows, NumberedFile, changes_of, places_in_file
 from dil.reshaping.files import DatasetFiles, target_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dil.errors import ConversionError
-from dil.publishing import FinishedUnit, PublishableResults
+from dil.publishing.results import FinishedUnit, PublishableResults
 from dil.reshaping.reshaping import Reshaping, are_files_shared, fits_as_it_is
 from dil.storage import Filesystem
 

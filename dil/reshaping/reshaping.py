@@ -12,7 +12,8 @@ from dil.errors import ConversionError
 from dil.model.dataset import PublishedFile
 from dil.model.destination import MergeSpec
 from dil.model.job import Job, OutputFormat, PublishMode
-from dil.publishing import FinishedUnit, PublishTarget, run_staging_dir
+from dil.publishing.layout import run_staging_dir
+from dil.publishing.results import FinishedUnit, PublishTarget
 from dil.types.schema_lines import column_types, regardless_of_nulls
 
 log = logging.getLogger(__name__)
@@ -55,16 +56,17 @@ class EventTimes(Protocol):
 class Reshaping:
     """One run's results on their way to the dataset.
 
-    ``target`` is the dataset before the run, ``now`` the run's now in epoch ms UTC. ``is_whole`` is
-    true if the run read all rows of the source. At most ``bucket_rows`` changed keys are in memory
-    at once. If ``keeps_others`` is true, a work unit whose rows do not fit the rows of other units
-    fails alone. ``event_times`` finds the event times of rows, None if lateness is not measured.
+    ``target`` is the dataset before the run, ``now`` the run's now in epoch ms UTC.
+    ``has_all_rows`` is true if the run read all rows of the source. At most ``bucket_rows`` changed
+    keys are in memory at once. If ``keeps_others`` is true, a work unit whose rows do not fit the
+    rows of other units fails alone. ``event_times`` finds the event times of rows, None if lateness
+    is not measured.
     """
 
     job: Job
     target: PublishTarget
     now: int
-    is_whole: bool
+    has_all_rows: bool
     stage: Stage
     bucket_rows: int = BUCKET_ROWS
     keeps_others: bool = False
@@ -107,7 +109,7 @@ class Reshaping:
     @property
     def detects_missing(self) -> bool:
         """Return whether rows are deleted if this run did not read their keys."""
-        return self.merge is not None and self.merge.deletes_missing and self.is_whole
+        return self.merge is not None and self.merge.deletes_missing and self.has_all_rows
 
 
 def fits_as_it_is(work: Reshaping, finished: Sequence[FinishedUnit]) -> bool:

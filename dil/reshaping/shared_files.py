@@ -14,7 +14,7 @@ from dil.model.dataset import PublishedFile, UnitRows
 from dil.model.job import Job
 from dil.model.task import StagedFile
 from dil.observe.progress import counted
-from dil.publishing import SharedFile
+from dil.publishing.results import SharedFile
 from dil.publishing.shared_files import refuse_misfit
 from dil.reshaping.files import DatasetFiles, RowFile, row_file, unknown_column
 from dil.types.schema_text import parse_schema

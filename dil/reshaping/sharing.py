@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 
 from dil.model.dataset import UnitRows
 from dil.model.task import StagedFile
-from dil.publishing import FinishedUnit, PublishableResults, folder_of
+from dil.publishing.moves import folder_of
+from dil.publishing.results import FinishedUnit, PublishableResults
 from dil.publishing.shared_files import is_small, packed
 from dil.reshaping.files import DatasetFiles
 from dil.reshaping.reshaping import Reshaping, replaced_in_part, replaced_units, rows_of

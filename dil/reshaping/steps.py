@@ -12,7 +12,8 @@ import pyarrow as pa
 from dil.errors import ConversionError
 from dil.model.destination import DELETED_AT
 from dil.model.task import Failure
-from dil.publishing import FinishedUnit, PublishableResults, drop_logs
+from dil.publishing.page_log import drop_logs
+from dil.publishing.results import FinishedUnit, PublishableResults
 from dil.publishing.staged import delete_result
 from dil.reshaping.files import DatasetFiles, row_file
 from dil.reshaping.keys import DELETED_TYPE
@@ -43,7 +44,7 @@ def apply_steps(
     for error in errors.values():
         log.error("%s", error.message)
     others = tuple(_without_misfits(each, errors) for each in finished)
-    rest = replace(work, is_whole=False)
+    rest = replace(work, has_all_rows=False)
     return (
         PublishableResults(others)
         if fits_as_it_is(rest, others)

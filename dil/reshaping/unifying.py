@@ -15,7 +15,7 @@ import pyarrow as pa
 from dil.errors import ConversionError
 from dil.model.job import OutputFormat
 from dil.model.task import StagedFile
-from dil.publishing import FinishedUnit
+from dil.publishing.results import FinishedUnit
 from dil.reshaping.files import DatasetFiles, RowFile, row_file, target_of
 from dil.reshaping.reshaping import Stage, rows_of
 from dil.types.merging import is_all_seen

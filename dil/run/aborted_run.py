@@ -6,7 +6,6 @@ import logging
 from dataclasses import replace
 from typing import Literal
 
-from dil import publishing
 from dil.errors import ConfigError, DilError, LeaseLostError, RunInterruptedError
 from dil.execution.executor import Execution
 from dil.model.dataset import RunRecord
@@ -15,6 +14,8 @@ from dil.model.task import Failure, TaskReport
 from dil.observe import run_report
 from dil.observe.progress import counted
 from dil.observe.property_places import located_failures
+from dil.publishing.publisher import delete_staging
+from dil.publishing.staged import read_results
 from dil.run.active_run import ActiveRun
 from dil.run.commit import record_end
 from dil.run.kept_report import keep_report
@@ -52,7 +53,7 @@ def report_interruption(run: ActiveRun, planned: PlannedRun, signal: BaseExcepti
         failures = ()
         note = "nothing was published; the next run takes the same rows again"
     else:
-        own = (each.report for each in publishing.read_results(run.filesystem, run.staging))
+        own = (each.report for each in read_results(run.filesystem, run.staging))
         staged = (*planned.adopted, *own)
         complete = {each.signature for each in staged}
         failures = tuple(each for each in failures if each.signature not in complete)
@@ -81,7 +82,7 @@ def report_failure(
     if run.job.query is None:  # some reports may be only in staging, because Spark broke off
         received = {report.signature for report in tasks}
         try:
-            staged = publishing.read_results(run.filesystem, run.staging)
+            staged = read_results(run.filesystem, run.staging)
             tasks += [each.report for each in staged if each.report.signature not in received]
         except DilError as refusal:
             log.warning("the number of complete work units is not known: %s", refusal.message)
@@ -112,7 +113,7 @@ def record_early_end(run: ActiveRun, error: DilError | KeyboardInterrupt, second
     try:
         with without_waiting():
             run.store.begin_run(run.lease, record)
-            if publishing.sweep(run.filesystem, run.staging):
+            if delete_staging(run.filesystem, run.staging):
                 run.store.mark_swept(run.lease, run.run_id)
     except DilError as refusal:
         log.warning("the failed run could not be recorded: %s", refusal.message)

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
-from dil import publishing
 from dil.execution.stages import Executors
 from dil.model.dataset import Lease, RunRecord
 from dil.model.job import Job
 from dil.model.stream import MicroBatch
 from dil.model.task import TaskReport
+from dil.publishing.layout import run_staging_dir
+from dil.publishing.own_folders import own_runs
+from dil.publishing.publisher import Publisher
 from dil.run.lease import take_lease
 from dil.run.options import RunOptions
 from dil.run.schedules import with_schedules
@@ -33,6 +35,7 @@ class ActiveRun:
         lease: The job's lease.
         keeper: Renews the lease, and knows when it is lost.
         executors: Runs the tasks.
+        publisher: Makes commits visible, and records them.
         filesystem: Where rows are staged, and published as files.
         destination: Where rows are published.
         staging: Folder of the staged files of this run.
@@ -49,6 +52,7 @@ class ActiveRun:
     lease: Lease
     keeper: LeaseKeeper
     executors: Executors
+    publisher: Publisher
     filesystem: Filesystem
     destination: Destination
     staging: str
@@ -59,7 +63,7 @@ class ActiveRun:
     def unswept_runs(self) -> list[RunRecord]:
         """Return the runs that may have files in the staging folder, this run included."""
         recorded = self.store.unfinished_runs()
-        return publishing.own_runs(recorded, self.job.publishing, self.job.name, self.filesystem)
+        return own_runs(recorded, self.job.publishing, self.job.name, self.filesystem)
 
 
 @contextmanager
@@ -87,6 +91,7 @@ def active_run(job: Job, options: RunOptions, run_id: str) -> Iterator[ActiveRun
             ) as executors,
         ):
             filesystem = filesystem_for(job.publishing.final_dir)
+            publisher = Publisher(job, store, filesystem)
             yield ActiveRun(
                 job,
                 options,
@@ -95,7 +100,8 @@ def active_run(job: Job, options: RunOptions, run_id: str) -> Iterator[ActiveRun
                 lease,
                 keeper,
                 executors,
+                publisher,
                 filesystem,
-                publishing.destination_for(job.publishing, filesystem),
-                publishing.run_staging_dir(job.publishing, job.name, run_id),
+                publisher.destination,
+                run_staging_dir(job.publishing, job.name, run_id),
             )

@@ -14,7 +14,7 @@ from dil.model.timelabels import AfterClose
 from dil.spi.state_store import StateStore
 
 if TYPE_CHECKING:
-    from dil.publishing import StagedResult  # planning does without that package
+    from dil.publishing.staged import StagedResult  # planning does without that package
 
 
 def kept_books(job: Job, store: StateStore) -> Books | None:

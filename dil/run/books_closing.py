@@ -9,16 +9,17 @@ from typing import Any
 
 from msgspec import UNSET
 
-from dil import publishing
 from dil.errors import DilError
 from dil.model.books import BOOKS, LabelMark
 from dil.model.dataset import Commit, Lease
 from dil.model.job import Job
 from dil.model.task import TaskReport
 from dil.observe.progress import counted
+from dil.publishing.books import CommitWithBooks, keep_books, keeps_registry, mark_labels
+from dil.publishing.publisher import Publisher
+from dil.publishing.results import PublishableResults
 from dil.run.books import kept_books
 from dil.spi.state_store import StateStore
-from dil.storage import Filesystem
 
 log = logging.getLogger(__name__)
 
@@ -26,22 +27,22 @@ log = logging.getLogger(__name__)
 def with_books(
     job: Job,
     store: StateStore,
-    shaped: publishing.PublishableResults,
+    shaped: PublishableResults,
     commit: Commit,
     grace_ms: int,
-) -> publishing.CommitWithBooks:
+) -> CommitWithBooks:
     """Add the closing of timelabels to a commit, and leave rejected rows out.
 
     ``grace_ms`` is how far back the next run reads again.
     """
     books = kept_books(job, store)
     if books is None:
-        return publishing.CommitWithBooks(commit, {})
+        return CommitWithBooks(commit, {})
     good = [each for each in shaped.finished if each.report.failure is None]
     own = {file.path for each in good for file in each.report.files}
     own.update(shared.file.path for shared in shaped.shared)
     units = [each.work_unit for each in good]
-    return publishing.keep_books(job, books, commit, own, units, grace_ms=grace_ms)
+    return keep_books(job, books, commit, own, units, grace_ms=grace_ms)
 
 
 def rejected_notes(rows: Mapping[str, int]) -> tuple[str, ...]:
@@ -73,20 +74,21 @@ def side_table_notes(reports: Iterable[TaskReport]) -> tuple[str, ...]:
     )
 
 
-def settle_registry(job: Job, store: StateStore, lease: Lease, filesystem: Filesystem) -> None:
+def settle_registry(publisher: Publisher, lease: Lease) -> None:
     """Record closed and reopened labels in the database's registry of timelabels (rule T21).
 
     The chain decides which labels are closed, and the registry follows. If a crash or an outage of
     the database leaves the registry behind, the next run updates it.
     """
-    if not publishing.keeps_registry(job):
+    job, store = publisher.job, publisher.store
+    if not keeps_registry(job):
         return
     members: Mapping[str, Any] = store.checkpoint(BOOKS)
     marks = [LabelMark(*each) for each in members.get("marks", ())]
     if not marks:
         return
     try:
-        publishing.mark_labels(job.publishing, filesystem, marks)
+        mark_labels(job.publishing, publisher.filesystem, marks)
         store.change_checkpoint(lease, BOOKS, {"marks": []})
     except DilError as error:
         log.warning(

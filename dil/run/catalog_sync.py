@@ -10,13 +10,15 @@ import logging
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from dil import catalog, publishing
+from dil import catalog
 from dil.catalog.glue import open_glue
 from dil.errors import DilError, RunInterruptedError
 from dil.execution.stages import Executors
 from dil.model.destination import CatalogSpec, CatalogType
 from dil.model.job import Job
 from dil.model.report import ReportedFailure, RunReport, RunStatus
+from dil.publishing.destination import destination_for
+from dil.publishing.run_commit import recorded_schema
 from dil.spi.state_store import StateStore
 from dil.storage import filesystem_for
 
@@ -53,8 +55,8 @@ def _register(
     job: Job, spec: CatalogSpec, store: StateStore, executors: Executors
 ) -> tuple[str, ...]:
     filesystem = filesystem_for(job.publishing.final_dir)
-    destination = publishing.destination_for(job.publishing, filesystem)
-    schema = publishing.recorded_schema(store)
+    destination = destination_for(job.publishing, filesystem)
+    schema = recorded_schema(store)
     due = catalog.is_due(job, filesystem, destination.live, schema)
     if due is None:
         return ()

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from dil import publishing
 from dil.model.dataset import Owner, PublishedFile, RunRecord
 from dil.model.derived import MADE_ANEW
 from dil.model.destination import TableFormat
 from dil.model.job import Job, QueryMode
+from dil.publishing.destination import destination_for
+from dil.publishing.layout import dataset_dir
+from dil.publishing.lost_state import (
+    ANEW,
+    is_newest_state,
+    refuse_lost_state,
+    refuse_older_dataset,
+    refuse_older_state,
+    refuse_other_place,
+    set_back,
+)
+from dil.publishing.owner import claim as claim_dataset
+from dil.publishing.owner import refuse_other_owners
+from dil.publishing.rewritten import refuse_rewritten
+from dil.publishing.shared_files import refuse_window_replace
+from dil.publishing.staged import write_plan
 from dil.run import plan_checks, preflight
 from dil.run.active_run import ActiveRun
 from dil.run.options import RunOptions
@@ -32,19 +47,17 @@ def claim(run: ActiveRun, planned: PlannedRun) -> tuple[str, ...]:
     is_due = bool(planned.plan.work_units)  # libraries of tables take their time to load
     live = _checked_destination(run, planned) if is_due else ()
     if is_due and not notes:
-        notes = publishing.set_back(job, run.store, run.destination, live)
+        notes = set_back(job, run.store, run.destination, live)
     owner = _owner(job)
     if spec.warehouse is None:  # a warehouse has its own records of owners
-        dataset = publishing.dataset_dir(spec)
-        publishing.claim(
+        dataset = dataset_dir(spec)
+        claim_dataset(
             run.filesystem,
             dataset,
             owner,
             dir_mode=spec.dir_mode,
             group=spec.group,
-            is_newest_state=lambda: publishing.is_newest_state(
-                job.name, run.store, spec, run.destination
-            ),
+            is_newest_state=lambda: is_newest_state(job.name, run.store, spec, run.destination),
         )
     if not is_due:
         return notes
@@ -66,7 +79,7 @@ def claim(run: ActiveRun, planned: PlannedRun) -> tuple[str, ...]:
             status="running",
         ),
     )
-    publishing.write_plan(run.filesystem, run.staging, planned.staged_plan)
+    write_plan(run.filesystem, run.staging, planned.staged_plan)
     return notes
 
 
@@ -86,13 +99,13 @@ def check_claim(job: Job, options: RunOptions) -> None:
         if problem is not None:
             raise problem
         is_newest = False
-        destination = publishing.destination_for(spec, filesystem) if is_file_based else None
+        destination = destination_for(spec, filesystem) if is_file_based else None
         if destination is not None:
             _check_state(job, store, filesystem, destination)
-            is_newest = publishing.is_newest_state(job.name, store, spec, destination)
+            is_newest = is_newest_state(job.name, store, spec, destination)
         if spec.warehouse is None:
-            dataset = publishing.dataset_dir(spec)
-            publishing.refuse_other_owners(filesystem, dataset, _owner(job), lambda: is_newest)
+            dataset = dataset_dir(spec)
+            refuse_other_owners(filesystem, dataset, _owner(job), lambda: is_newest)
         if destination is not None:
             _refuse_lost_state(job, store, destination)
 
@@ -103,23 +116,21 @@ def _check_state(
     """Refuse a state and a dataset that are not of the same age; return notes."""
     if not job.state.enabled:
         return ()
-    publishing.refuse_other_place(job, store, filesystem)
-    last = publishing.refuse_older_state(
-        job.name, store, job.publishing, filesystem, destination, anew=_anew(job)
-    )
-    return publishing.refuse_older_dataset(job, store, destination, last)
+    refuse_other_place(job, store, filesystem)
+    last = refuse_older_state(job.name, store, job.publishing, destination, anew=_anew(job))
+    return refuse_older_dataset(job, store, destination, last)
 
 
 def _refuse_lost_state(job: Job, store: StateStore, destination: Destination) -> None:
     # A backfill in the job's own run reads its range again, whatever was published.
     if job.state.enabled and not job.planning.backfill:
-        publishing.refuse_lost_state(job.name, store, job.publishing, destination, anew=_anew(job))
+        refuse_lost_state(job.name, store, job.publishing, destination, anew=_anew(job))
 
 
 def _anew(job: Job) -> str:
     """Return the options of a run that makes the dataset anew, empty if no run can do so."""
     if job.query is None:
-        return publishing.ANEW
+        return ANEW
     # Windows that were emitted before would be missing in a dataset that a run replaces.
     return "" if job.query.mode is QueryMode.WINDOWED else MADE_ANEW
 
@@ -134,10 +145,10 @@ def _checked_destination(run: ActiveRun, planned: PlannedRun) -> tuple[Published
     run.destination.check()
     live = run.destination.live()
     preflight.require_catalog(job, live)
-    publishing.refuse_window_replace(job.publishing, live)
+    refuse_window_replace(job.publishing, live)
     signatures = (unit.signature for unit in planned.plan.work_units)
     spec, filesystem = job.publishing, run.filesystem
-    publishing.refuse_rewritten(job.name, run.store, spec, filesystem, live, signatures)
+    refuse_rewritten(job.name, run.store, spec, filesystem, live, signatures)
     if not run.options.accept_new_signatures:
         plan_checks.refuse_pruned_units(job, run.store, planned.plan, planned.history, live)
     return live

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 
-from dil import publishing
 from dil.errors import DilError, LeaseLostError
 from dil.model.dataset import is_compaction
+from dil.publishing.metadata import write_metadata
+from dil.publishing.page_log import keep_logs
+from dil.publishing.publisher import delete_staging
 from dil.run.active_run import ActiveRun
 from dil.run.books_closing import settle_registry
 from dil.run.plan import PlannedRun
@@ -43,12 +45,12 @@ def commit(run: ActiveRun, planned: PlannedRun, outcome: RunOutcome) -> None:
 def append(run: ActiveRun, published: PublishedResults) -> None:
     """Append the block and the new watermarks of visible results in one transaction."""
     spec, results = run.job.publishing, published.results
-    publishing.append_block(run.store, run.lease, published.commit, spec, run.filesystem)
+    run.publisher.append_block(run.lease, published.commit)
     if published.commit.books is not None:
-        settle_registry(run.job, run.store, run.lease, run.filesystem)
+        settle_registry(run.publisher, run.lease)
     has_rows = any(not move.target.is_dump for move in published.commit.moves)
     if has_rows and spec.keeps_files:
-        publishing.write_metadata(
+        write_metadata(
             run.filesystem,
             published.output_dir,
             run.job,
@@ -77,9 +79,9 @@ def sweep(run: ActiveRun, unfinished: Collection[str] = ()) -> None:
     """
     _sweep_again(run)
     for earlier in run.unswept_runs():
-        if unfinished and publishing.keep_logs(run.filesystem, earlier.staging_dir, unfinished):
+        if unfinished and keep_logs(run.filesystem, earlier.staging_dir, unfinished):
             continue
-        if publishing.sweep(run.filesystem, earlier.staging_dir):
+        if delete_staging(run.filesystem, earlier.staging_dir):
             run.store.mark_swept(run.lease, earlier.run_id)
     run.filesystem.delete_empty_folder(run.staging.rpartition("/")[0])
 
@@ -93,9 +95,9 @@ def _sweep_again(run: ActiveRun) -> None:
     left = {name for name in run.filesystem.folders(root) if not name.startswith("_")}
     left -= {each.run_id for each in run.store.unfinished_runs()}
     for name in [each for each in left if is_compaction(each)]:
-        publishing.sweep(run.filesystem, f"{root}/{name}")
+        delete_staging(run.filesystem, f"{root}/{name}")
         left.discard(name)
     if left:
         for earlier in run.store.runs():
             if earlier.run_id in left and earlier.staging_dir == f"{root}/{earlier.run_id}":
-                publishing.sweep(run.filesystem, earlier.staging_dir)
+                delete_staging(run.filesystem, earlier.staging_dir)

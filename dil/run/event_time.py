@@ -22,7 +22,7 @@ from dil.spi.state_store import StateStore
 
 if TYPE_CHECKING:
     from dil.eventtime.kept import KeptWatermark
-    from dil.publishing import StagedResult
+    from dil.publishing.staged import StagedResult
     from dil.run.active_run import ActiveRun
     from dil.task.event_time import TimesOfRows
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from dil import publishing
 from dil.coordination import in_starting_order
 from dil.errors import LeaseLostError
 from dil.execution.executor import Execution, job_of_tasks
 from dil.model.job import QuerySpec
 from dil.model.task import Failure, RunContext, TaskReport
+from dil.publishing.dumps import fail_equal_names, fail_taken_names, folds_names
+from dil.publishing.recovery import resumable
 from dil.run.active_run import ActiveRun
 from dil.run.plan import PlannedRun, reuse_policy
 from dil.run.queries.slices import PlannedQuery
@@ -47,7 +48,7 @@ def execute(run: ActiveRun, planned: PlannedRun) -> Execution:
             execution = executor.execute(context, in_starting_order(job, units), watch)
         finally:
             options.progress.finish()
-    reports = publishing.fail_equal_names(
+    reports = fail_equal_names(
         (*planned.adopted, *execution.reports), folds_names=_folds_names(run)
     )
     return replace(execution, reports=reports)
@@ -81,7 +82,7 @@ def execute_query_of(
 
 def refuse_taken_names(run: ActiveRun, planned: PlannedRun, executed: Execution) -> Execution:
     """Fail work units whose dumped files would replace files of another origin."""
-    reports = publishing.fail_taken_names(
+    reports = fail_taken_names(
         run.job,
         executed.reports,
         planned.listed,
@@ -93,9 +94,7 @@ def refuse_taken_names(run: ActiveRun, planned: PlannedRun, executed: Execution)
 
 def _folds_names(run: ActiveRun) -> bool:
     """Return whether the store takes names of dumped files in unlike letter case for one."""
-    return bool(run.job.writing.file_name) and publishing.folds_names(
-        run.job.publishing, run.filesystem
-    )
+    return bool(run.job.writing.file_name) and folds_names(run.job.publishing, run.filesystem)
 
 
 def _resumable(run: ActiveRun, planned: PlannedRun) -> dict[str, str]:
@@ -109,7 +108,7 @@ def _resumable(run: ActiveRun, planned: PlannedRun) -> dict[str, str]:
         if each.run_id != run.run_id and each.digest in job.known_digests
     ]
     policy = reuse_policy(job, planned.plan)
-    return publishing.resumable(run.filesystem, earlier, planned.fresh, policy)
+    return resumable(run.filesystem, earlier, planned.fresh, policy)
 
 
 def _watch(run: ActiveRun, units: int) -> Callable[[Sequence[TaskReport]], Failure | None]:

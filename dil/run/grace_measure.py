@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import UNSET
 
-from dil import publishing
 from dil.eventtime.lateness import (
     LATENESS,
     LEAST_COMMITS,
@@ -26,6 +25,7 @@ from dil.model.json import JsonObject
 from dil.model.task import TaskReport
 from dil.model.work_unit import Plan, unit_hash
 from dil.observe.progress import counted
+from dil.publishing.late_files import late_files
 from dil.publishing.layout import unit_hash_in
 from dil.run.active_run import ActiveRun
 from dil.spi.state_store import StateStore
@@ -107,7 +107,7 @@ def _published(
         for part in file.unit_rows:
             if part.signature in wanted:
                 found[part.signature].append(PublishedRows(path, part.start, part.rows))
-    for late in publishing.late_files(run.job.publishing, run.filesystem):
+    for late in late_files(run.job.publishing, run.filesystem):
         signature = by_hash.get(unit_hash_in(late.path))
         if signature is not None:
             beside[signature].append(PublishedRows(late.path, 0, None))

@@ -44,7 +44,8 @@ def run_job(job: Job, options: RunOptions) -> RunReport:
     if job.running.disabled:
         return report_disabled(job, run_id)
     preflight.refuse_lost_state(job, options.environ)
-    preflight.make_ready(job)
+    preflight.refuse_unfit_places(job)
+    preflight.make_final_dir(job)
     with active_run(job, options, run_id) as run:
         try:
             report = _run_under_lease(run, started)

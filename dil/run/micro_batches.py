@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from dil import publishing
 from dil.errors import DilError
 from dil.model.job import CommitPolicy, Job, QuerySpec
 from dil.model.report import RunReport, RunStatus
@@ -19,6 +18,7 @@ from dil.model.stream import STREAM, Look, MicroBatch, StreamState
 from dil.model.work_unit import Plan
 from dil.observe import run_report
 from dil.planning import SavedPlan
+from dil.publishing.layout import run_staging_dir
 from dil.run import plan_builder, preflight
 from dil.run.aborted_run import record_early_end
 from dil.run.active_run import ActiveRun, active_run
@@ -155,7 +155,7 @@ class MicroBatches:
             job=job,
             options=replace(whole.options, now_ms=due.now, plan=saved),
             run_id=run_id,
-            staging=publishing.run_staging_dir(job.publishing, job.name, run_id),
+            staging=run_staging_dir(job.publishing, job.name, run_id),
             received=[],
             batch=batch,
             newest_high=self._newest,
@@ -172,6 +172,7 @@ def micro_batches(job: Job, options: RunOptions, run_id: str) -> Iterator[MicroB
         WriteError: the job's folders cannot be written.
     """
     preflight.refuse_lost_state(job, options.environ)
-    preflight.make_ready(job)
+    preflight.refuse_unfit_places(job)
+    preflight.make_final_dir(job)
     with active_run(job, options, run_id) as run:
         yield MicroBatches(run)

@@ -5,10 +5,10 @@ This step records nothing but the shape of the watermark.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dil import planning, publishing
+from dil import planning
 from dil.errors import ConfigError
 from dil.model.books import Books
 from dil.model.event_tally import EventContext
@@ -18,6 +18,9 @@ from dil.model.secondary import SecondaryRows
 from dil.model.task import TaskReport
 from dil.model.work_unit import Plan, Reason, WorkUnit
 from dil.planning import SavedPlan
+from dil.publishing.recovery import AdoptableWork, ReusePolicy, SentResults, staged_work
+from dil.publishing.run_commit import recorded_schema
+from dil.publishing.staged import StagedPlan
 from dil.run import plan_builder, plan_checks
 from dil.run.active_run import ActiveRun
 from dil.run.books import books_for_side_table, staged_with_same_closed_labels
@@ -26,6 +29,7 @@ from dil.run.inputs import read_inputs
 from dil.run.queries.slices import PlannedQuery, as_plan, awaited_slices
 from dil.run.schedules import record_schedule
 from dil.spi.state_store import StateStore
+from dil.state.blocks.source_state import FAILED, failed_in
 from dil.state.work_units.signatures import parts_of_signature
 
 
@@ -65,12 +69,10 @@ class PlannedRun:
     query: PlannedQuery | None = None
 
     @property
-    def staged_plan(self) -> publishing.StagedPlan:
+    def staged_plan(self) -> StagedPlan:
         """Return the plan in the form that is kept in staging."""
         plan = self.plan
-        return publishing.StagedPlan(
-            tuple(plan.work_units), plan.left_low, self.remainders, plan.missed
-        )
+        return StagedPlan(tuple(plan.work_units), plan.left_low, self.remainders, plan.missed)
 
 
 def plan(run: ActiveRun) -> PlannedRun:
@@ -115,7 +117,7 @@ def plan(run: ActiveRun) -> PlannedRun:
         found,
         adopted=adopted,
         fresh=fresh,
-        known_schema=publishing.recorded_schema(store) or run.options.known_schema,
+        known_schema=recorded_schema(store) or run.options.known_schema,
         usual_rows=store.last_rows(),
         events=event_context(run, due, history),
         books=books_for_side_table(job, store),
@@ -146,7 +148,7 @@ def planned_query(run: ActiveRun, spec: QuerySpec, found: PlannedQuery) -> Plann
         history,
         SecondaryRows(),
         fresh=tuple(due.work_units),
-        known_schema=publishing.recorded_schema(run.store) or run.options.known_schema,
+        known_schema=recorded_schema(run.store) or run.options.known_schema,
         query=found,
         events=event_context(run, due, history) if found.runs else None,
     )
@@ -178,13 +180,13 @@ def _record_shape(run: ActiveRun) -> None:
         store.record_shape(run.lease, shape)
 
 
-def reuse_policy(job: Job, plan: Plan) -> publishing.ReusePolicy:
+def reuse_policy(job: Job, plan: Plan) -> ReusePolicy:
     """Return the policy for adopting earlier readings: recent ones, and all that sent rows."""
     if job.has_input("payload"):
-        return publishing.ReusePolicy(grace_ms=0, due_after=0)
+        return ReusePolicy(grace_ms=0, due_after=0)
     grace = job.planning.grace
     least = grace.low_ms if grace.is_measured else plan.grace_ms
-    return publishing.ReusePolicy.of(plan, least)
+    return ReusePolicy.of(plan, least)
 
 
 def _adopt(run: ActiveRun, plan: Plan) -> tuple[tuple[TaskReport, ...], tuple[WorkUnit, ...]]:
@@ -197,11 +199,11 @@ def _adopt(run: ActiveRun, plan: Plan) -> tuple[tuple[TaskReport, ...], tuple[Wo
     if job.publishing.is_of_one_time and not is_sent:
         return (), tuple(plan.work_units)
     crashed = [each for each in run.unswept_runs() if each.is_open]
-    staged = [result for each in crashed for result in publishing.staged_work(run.filesystem, each)]
+    staged = [result for each in crashed for result in staged_work(run.filesystem, each)]
     pool = (
-        publishing.SentResults(staged, job.known_digests)
+        SentResults(staged, job.known_digests)
         if is_sent
-        else publishing.AdoptableWork(
+        else AdoptableWork(
             staged_with_same_closed_labels(
                 job, run.store, staged_with_same_watermark(job, run.store, staged)
             ),
@@ -231,14 +233,11 @@ def _failed_and_gone(
     """
     if not (job.planning.once and job.state.enabled and units is not None):
         return ()
-    counted: object = store.head()
-    for member in ("event", "newSourceState", "value", "counts", "FAILED"):
-        counted = counted.get(member) if isinstance(counted, Mapping) else None
     retries = sum(unit.reason is Reason.RETRY for unit in plan.work_units)
-    if not isinstance(counted, int) or counted <= retries:
+    if failed_in(store.head()) <= retries:
         return ()
     listed = frozenset(units)
-    failed = (state.signature for state in store.unit_states() if state.status == "FAILED")
+    failed = (state.signature for state in store.unit_states() if state.status == FAILED)
     return tuple(
         signature
         for signature in failed

@@ -14,7 +14,6 @@ from pathlib import Path
 from stat import S_ISDIR
 from urllib.parse import urlsplit
 
-from dil import publishing
 from dil.catalog import glue
 from dil.errors import ConfigError, Problem, WriteError
 from dil.execution.session import SparkSettings, is_on_cluster
@@ -22,6 +21,9 @@ from dil.model.dataset import PublishedFile
 from dil.model.destination import CatalogSpec, CatalogType, TableFormat
 from dil.model.job import Job, PublishMode
 from dil.observe.progress import counted
+from dil.publishing.destination import destination_for
+from dil.publishing.late_files import is_other_dataset
+from dil.publishing.layout import changelog_dir, dataset_dir, late_dir, run_staging_dir
 from dil.storage import LocalFilesystem, filesystem_for
 from dil.text.warehouse_url import read_warehouse_url
 
@@ -47,8 +49,8 @@ def refuse_lost_state(job: Job, environ: Mapping[str, str]) -> None:
         )
 
 
-def make_ready(job: Job) -> None:
-    """Refuse a job whose folders on this machine cannot be written, and make the final directory.
+def refuse_unfit_places(job: Job) -> None:
+    """Refuse a job whose folders, or whose database file, on this machine cannot be written.
 
     The state store checks its own folder.
 
@@ -59,6 +61,14 @@ def make_ready(job: Job) -> None:
     _refuse(_unfit_folders(job))
     _refuse_unfit_database(job)
     _refuse_folders_of_others(job)
+
+
+def make_final_dir(job: Job) -> None:
+    """Make the final directory of a job if it is on this machine.
+
+    Raises:
+        WriteError: the folder cannot be made.
+    """
     final = job.publishing.final_dir
     filesystem = filesystem_for(final)
     if not isinstance(filesystem, LocalFilesystem):
@@ -73,8 +83,8 @@ def make_ready(job: Job) -> None:
 def _refuse_folders_of_others(job: Job) -> None:
     """Refuse a folder for late or changed rows that is the folder of another dataset."""
     spec, filesystem = job.publishing, filesystem_for(job.publishing.final_dir)
-    folder = publishing.late_dir(spec)
-    if spec.has_side_table and publishing.is_other_dataset(folder, filesystem):
+    folder = late_dir(spec)
+    if spec.has_side_table and is_other_dataset(folder, filesystem):
         is_late = job.events is not None and job.events.late_action == "side_table"
         name = "ms.late.action" if is_late else "ms.late.after.close"
         raise ConfigError.single(
@@ -83,8 +93,8 @@ def _refuse_folders_of_others(job: Job) -> None:
             "dataset",
             f"Rename that dataset or this one, or set {name}={'flag' if is_late else 'reject'}.",
         )
-    folder = publishing.changelog_dir(spec)
-    if spec.keeps_changelog and publishing.is_other_dataset(folder, filesystem):
+    folder = changelog_dir(spec)
+    if spec.keeps_changelog and is_other_dataset(folder, filesystem):
         raise ConfigError.single(
             "ms.publish.changelog",
             f"is true, but the folder for changed rows, {folder}, is the folder of another dataset",
@@ -139,7 +149,7 @@ def check_outputs(job: Job, environ: Mapping[str, str], cache: Path | None) -> t
     spec = job.publishing
     live: Iterable[PublishedFile] = ()
     if spec.catalog is not None:
-        live = publishing.destination_for(spec, filesystem_for(spec.final_dir)).live()
+        live = destination_for(spec, filesystem_for(spec.final_dir)).live()
     require_catalog(job, live)
     return (*_destination(job), *_catalog(job, environ, cache))
 
@@ -165,8 +175,8 @@ def _unfit_folders(job: Job) -> Iterator[Problem]:
     spec = job.publishing
     if isinstance(filesystem_for(spec.final_dir), LocalFilesystem):
         # A run stages below the final directory; other jobs may have made the dataset's folder.
-        staging = publishing.run_staging_dir(spec, job.name, "")
-        for folder in (staging, publishing.dataset_dir(spec)):
+        staging = run_staging_dir(spec, job.name, "")
+        for folder in (staging, dataset_dir(spec)):
             why = _unfit(Path(folder))
             if why:
                 yield _problem(job, FINAL, spec.final_dir, why)
@@ -242,7 +252,7 @@ def _destination(job: Job) -> Iterator[str]:
     """Let the destination check itself, unless the check would make a file or a table."""
     spec = job.publishing
     filesystem = filesystem_for(spec.final_dir)
-    place, left = publishing.dataset_dir(spec), ""
+    place, left = dataset_dir(spec), ""
     if spec.table.format is TableFormat.ICEBERG:
         yield f"destination: {place} (not checked: the Iceberg catalog)"
         return
@@ -254,7 +264,7 @@ def _destination(job: Job) -> Iterator[str]:
             return
     if not isinstance(filesystem, LocalFilesystem):
         left = f" (not checked: whether this user may write in {spec.final_dir})"
-    destination = publishing.destination_for(spec, filesystem)
+    destination = destination_for(spec, filesystem)
     if spec.destination is not None:
         place = destination.uri("")
     destination.check()

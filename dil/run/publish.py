@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from dil import publishing
 from dil.config.watermarks import WATERMARK
 from dil.execution.executor import Execution
 from dil.execution.stages import Stages
@@ -23,6 +22,15 @@ from dil.model.task import TaskReport
 from dil.model.work_unit import Plan
 from dil.observe import run_report
 from dil.observe.progress import counted
+from dil.publishing import layout
+from dil.publishing.late_files import late_rows_there
+from dil.publishing.layout import dataset_dir
+from dil.publishing.publisher import quarantined_files, untracked_files
+from dil.publishing.recovery import UnfinishedUnits, unfinished_units
+from dil.publishing.results import FinishedUnit, PublishableResults, PublishTarget
+from dil.publishing.rewritten import left_behind, refuse_rewritten
+from dil.publishing.run_commit import build_commit, recorded_schema, unchanged_labels
+from dil.publishing.shared_files import refuse_unlisted
 from dil.reshaping import Reshaping, reshape
 from dil.run import event_time
 from dil.run.active_run import ActiveRun
@@ -48,7 +56,7 @@ class ResultsToPublish:
         full_extract: Whether the run read without history.
         finished: The work units that ran or were adopted.
         unfinished: The other work units of the run's plan.
-        is_whole: Whether the run has all rows of the source.
+        has_all_rows: Whether the run has all rows of the source.
         grace_ms: How far back the next run reads again; None for the job's own value.
         query: The slices of the inputs of a derived dataset; None if the job reads a source.
     """
@@ -56,9 +64,9 @@ class ResultsToPublish:
     run_id: str
     now: int
     full_extract: bool
-    finished: Sequence[publishing.FinishedUnit]
-    unfinished: publishing.UnfinishedUnits
-    is_whole: bool = False
+    finished: Sequence[FinishedUnit]
+    unfinished: UnfinishedUnits
+    has_all_rows: bool = False
     grace_ms: int | None = None
     query: PlannedQuery | None = None
 
@@ -144,14 +152,14 @@ def _results(
         plan.now,
         plan.full_extract,
         tuple(
-            publishing.FinishedUnit(unit, by_signature[unit.signature])
+            FinishedUnit(unit, by_signature[unit.signature])
             for unit in plan.work_units
             if unit.signature in by_signature
         ),
-        publishing.unfinished_units(
+        unfinished_units(
             planned.staged_plan, by_signature, "the run was stopped before this work unit began"
         ),
-        is_whole=run.options.plan is None and _is_whole(run, plan, reports),
+        has_all_rows=run.options.plan is None and _has_all_rows(run, plan, reports),
         grace_ms=plan.grace_ms,
         query=planned.query,
     )
@@ -170,7 +178,7 @@ def publish_results(run: ActiveRun, results: ResultsToPublish) -> PublishedResul
             job,
             target,
             results.now,
-            results.is_whole,
+            results.has_all_rows,
             Stages(run.executors, run.options.stage_bytes),
             keeps_others=_publishes_beside_failures(job),
             event_times=event_time.times_of_merged(job),
@@ -181,7 +189,7 @@ def publish_results(run: ActiveRun, results: ResultsToPublish) -> PublishedResul
     good = [each.report for each in shaped.finished if each.report.failure is None]
     left = _where_it_stopped(results)
     events = event_time.advance_watermark(job, run.store, results.now, good, results.grace_ms, left)
-    commit = publishing.build_commit(job, target, shaped, run.filesystem)
+    commit = build_commit(job, target, shaped, run.filesystem)
     forgotten = forgotten_by_run(job, run.store, commit.run.outcomes)
     events = event_time.with_forgotten(events, run.store, forgotten)
     commit = replace(
@@ -198,7 +206,7 @@ def publish_results(run: ActiveRun, results: ResultsToPublish) -> PublishedResul
         from dil.run.queries.committing import with_query  # few jobs have inputs
 
         commit = with_query(run, results.query, commit)
-    publishing.make_visible(run.store, run.lease, commit, spec, run.filesystem, run.destination)
+    run.publisher.make_visible(run.lease, commit)
     reports = [each.report for each in shaped.finished]
     return PublishedResults(
         results,
@@ -207,7 +215,7 @@ def publish_results(run: ActiveRun, results: ResultsToPublish) -> PublishedResul
         tuple(move.target.uri for move in commit.moves) if spec.keeps_files else (),
         {report.signature: report for report in reports if report.failure is not None},
         (
-            *run_report.unchanged_labels(publishing.unchanged_labels(shaped.finished, commit)),
+            *run_report.unchanged_labels(unchanged_labels(shaped.finished, commit)),
             *rejected_notes(kept.rejected),
             *side_table_notes(good),
             *_file_notes(run, target, commit),
@@ -235,45 +243,41 @@ def _stream(run: ActiveRun) -> Mapping[str, JsonObject]:
     return {} if run.batch is None else {STREAM: run.batch.members()}
 
 
-def _merged(
-    run: ActiveRun, shaped: publishing.PublishableResults, commit: Commit
-) -> MergedRows | None:
+def _merged(run: ActiveRun, shaped: PublishableResults, commit: Commit) -> MergedRows | None:
     """Return the counts of a merge in files or in a database."""
     if not run.destination.merges:
         return shaped.merged
     return run.destination.merged if commit.moves or commit.removes else None
 
 
-def _target(run: ActiveRun, results: ResultsToPublish) -> publishing.PublishTarget:
+def _target(run: ActiveRun, results: ResultsToPublish) -> PublishTarget:
     """Return the destination of results, with the files that are live now."""
     spec, filesystem = run.job.publishing, run.filesystem
     live = run.destination.live()
-    untracked = publishing.untracked_files(spec, live, filesystem)
-    publishing.refuse_unlisted(spec, untracked)
+    untracked = untracked_files(spec, live, filesystem)
+    refuse_unlisted(spec, untracked)
     read = (each.work_unit.signature for each in results.finished if each.report.failure is None)
-    publishing.refuse_rewritten(
-        run.job.name, run.store, spec, filesystem, (*live, *untracked), read
-    )
+    refuse_rewritten(run.job.name, run.store, spec, filesystem, (*live, *untracked), read)
     if spec.mode is PublishMode.REPLACE:
         untracked = (*untracked, *_left_behind(run, live))
     system_time = run.options.clock()
-    return publishing.PublishTarget(
+    return PublishTarget(
         run_id=results.run_id,
-        output_dir=publishing.output_dir(
+        output_dir=layout.output_dir(
             spec,
             now=results.now,
             full=results.full_extract,
-            taken=frozenset(filesystem.folders(publishing.dataset_dir(spec))),
+            taken=frozenset(filesystem.folders(dataset_dir(spec))),
         ),
         live=live,
         untracked=untracked,
         system_time=system_time,
         horizon=max(system_time, results.now),
         left_low=results.unfinished.low,
-        known_schema=publishing.recorded_schema(run.store),
-        quarantined=publishing.quarantined_files(spec, filesystem),
-        late=publishing.late_rows_there(run.job, filesystem, run.destination),
-        is_whole=results.is_whole,
+        known_schema=recorded_schema(run.store),
+        quarantined=quarantined_files(spec, filesystem),
+        late=late_rows_there(run.job, filesystem, run.destination),
+        has_all_rows=results.has_all_rows,
         missed=results.unfinished.missed,
         begins_changelog=begins_changelog(spec, run.store),
     )
@@ -284,7 +288,7 @@ def _left_behind(run: ActiveRun, live: Sequence[PublishedFile]) -> Iterator[Publ
 
     A database that was restored lacks its last loads.
     """
-    gone = publishing.left_behind(run.store, run.job.publishing, run.filesystem, live)
+    gone = left_behind(run.store, run.job.publishing, run.filesystem, live)
     if not gone:
         return
     known = live_parts(run.store)
@@ -292,9 +296,7 @@ def _left_behind(run: ActiveRun, live: Sequence[PublishedFile]) -> Iterator[Publ
         yield structs.replace(file_of(part), run_id="unknown")
 
 
-def _file_notes(
-    run: ActiveRun, target: publishing.PublishTarget, commit: Commit
-) -> tuple[str, ...]:
+def _file_notes(run: ActiveRun, target: PublishTarget, commit: Commit) -> tuple[str, ...]:
     """Return notes about replaced files of other writers, and about files with unlike schemas."""
     spec = run.job.publishing
     removed = commit.removes if spec.mode is PublishMode.REPLACE else ()
@@ -305,7 +307,7 @@ def _file_notes(
     notes = (*notes, *run_report.unrecorded(unrecorded))
     if not spec.is_one_folder_of_files:
         return notes
-    base = run.filesystem.uri(publishing.dataset_dir(spec))
+    base = run.filesystem.uri(dataset_dir(spec))
     return (*notes, *run_report.mixed_files(target.live, commit, base))
 
 
@@ -322,11 +324,11 @@ def _publishes_beside_failures(job: Job) -> bool:
     A replace takes all or nothing: rows that failed would be gone. A query does the same: its
     commit says that all rows of its inputs were taken.
     """
-    is_whole = job.publishing.mode is PublishMode.REPLACE or job.query is not None
-    return job.running.commit_policy is CommitPolicy.SUCCESSFUL and not is_whole
+    is_all_or_nothing = job.publishing.mode is PublishMode.REPLACE or job.query is not None
+    return job.running.commit_policy is CommitPolicy.SUCCESSFUL and not is_all_or_nothing
 
 
-def _is_whole(run: ActiveRun, plan: Plan, reports: Sequence[TaskReport]) -> bool:
+def _has_all_rows(run: ActiveRun, plan: Plan, reports: Sequence[TaskReport]) -> bool:
     """Return whether a run has all rows of the source; warn if only rows put aside are missing.
 
     Work units that were not due were not read, and keys of rows put aside are unknown.

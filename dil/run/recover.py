@@ -6,12 +6,14 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dil import publishing
 from dil.model.dataset import RunRecord
 from dil.model.event_time import Strategy
 from dil.model.job import CommitPolicy, Job
 from dil.observe.progress import counted
 from dil.publishing import layout, start_marker
+from dil.publishing.own_folders import split_runs
+from dil.publishing.recovery import finished_units, staged_work, unfinished_units
+from dil.publishing.staged import StagedResult, read_plan
 from dil.run.active_run import ActiveRun
 from dil.run.books_closing import settle_registry
 from dil.run.commit import append
@@ -36,12 +38,10 @@ def recover(run: ActiveRun) -> Recovered:
         DilError: publishing or the state store failed; the next run tries again.
     """
     spec = run.job.publishing
-    pending = publishing.finish_pending(run.store, run.lease, spec, run.filesystem)
+    pending = run.publisher.finish_pending(run.lease)
     finished = () if pending is None else (pending.run_id,)
-    settle_registry(run.job, run.store, run.lease, run.filesystem)
-    earlier, strange = publishing.split_runs(
-        run.store.unfinished_runs(), spec, run.job.name, run.filesystem
-    )
+    settle_registry(run.publisher, run.lease)
+    earlier, strange = split_runs(run.store.unfinished_runs(), spec, run.job.name, run.filesystem)
     for each in strange:
         log.warning(
             "run %s is recorded with the staging folder %s, which this job does not use: nothing "
@@ -53,9 +53,7 @@ def recover(run: ActiveRun) -> Recovered:
     start_marker.forget_committed(run.filesystem, markers, earlier)
     # Only the newest crashed run with results counts: its commit supersedes those of other runs.
     for crashed in reversed(earlier):
-        staged = (
-            publishing.staged_work(run.filesystem, crashed) if _is_usable(crashed, run.job) else ()
-        )
+        staged = staged_work(run.filesystem, crashed) if _is_usable(crashed, run.job) else ()
         if staged:
             notes = _publish_successes(run, crashed, staged)
             return Recovered((*finished, crashed.run_id), notes)
@@ -82,11 +80,11 @@ def _is_usable(crashed: RunRecord, job: Job) -> bool:
 
 
 def _publish_successes(
-    run: ActiveRun, crashed: RunRecord, staged: Sequence[publishing.StagedResult]
+    run: ActiveRun, crashed: RunRecord, staged: Sequence[StagedResult]
 ) -> tuple[str, ...]:
     """Publish and commit the complete results of a crashed run; return notes for people."""
     log.info("run %s completed %s", crashed.run_id, counted(len(staged), "work unit"))
-    plan = publishing.read_plan(run.filesystem, crashed.staging_dir)
+    plan = read_plan(run.filesystem, crashed.staging_dir)
     done = {each.work_unit.signature for each in staged}
     published = publish_results(
         run,
@@ -94,8 +92,8 @@ def _publish_successes(
             crashed.run_id,
             crashed.now,
             staged[0].full_extract,
-            publishing.finished_units(staged, plan, run.job.publishing, run.filesystem),
-            publishing.unfinished_units(plan, done, "the run ended before this work unit did"),
+            finished_units(staged, plan, run.job.publishing, run.filesystem),
+            unfinished_units(plan, done, "the run ended before this work unit did"),
         ),
     )
     append(run, published)

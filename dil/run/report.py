@@ -6,7 +6,6 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dil import publishing
 from dil.errors import DilError
 from dil.execution.executor import Execution
 from dil.model.job import Job
@@ -16,6 +15,8 @@ from dil.model.work_unit import Plan
 from dil.observe import run_report
 from dil.observe.drift import drift, rows_aside
 from dil.observe.property_places import with_places
+from dil.publishing.layout import dataset_dir, quarantine_dir, refused_dir
+from dil.publishing.run_commit import recorded_schema
 from dil.run.active_run import ActiveRun
 from dil.run.plan import PlannedRun
 from dil.run.publish import RunOutcome
@@ -65,7 +66,7 @@ def report_results(
         *run_report.failed_and_missing(planned.gone),
         *(() if published is None else published.notes),
         *run_report.task_notes(tasks),
-        *run_report.answer_notes(good, publishing.refused_dir(spec)),
+        *run_report.answer_notes(good, refused_dir(spec)),
         *planned.secondary.notes,
     )
     # Shared files are smaller than the staged files.
@@ -84,7 +85,7 @@ def report_results(
         files=outcome.files,
         failures=run_report.failures(tasks, executed.stopped),
         notes=tuple(with_places(note, run.job.properties.origin) for note in notes),
-        aside=rows_aside(good, publishing.quarantine_dir(spec)),
+        aside=rows_aside(good, quarantine_dir(spec)),
         drift=_drift(run, planned, good),
         merged=None if published is None else published.merged,
         events=events,
@@ -112,7 +113,7 @@ def summary(
         status=status,
         units=run_report.unit_counts(len(plan.work_units) if plan else 0, tasks),
         failures=failures,
-        dataset_dir=publishing.dataset_dir(spec),
+        dataset_dir=dataset_dir(spec),
         relation=spec.relation if spec.destination is None else run.destination.uri(""),
         database="" if warehouse is None else str(read_warehouse_url(warehouse.url.reveal())),
         left=plan.left if plan else 0,
@@ -134,7 +135,7 @@ def _drift(
     if not published:
         return ()
     try:
-        after = publishing.recorded_schema(run.store)
+        after = recorded_schema(run.store)
     except DilError as error:  # a failed comparison does not undo the publish
         log.warning("the dataset's schema cannot be compared: %s", error.message)
         return ()

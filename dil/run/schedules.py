@@ -77,13 +77,11 @@ def _own(spec: TimelabelSpec) -> EarlierSchedule:
 def _registered_until(job: Job, store: StateStore, spec: TimelabelSpec) -> int | None:
     """Return the end of the last registered window, epoch ms UTC; None if there is none."""
     # Imported here: few jobs change their schedule.
-    from dil import publishing
+    from dil.publishing.destination import destination_for
     from dil.text.windows import label_start, windows_of
 
     windows = windows_of(spec)
-    destination = publishing.destination_for(
-        job.publishing, filesystem_for(job.publishing.final_dir)
-    )
+    destination = destination_for(job.publishing, filesystem_for(job.publishing.final_dir))
     published = {file.timelabel for file in destination.live() if file.timelabel}
     labelled = (*_planned(store, spec, windows), *map(label_start, published))
     return max((windows.at(ms).high for ms in labelled), default=None)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from dil import planning, publishing
+from dil import planning
 from dil.errors import ConfigError
 from dil.execution.executor import job_of_tasks
 from dil.model.arrow import typed_schema
@@ -16,6 +16,7 @@ from dil.model.task import RunContext
 from dil.model.work_unit import WorkUnit
 from dil.operator.source_preview import PreviewLimits, preview_source
 from dil.planning import BareHistory
+from dil.publishing.run_commit import recorded_schema
 from dil.run import plan_builder
 from dil.run.inputs import read_inputs
 from dil.spark.options import SourceOptions
@@ -121,7 +122,7 @@ def planned_units(job: Job, options: SourceOptions) -> tuple[tuple[WorkUnit, ...
     if options.keeps_history:
         with open_store(job.state, job.name, clock=lambda: now_ms) as store:
             plan = plan_builder.due(job, store, now_ms, listed)
-            known_schema = publishing.recorded_schema(store)
+            known_schema = recorded_schema(store)
     else:
         every = replace(job.planning, ignore_history=True, backfill=False, limit=None)
         plan = planning.plan_on_demand(

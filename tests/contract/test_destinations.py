@@ -14,8 +14,8 @@ from deltalake.exceptions import TableNotFoundError
 from pyiceberg.exceptions import NoSuchTableError
 
 from dil.model.job import PublishMode
-from dil.publishing import live_paths
 from dil.publishing.files import FileDestination
+from dil.publishing.manifest import live_paths
 from dil.publishing.table_destination import TableDestination
 from dil.publishing.warehouse import WarehouseDestination
 from dil.storage import LocalFilesystem

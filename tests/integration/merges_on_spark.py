@@ -59,7 +59,7 @@ def _lake(folder: Path, seed: int, **how: object) -> Lake:
     chance = random.Random(seed)
     for number in range(2):
         units = [lake.stage_unit(at, *(_rows(chance) for _ in range(3))) for at in range(2)]
-        lake.run(*units, now=number * 1000, is_whole=True)
+        lake.run(*units, now=number * 1000, has_all_rows=True)
     return lake
 
 

@@ -94,7 +94,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, source: HttpServer) ->
 def cut_off(place: Place, now: int, monkeypatch: pytest.MonkeyPatch, *, has_landed: bool) -> None:
     """Run until the intent is recorded, or until it is carried out and not committed."""
 
-    cut = "dil.run.commit.append" if has_landed else "dil.publishing.publisher.carry_out"
+    cut = "dil.run.commit.append" if has_landed else "dil.publishing.publisher.Publisher.carry_out"
     with monkeypatch.context() as patch:
         patch.setattr(cut, killed)
         with pytest.raises(KilledError):

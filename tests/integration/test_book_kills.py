@@ -202,7 +202,7 @@ def test_the_registry_says_when_a_label_was_closed_and_which_is_open_again(
 def test_what_the_registry_could_not_be_told_is_made_up_for_by_the_next_run(
     place, source, tmp_path: Path, monkeypatch
 ):
-    from dil import publishing
+
     from dil.errors import WriteError
 
     warehouse, settings = place
@@ -212,7 +212,7 @@ def test_what_the_registry_could_not_be_told_is_made_up_for_by_the_next_run(
     def refused(*_: object) -> None:
         raise WriteError("the database is away", "Start it.")
 
-    monkeypatch.setattr(publishing, "mark_labels", refused)
+    monkeypatch.setattr("dil.run.books_closing.mark_labels", refused)
     days.run(2)
     assert [state for _, state, _, _ in registry(warehouse)] == ["LOADED", "LOADED"]
     monkeypatch.undo()

@@ -21,8 +21,8 @@ from dil.operator.amendments import (
 )
 from dil.operator.compaction import CompactionRequest
 from dil.operator.compaction import compact as compact_files
+from dil.operator.run_history import finish_publish, recorded_publish
 from dil.run.lease import leased
-from dil.run.run_history import finish_publish, recorded_publish
 from dil.state.work_units.signatures import encoded
 from tests.jobs import dataset, properties, visible_files
 from tests.servers.http_server import HttpServer
@@ -126,7 +126,7 @@ def test_a_compaction_that_lost_a_staged_file_is_given_up_as_a_whole(story, mode
     def refused(*_):
         raise WriteError("the disk is gone")
 
-    monkeypatch.setattr("dil.publishing.publisher.carry_out", refused)
+    monkeypatch.setattr("dil.publishing.publisher.Publisher.carry_out", refused)
     with pytest.raises(WriteError):
         compact(story)
     monkeypatch.undo()

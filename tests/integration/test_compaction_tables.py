@@ -20,7 +20,7 @@ from dil.operator.amendments import (
     propose_undo,
 )
 from dil.operator.compaction import CompactionRequest, compact
-from dil.publishing import destination_for
+from dil.publishing.destination import destination_for
 from dil.storage import filesystem_for
 from tests.jobs import dataset, properties
 from tests.servers.http_server import HttpServer

@@ -12,7 +12,8 @@ import pytest
 import dil.run.publish
 from dil.errors import CommitUnknownError, ConfigError
 from dil.model.report import RunStatus
-from dil.publishing import manifest, publisher
+from dil.publishing import manifest
+from dil.publishing.publisher import Publisher
 from tests.integration.merge_jobs import Shop
 from tests.integration.s3_places import Bucket, use
 from tests.servers.day_rows import DayRows
@@ -70,7 +71,7 @@ def test_an_append_that_was_begun_is_not_finished_as_a_replace(
 ) -> None:
     shop = Shop(tmp_path, source, **DELTA)
     shop.run(1)
-    with crashing(publisher, "carry_out"):
+    with crashing(Publisher, "carry_out"):
         shop.run(2)
 
     with pytest.raises(CommitUnknownError, match=r"ms\.publish\.mode=append"):
@@ -91,7 +92,7 @@ def test_an_append_that_was_begun_is_not_finished_as_a_replace(
     ids=["delta", "iceberg", "warehouse"],
 )
 @pytest.mark.parametrize(
-    "step", [(publisher, "carry_out"), (manifest, "advance")], ids=["begun", "moved"]
+    "step", [(Publisher, "carry_out"), (manifest, "advance")], ids=["begun", "moved"]
 )
 def test_files_that_were_begun_are_not_finished_elsewhere(
     tmp_path: Path, source: DayRows, changes: dict[str, str], step: tuple[object, str]

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from dil import config, publishing
+from dil import config
 from dil.errors import WriteError
-from dil.run import run_history
+from dil.operator import run_history
+from dil.publishing.publisher import Publisher
 from dil.run.lease import leased
 from dil.state import open_store
 from dil.writing.staging import StagedWriter
@@ -195,7 +196,7 @@ def test_answers_that_were_swept_unpublished_leave_the_work_unit_in_doubt(
     job = two_units(sender, job__commit__policy="successful")
     sender.receiver.statuses[11] = 422
     with monkeypatch.context() as patch:
-        patch.setattr(publishing, "make_visible", killed)
+        patch.setattr(Publisher, "make_visible", killed)
         with pytest.raises(KilledError):
             sender.run(job)
     sender.receiver.statuses.clear()

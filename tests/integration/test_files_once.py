@@ -20,7 +20,7 @@ from dil.errors import (
     WriteError,
 )
 from dil.model.report import RunReport, RunStatus
-from dil.publishing import publisher
+from dil.publishing.publisher import Publisher
 from dil.run.plan_builder import plan_job
 from dil.state import open_store
 from tests.integration.local_jobs import NOW, FileJob
@@ -280,7 +280,7 @@ def test_a_taken_name_is_reported_where_the_publish_fails_too(
     job.run()
     compressed(folder, "a.csv", "second")
     compressed(folder, "b.csv", "third")
-    monkeypatch.setattr(publisher, "carry_out", refuse)
+    monkeypatch.setattr(Publisher, "carry_out", refuse)
     report = job.run()
     assert report.status is RunStatus.FAILED
     assert [each.code for each in report.failures] == [SourceContractError.code, WriteError.code]

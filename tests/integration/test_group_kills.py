@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from dil.publishing import read_results
+from dil.publishing.staged import read_results
 from dil.storage import LocalFilesystem
 from tests.jobs import write_job
 from tests.marks import some_long

@@ -7,16 +7,15 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from dil import publishing
 from dil.cli.main import main
 from dil.model.dataset import Intent
 from dil.model.work_unit import unit_hash
-from dil.publishing import publisher
+from dil.publishing.destination import place as place_files
+from dil.publishing.publisher import Publisher
 from dil.state import open_store
 from tests.books import ClosingDays, label
 from tests.event_feed import MINUTE, Feed, beside
@@ -184,7 +183,7 @@ def crash(*_: object) -> None:
 
 
 @pytest.mark.parametrize("place", ["files", "delta", "postgresql", "sqlite"], indirect=True)
-@pytest.mark.parametrize("cut", ["publishing.append_block", "publishing.publisher.call_each"])
+@pytest.mark.parametrize("cut", ["append_block", "carry_out"])
 def test_late_rows_go_also_where_the_publish_that_replaced_them_landed_and_was_given_up(
     place: Place, monkeypatch: pytest.MonkeyPatch, cut: str
 ) -> None:
@@ -193,16 +192,16 @@ def test_late_rows_go_also_where_the_publish_that_replaced_them_landed_and_was_g
     place.forget()
     place.feed.properties["ms.late.action"] = "flag"
     with monkeypatch.context() as patch:
-        if cut.endswith("call_each"):
+        if cut == "carry_out":
 
-            def carry_out_and_crash(intent: Intent, *given: Any) -> None:
-                publisher.place(intent.commit.quarantine, *given[:2])
-                given[2].carry_out(intent)
+            def carry_out_and_crash(self: Publisher, intent: Intent) -> None:
+                place_files(intent.commit.quarantine, self.job.publishing, self.filesystem)
+                self.destination.carry_out(intent)
                 raise Crash
 
-            patch.setattr(publisher, "carry_out", carry_out_and_crash)
+            patch.setattr(Publisher, "carry_out", carry_out_and_crash)
         else:
-            patch.setattr(f"dil.{cut}", crash)
+            patch.setattr(Publisher, "append_block", crash)
         with pytest.raises(Crash):
             place.feed.run(at=2)
     assert main(["runs", "abandon", place.conf, "--yes"]) == 0
@@ -225,7 +224,7 @@ def test_a_publish_beside_a_closed_label_that_is_given_up_leaves_a_chain_that_is
         if rows == 4:
             days.run(2)
     with monkeypatch.context() as patch:
-        patch.setattr(publishing, "append_block", crash)
+        patch.setattr(Publisher, "append_block", crash)
         with pytest.raises(Crash):
             days.run(2)
     assert main(["runs", "abandon", str(days.path), "--yes"]) == 0
@@ -244,7 +243,7 @@ def test_late_rows_go_with_what_is_published_without_lost_files(
     place.forget()
     place.feed.properties["ms.late.action"] = "flag"
     with monkeypatch.context() as patch:
-        patch.setattr(publisher, "carry_out", crash)
+        patch.setattr(Publisher, "carry_out", crash)
         with pytest.raises(Crash):
             place.feed.run(at=2)
     [first] = [each for each in place.units() if "001.jsonl" in each]

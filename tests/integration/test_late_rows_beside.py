@@ -224,8 +224,8 @@ def test_gaps_are_open_behind_the_event_watermark(
 def test_late_rows_of_a_publish_that_is_given_up_are_neither_lost_nor_doubled(
     feed: Feed, monkeypatch: pytest.MonkeyPatch, table: str, *, landed: bool
 ) -> None:
-    from dil import publishing
     from dil.publishing import publisher
+    from dil.publishing.publisher import Publisher
 
     feed.properties |= SIDE | {"ms.table.format": table}
     feed.put(-10)
@@ -236,7 +236,7 @@ def test_late_rows_of_a_publish_that_is_given_up_are_neither_lost_nor_doubled(
         raise Crash
 
     if landed:
-        monkeypatch.setattr(publishing, "append_block", crash)
+        monkeypatch.setattr(Publisher, "append_block", crash)
     else:
         place = publisher.place
 

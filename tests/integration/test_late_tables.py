@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dil import publishing
 from dil.cli.main import main
 from dil.errors import ConfigError
 from dil.model.report import RunStatus
+from dil.publishing.publisher import Publisher
 from dil.publishing.warehouse.late import LateTable
 from tests.books import ClosingDays, label
 from tests.event_feed import Feed
@@ -198,7 +198,7 @@ def test_late_rows_alone_that_landed_are_not_read_again_when_their_publish_is_gi
     def crash(*_: object) -> None:
         raise Crash
 
-    monkeypatch.setattr(publishing, "append_block", crash)
+    monkeypatch.setattr(Publisher, "append_block", crash)
     with pytest.raises(Crash):
         feed.run(at=1)
     monkeypatch.undo()

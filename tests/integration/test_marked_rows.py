@@ -25,7 +25,8 @@ from dil.operator.amendments import (
 )
 from dil.operator.backfill.publication import RowDecision
 from dil.operator.compaction import CompactionRequest, compact
-from dil.publishing import delta_removal, destination_for
+from dil.publishing import delta_removal
+from dil.publishing.destination import destination_for
 from dil.state.work_units.signatures import encoded
 from dil.storage import filesystem_for
 from dil.storage.local import LocalFilesystem
@@ -195,7 +196,7 @@ def test_rows_that_were_marked_since_an_act_was_decided_stop_it(
         raise WriteError("the disk is gone")
 
     with monkeypatch.context() as patch:
-        patch.setattr("dil.publishing.publisher.carry_out", refused)
+        patch.setattr("dil.publishing.publisher.Publisher.carry_out", refused)
         with pytest.raises(WriteError):
             story.forget(work_unit(1, "b"))
     story.mark()

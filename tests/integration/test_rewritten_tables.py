@@ -17,7 +17,7 @@ from dil.model.dataset import PublishedFile
 from dil.operator.amendments import FileDecision, Selection, apply, open_session, propose_forget
 from dil.operator.backfill.publication import RowDecision
 from dil.operator.compaction import CompactionRequest, compact
-from dil.publishing import rewritten_units
+from dil.publishing.rewritten import rewritten_units
 from dil.run import publish
 from dil.spi.state_store import StateStore
 from dil.state.work_units.signatures import encoded

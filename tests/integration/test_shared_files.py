@@ -25,9 +25,9 @@ from dil.operator.amendments import (
     propose_undo,
 )
 from dil.operator.compaction import CompactionRequest, compact
-from dil.publishing import destination_for
+from dil.operator.run_history import finish_publish, recorded_publish
+from dil.publishing.destination import destination_for
 from dil.run.lease import leased
-from dil.run.run_history import finish_publish, recorded_publish
 from dil.state.work_units.signatures import encoded
 from dil.storage import LocalFilesystem
 from tests.jobs import dataset, published_ids, visible_files
@@ -339,7 +339,7 @@ def crashed(story: Story, monkeypatch, act) -> Intent:
         raise WriteError("the disk is gone")
 
     with monkeypatch.context() as patch, suppress(WriteError):
-        patch.setattr("dil.publishing.publisher.carry_out", refused)
+        patch.setattr("dil.publishing.publisher.Publisher.carry_out", refused)
         act()
     with story.store() as store:
         intent = store.pending_intent()

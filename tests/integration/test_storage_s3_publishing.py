@@ -13,7 +13,8 @@ import pytest
 from dil.errors import WriteError
 from dil.model.dataset import Commit, Intent, Move, PublishedFile
 from dil.model.job import PublishingSpec
-from dil.publishing import destination_for, live_files
+from dil.publishing.destination import destination_for
+from dil.publishing.manifest import live_files
 from dil.storage import Filesystem
 from dil.storage.objects.filesystem import ObjectFilesystem
 from dil.storage.objects.services import S3

@@ -7,11 +7,11 @@ test_streaming_processes.py.
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import json
 import logging
 import os
+import pkgutil
 import shutil
 
 import pytest
@@ -119,7 +119,8 @@ STEPS = (
     "dil.run.job_run.publish", "dil.run.job_run.commit", "dil.run.job_run.keep_report",
     "dil.streaming.checkpoint.CheckpointFolder.plan",
     "dil.streaming.checkpoint.CheckpointFolder.commit",
-    "dil.publishing.make_visible", "dil.publishing.append_block",
+    "dil.publishing.publisher.Publisher.make_visible",
+    "dil.publishing.publisher.Publisher.append_block",
 )  # fmt: skip
 
 
@@ -139,11 +140,7 @@ def test_a_crash_at_a_step_of_the_second_micro_batch_changes_no_row(
     policy = ("full", "successful")[(STEPS.index(step) + (when == "after")) % 2]
     filled(feed, 6)
     place, _, name = step.rpartition(".")
-    try:
-        target = importlib.import_module(place)
-    except ImportError:
-        module, _, kind = place.rpartition(".")
-        target = getattr(importlib.import_module(module), kind)
+    target = pkgutil.resolve_name(place)
     monkeypatch.setattr(target, name, crash_at_second_call(getattr(target, name), when))
     with pytest.raises(Crash):
         feed.stream(**{"job.commit.policy": policy})
@@ -465,7 +462,7 @@ def test_the_rows_that_a_look_finishes_are_in_one_report(feed, monkeypatch, more
     def crashing(*_given, **_more):
         raise Crash
 
-    monkeypatch.setattr("dil.publishing.append_block", crashing)
+    monkeypatch.setattr("dil.publishing.publisher.Publisher.append_block", crashing)
     with pytest.raises(Crash):
         feed.stream()
     monkeypatch.undo()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import logging
 import os
+import pkgutil
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -182,7 +182,7 @@ def test_a_chain_behind_its_checkpoint_is_refused_until_a_word_is_given(lake: La
 CRASHES = [
     ("dil.run.micro_batches.claim", "before"),
     ("dil.run.job_run.publish", "before"),
-    ("dil.publishing.append_block", "before"),
+    ("dil.publishing.publisher.Publisher.append_block", "before"),
     ("dil.run.job_run.keep_report", "after"),
 ]
 
@@ -193,7 +193,7 @@ def test_a_crash_at_a_step_of_a_micro_batch_changes_no_row(
 ) -> None:
     path = even(fed(lake, 3), ms__query__input__max__blocks="3")
     place, _, name = step.rpartition(".")
-    target = importlib.import_module(place)
+    target = pkgutil.resolve_name(place)
     monkeypatch.setattr(target, name, crash_at_second_call(getattr(target, name), when))
     with pytest.raises(Crash):
         lake.stream(path)

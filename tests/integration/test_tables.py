@@ -16,10 +16,9 @@ from dil.cli.main import main
 from dil.errors import CommitUnknownError
 from dil.model.job import PublishMode
 from dil.model.report import RunStatus
-from dil.operator import amendments
+from dil.operator import amendments, run_history
 from dil.operator.amendments import FileDecision, Selection
 from dil.publishing import table_destination
-from dil.run import run_history
 from dil.run.lease import leased
 from tests.integration.local_jobs import error_of
 from tests.jobs import ROOT, SCHEMA, dataset

@@ -20,7 +20,7 @@ from dil.model.report import RunStatus
 from dil.operator import amendments
 from dil.operator.amendments import FileDecision, Selection
 from dil.operator.compaction import CompactionRequest, compact
-from dil.publishing import destination_for
+from dil.publishing.destination import destination_for
 from dil.storage import filesystem_for
 from tests.integration.s3_places import Bucket, OrderlyMoto, use
 from tests.integration.s3_tables import BucketTable

@@ -79,7 +79,9 @@ class Model:
     detects_missing: bool
     rows: dict[tuple[Any, int], dict[str, Any]] = field(default_factory=dict)
 
-    def run(self, changes: list[Change], now: dt.datetime, *, is_whole: bool, extra: bool) -> None:
+    def run(
+        self, changes: list[Change], now: dt.datetime, *, has_all_rows: bool, extra: bool
+    ) -> None:
         newest: dict[tuple[Any, int], Change] = {}
         for change in changes:
             key = (self.key(change.key), change.part)
@@ -93,7 +95,7 @@ class Model:
                 self._delete(key, now)
             else:
                 self.rows[key] = self._row(key, change, extra=extra)
-        if self.detects_missing and is_whole:
+        if self.detects_missing and has_all_rows:
             for key in set(self.rows) - set(newest):
                 self._delete(key, now)
 
@@ -142,16 +144,16 @@ def _play(lake: Lake, model: Model, runs: list[Any], kinds: dict[str, str]) -> N
     """Play runs; after each one the dataset is the model, and what its changelog adds up to."""
     seen: set[str] = set()
     added_up: Counter[str] = Counter()
-    for number, (units, is_whole, kind, extra) in enumerate(runs):
+    for number, (units, has_all_rows, kind, extra) in enumerate(runs):
         chosen = {**kinds, "value": kind}
         finished = [
             lake.stage_unit(at, *(_table(rows, model, chosen, extra=extra) for rows in tables))
             for at, tables in enumerate(units)
         ]
         now = NOON + dt.timedelta(hours=number)
-        lake.run(*finished, now=int(now.timestamp() * 1000), is_whole=is_whole)
+        lake.run(*finished, now=int(now.timestamp() * 1000), has_all_rows=has_all_rows)
         changes = [each for tables in units for rows in tables for each in rows]
-        model.run(changes, now, is_whole=is_whole, extra=extra)
+        model.run(changes, now, has_all_rows=has_all_rows, extra=extra)
         if changes:
             seen.add(kind)
         assert _found(lake) == _expected(model, is_text="text" in seen), f"run {number}"

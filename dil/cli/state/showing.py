@@ -17,9 +17,9 @@ from dil.cli.stdout import emit, emit_json_array, emit_lines
 from dil.observe.event_view import events_json, kept_lines
 from dil.observe.logs import one_line
 from dil.observe.progress import counted, human_seconds
+from dil.operator.unresolved_failures import UnresolvedFailure, unresolved_failures
 from dil.run import event_time
 from dil.run.books import kept_books
-from dil.run.unresolved_failures import UnresolvedFailure, unresolved_failures
 from dil.state.amendments.operations import Selection
 from dil.state.blocks.source_state import COMMITTED, SKIPPED
 from dil.state.work_units.signatures import begin_of, parts_of_signature

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dil import publishing
 from dil.cli.job_command import JobCall, job_command
 from dil.cli.state.opening import opened
 from dil.cli.stdout import emit, emit_json
 from dil.errors import ConfigError, DilError, WriteError
 from dil.observe.logs import one_line
-from dil.publishing.layout import META
+from dil.publishing.layout import META, dataset_dir
+from dil.publishing.lost_state import newer_dataset, not_loaded
+from dil.publishing.manifest import live_files
+from dil.publishing.owner import owning_jobs
 from dil.publishing.shared_files import misfit
 from dil.run.exit_codes import FAILED
 from dil.run.process import real_clock
@@ -156,7 +158,7 @@ class _Dataset:
     def __init__(self, job: Job, store: StateStore) -> None:
         self._job, self._store = job, store
         self._filesystem = filesystem_for(job.publishing.final_dir)
-        self._folder = publishing.dataset_dir(job.publishing)
+        self._folder = dataset_dir(job.publishing)
         self._sizes: dict[str, dict[str, int]] = {}
 
     def size_of(self, uri: str) -> int | None:
@@ -190,18 +192,16 @@ class _Dataset:
         self._sizes.clear()
         if not (self._job.publishing.keeps_files and self._job.state.enabled):
             return None
-        if publishing.owning_jobs(self._filesystem, self._folder) != {self._job.name}:
+        if owning_jobs(self._filesystem, self._folder) != {self._job.name}:
             return None
-        live = publishing.live_files(self._filesystem, self._folder)
+        live = live_files(self._filesystem, self._folder)
         return {file.uri: file for file in live}
 
     def newer_state(self) -> Iterator[str]:
         """Yield a problem if a newer state has published to the dataset."""
         job = self._job
         try:
-            problem = publishing.newer_dataset(
-                job.name, self._store, job.publishing, self._filesystem
-            )
+            problem = newer_dataset(job.name, self._store, job.publishing, self._filesystem)
         except DilError as error:
             problem = f"the dataset cannot be checked: {error.message}"
         if problem:
@@ -215,7 +215,7 @@ class _Dataset:
         head = store.head()
         parts = live_parts(store)
         try:
-            lost = publishing.not_loaded(parts, spec, self._filesystem)
+            lost = not_loaded(parts, spec, self._filesystem)
         except DilError:  # ``newer_state`` says that the database cannot be asked
             return
         # A run that published meanwhile may have replaced some of the files.
@@ -231,7 +231,7 @@ class _Dataset:
         """Yield a problem for each shared file with a row that has not exactly one work unit."""
         if not self._job.publishing.keeps_files:
             return
-        for file in publishing.live_files(self._filesystem, self._folder):
+        for file in live_files(self._filesystem, self._folder):
             wrong = misfit(file)
             if wrong:
                 yield (

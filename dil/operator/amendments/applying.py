@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dil import publishing
 from dil.errors import StateError
 from dil.model.books import BookKeeping
 from dil.model.dataset import Commit, Move, PublishedFile, source_name
@@ -19,6 +18,10 @@ from dil.operator.amendments.files import FileChange
 from dil.operator.amendments.preview import Preview
 from dil.operator.session import OperatorSession
 from dil.publishing import leftovers, set_aside, withdrawal
+from dil.publishing.books import keeps_registry
+from dil.publishing.destination import destination_for
+from dil.publishing.moves import shared_moves
+from dil.publishing.run_commit import recorded_schema
 from dil.publishing.shared_files import refuse_misfit
 from dil.reshaping.shared_files import SharedFileWriter, rest_of
 from dil.run import event_time
@@ -40,8 +43,7 @@ def require_applicable(session: OperatorSession, preview: Preview) -> None:
         return
     withdrawal.require_recorded(session.store)
     commit = _commit_of(session, preview, session.act_id or preview.proposal.verb, "")
-    place = (session.job.publishing, session.filesystem())
-    publishing.refuse_unpublishable(session.job.name, session.store, commit, *place)
+    session.publisher().refuse_unpublishable(commit)
 
 
 def apply(session: OperatorSession, preview: Preview, reason: str = "") -> JsonObject | None:
@@ -78,14 +80,14 @@ def apply(session: OperatorSession, preview: Preview, reason: str = "") -> JsonO
         rests = _staged_remainders(session, act_id, files.withdrawn, withdrawn)
     commit = _commit_of(session, preview, act_id, reason)
     commit = replace(commit, moves=(*files.moves, *rests), removes=tuple(withdrawn))
-    place = (commit, job.publishing, filesystem)
+    publisher = session.publisher()
     if files.only_records:
-        sequence = publishing.append_block(session.store, lease, *place)
+        sequence = publisher.append_block(lease, commit)
         block = None if sequence is None else session.store.head()
     else:
-        block = publishing.publish(session.store, lease, *place)
+        block = publisher.publish(lease, commit)
     if commit.books is not None:
-        settle_registry(job, session.store, lease, filesystem)
+        settle_registry(publisher, lease)
     if commit.act is not None:
         session.drop_page_logs(commit.act)
     for move in rests:
@@ -105,7 +107,7 @@ def _commit_of(session: OperatorSession, preview: Preview, act_id: str, reason: 
             reopens=proposal.reopens,
             closes=proposal.closes,
             forced=True,
-            marks=publishing.keeps_registry(session.job),
+            marks=keeps_registry(session.job),
             reason=reason or proposal.verb,
         )
     return Commit(
@@ -177,11 +179,11 @@ def _staged_remainders(
         return ()
     job, filesystem = session.job, session.filesystem()
     folder = withdrawal.act_folder(job.publishing, act_id)
-    write = SharedFileWriter.of(job, folder, publishing.recorded_schema(session.store))
+    write = SharedFileWriter.of(job, folder, recorded_schema(session.store))
     found = (
         rest_of(file, filesystem.path_of(file.uri), narrowed.signatures, f"rest-{number}")
         for number, (narrowed, file) in enumerate(parts)
     )
     rests = [write(plan) for plan in found if plan is not None]
-    destination = publishing.destination_for(job.publishing, filesystem)
-    return tuple(publishing.shared_moves(job, act_id, rests, destination.uri))
+    destination = destination_for(job.publishing, filesystem)
+    return tuple(shared_moves(job, act_id, rests, destination.uri))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dil import publishing
 from dil.errors import ConfigError, StateError
 from dil.model.books import Books, LabelWindow
 from dil.model.dataset import UnitEntry
@@ -16,6 +15,9 @@ from dil.observe.progress import counted
 from dil.operator.amendments.preview import Preview, preview_of
 from dil.operator.session import OperatorSession
 from dil.operator.timelabels import no_labels, require_label
+from dil.publishing.books import waits_for_events, window_of
+from dil.publishing.destination import destination_for
+from dil.publishing.layout import dataset_dir
 from dil.publishing.timeseries.registry import LabelEntry, LabelState
 from dil.run.books import kept_books
 from dil.run.schedules import with_schedules
@@ -100,19 +102,16 @@ def list_books(job: Job, store: StateStore) -> LabelListing:
         raise no_labels()
     books, windows = kept_books(job, store) or Books(), windows_of(spec)
     rows: dict[str, int] = {}
-    destination = publishing.destination_for(
-        job.publishing, filesystem_for(job.publishing.final_dir)
-    )
+    destination = destination_for(job.publishing, filesystem_for(job.publishing.final_dir))
     for file in destination.live():
         if file.timelabel:
             rows[file.timelabel] = rows.get(file.timelabel, 0) + file.rows
     closed_at = _closed_at(store)
     labels = {*rows, *books.reopened, *_closed_labels(books, windows)}
     entries = (
-        _entry(publishing.window_of(label, windows), books, rows, closed_at)
-        for label in sorted(labels)
+        _entry(window_of(label, windows), books, rows, closed_at) for label in sorted(labels)
     )
-    place = job.publishing.relation or publishing.dataset_dir(job.publishing)
+    place = job.publishing.relation or dataset_dir(job.publishing)
     return LabelListing(place, tuple(entries))
 
 
@@ -168,7 +167,7 @@ def _named(labels: Sequence[str], windows: Windows) -> list[LabelWindow]:
     found = []
     for label in dict.fromkeys(labels):
         require_label(label)
-        window = publishing.window_of(label, windows)
+        window = window_of(label, windows)
         whole = windows.at(window.low)
         if whole.low != window.low:
             raise ConfigError.single(
@@ -204,7 +203,7 @@ def _missing(session: OperatorSession, window: LabelWindow) -> Iterator[str]:
     if reached is None or reached < window.high:
         upto = "nothing" if reached is None else f"nothing after {moment(reached, utc)} UTC"
         yield f"{upto} was read, and {label} ends at {moment(window.high, utc)} UTC"
-    if publishing.waits_for_events(session.job):
+    if waits_for_events(session.job):
         mark = session.store.checkpoint(EVENT_TIME).get("watermark")
         if not isinstance(mark, int) or mark < window.high:
             at = f"at {moment(mark, utc)} UTC" if isinstance(mark, int) else "not set"

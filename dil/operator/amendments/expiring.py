@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from dil import publishing
 from dil.config.state import PUBLISHED, RETENTION, StateSection
 from dil.errors import ConfigError, StateError, WriteError
 from dil.model.dataset import EXPIRY, PublishedFile, UnitEntry
@@ -21,6 +20,9 @@ from dil.operator.amendments.applying import require_applicable
 from dil.operator.amendments.files import NO_FILES, FileChange
 from dil.operator.amendments.preview import Preview, preview_of
 from dil.operator.session import OperatorSession
+from dil.publishing.destination import destination_for
+from dil.publishing.layout import dataset_dir
+from dil.publishing.manifest import live_files
 from dil.publishing.own_folders import is_inside, outside_files_of
 from dil.spi.state_store import StateStore
 from dil.state.amendments.operations import Proposal
@@ -111,7 +113,7 @@ def expiring_files(job: Job, store: StateStore, now_ms: int) -> ExpiringFiles | 
     if not old:
         return None
     filesystem = filesystem_for(spec.final_dir)
-    live = publishing.live_files(filesystem, publishing.dataset_dir(spec))
+    live = live_files(filesystem, dataset_dir(spec))
     due = due_files(job, live, old, filesystem).files
     return ExpiringFiles(len(due), sum(file.bytes for file in due), before) if due else None
 
@@ -162,7 +164,7 @@ def propose_expiry(session: OperatorSession) -> Preview:
     if refusal is not None:
         raise refusal
     before = session.now_ms - period
-    destination = publishing.destination_for(spec, filesystem)
+    destination = destination_for(spec, filesystem)
     due = due_files(job, destination.live(), published_until(session.store, before), filesystem)
     stuck = destination.unremovable([file.uri for file in due.files])
     old = tuple(file for file in due.files if file.uri not in stuck)
@@ -211,7 +213,7 @@ def _warnings(due: DueFiles, stuck: Sequence[PublishedFile], spec: PublishingSpe
 
 def _elsewhere(uris: Iterable[str], spec: PublishingSpec, filesystem: Filesystem) -> Iterator[str]:
     """Yield the URIs that are not in the dataset's folder."""
-    folder = publishing.dataset_dir(spec)
+    folder = dataset_dir(spec)
     here = f"{filesystem.uri(folder).rstrip('/')}/"
     inside: dict[str, bool] = {}
     for uri in uris:

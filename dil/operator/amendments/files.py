@@ -6,13 +6,13 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from dil import publishing
 from dil.errors import StateError
 from dil.model.dataset import Move, PublishedFile
 from dil.model.job import PublishMode
 from dil.observe.progress import counted
 from dil.operator.session import OperatorSession
 from dil.publishing import set_aside
+from dil.publishing.lost_state import not_loaded
 
 KEPT = "kept"
 WITHDRAWN = "withdrawn from the dataset"
@@ -88,7 +88,7 @@ def live_files_of(session: OperatorSession, signatures: Collection[str]) -> Live
         if not wanted.isdisjoint(file.signatures)
     ]
     names = [file.uri for file in found]
-    lost = set(publishing.not_loaded(names, session.job.publishing, session.filesystem()))
+    lost = set(not_loaded(names, session.job.publishing, session.filesystem()))
     found = [file for file in found if file.uri not in lost]
     if session.job.publishing.mode is not PublishMode.APPEND:  # such a dataset has no other job
         return LiveFiles(tuple(found))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dil import publishing
 from dil.config.state import ASIDE, LOG, STATE, StateSection
 from dil.errors import StateError
 from dil.model.dataset import Move
@@ -25,10 +24,11 @@ from dil.operator.amendments.refusals import (
 )
 from dil.operator.amendments.restoring import restore_rows
 from dil.operator.session import OperatorSession
+from dil.operator.unresolved_failures import unresolved_failures
 from dil.publishing import set_aside, withdrawal
-from dil.publishing.layout import META
+from dil.publishing.layout import META, dataset_dir
 from dil.publishing.leftovers import Ownership, old_leftovers
-from dil.run.unresolved_failures import unresolved_failures
+from dil.publishing.owner import owning_jobs
 from dil.state.amendments import last_act, operations
 from dil.state.amendments.last_act import LastAct
 from dil.state.amendments.operations import Proposal, Selection
@@ -179,7 +179,7 @@ def propose_prune(session: OperatorSession) -> Preview:
         return preview
     job, filesystem = session.job, session.filesystem()
     acts = last_act.act_ids(store.blocks_of_kind("ResetState"))
-    others = publishing.owning_jobs(filesystem, publishing.dataset_dir(job.publishing))
+    others = owning_jobs(filesystem, dataset_dir(job.publishing))
     owner = Ownership(
         acts=frozenset(acts),
         last_act=acts[0] if acts else "",

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from dil import publishing
 from dil.errors import StateError
 from dil.model.dataset import EXPIRY, PublishedFile, is_compaction
 from dil.model.destination import TableFormat
@@ -20,7 +19,9 @@ from dil.model.work_unit import unit_hash
 from dil.operator.amendments.files import FileDecision
 from dil.operator.amendments.relisting import VERB as RELIST
 from dil.operator.session import OperatorSession
-from dil.publishing.layout import unit_hash_in
+from dil.publishing.layout import dataset_dir, unit_hash_in
+from dil.publishing.publisher import untracked_files
+from dil.publishing.rewritten import rewritten_units
 from dil.state.amendments.last_act import LastAct
 
 
@@ -88,18 +89,16 @@ def refusal_of_rewritten(
     job, filesystem, live = session.job, session.filesystem(), session.live_files()
     spec = job.publishing
     searched = replace(spec, mode=PublishMode.WINDOW_REPLACE)
-    seen = (*live, *publishing.untracked_files(searched, live, filesystem))
+    seen = (*live, *untracked_files(searched, live, filesystem))
     altered: list[PublishedFile] = []
     if spec.table.format is TableFormat.FILES:  # files of a table are never overwritten
-        sizes = {file.path: file.size for file in filesystem.files(publishing.dataset_dir(spec))}
+        sizes = {file.path: file.size for file in filesystem.files(dataset_dir(spec))}
         altered = [
             file
             for file in live
             if sizes.get(filesystem.path_of(file.uri), file.bytes) != file.bytes
         ]
-    return publishing.rewritten_units(
-        job.name, session.store, spec, filesystem, seen, signatures, altered
-    )
+    return rewritten_units(job.name, session.store, spec, filesystem, seen, signatures, altered)
 
 
 def _compacted_units(blocks: Iterable[JsonObject]) -> frozenset[str]:

@@ -6,7 +6,6 @@ are gone and lacks live files. The rows are right; only the list of files is wro
 
 from __future__ import annotations
 
-from dil import publishing
 from dil.errors import StateError
 from dil.model.dataset import Move
 from dil.model.destination import TableFormat
@@ -15,6 +14,9 @@ from dil.operator.amendments.files import FileChange
 from dil.operator.amendments.preview import Preview, preview_of
 from dil.operator.session import OperatorSession
 from dil.publishing.layout import dataset_dir
+from dil.publishing.lost_state import not_loaded
+from dil.publishing.owner import owning_jobs
+from dil.publishing.run_commit import recorded_schema
 from dil.state.amendments.operations import Proposal
 from dil.state.chain.recorded_files import file_of, live_parts
 
@@ -38,14 +40,14 @@ def propose_relist(session: OperatorSession) -> Preview:
     if not spec.keeps_files:
         raise StateError(f"the destination of {job.name} lists no files", "Nothing was changed.")
     folder = dataset_dir(spec)
-    others = publishing.owning_jobs(filesystem, folder) - {job.name}
+    others = owning_jobs(filesystem, folder) - {job.name}
     if others:
         raise StateError(
             f"the dataset has rows of other jobs ({', '.join(sorted(others))}), and its manifest "
             "does not say which job published a file",
             "Nothing was changed.",
         )
-    if not publishing.recorded_schema(session.store):
+    if not recorded_schema(session.store):
         raise StateError(
             f"no run of {job.name} has recorded rows yet", "Run the job first: dil run JOB.conf"
         )
@@ -71,7 +73,7 @@ def propose_relist(session: OperatorSession) -> Preview:
 
 def _without_lost_loads(session: OperatorSession) -> Preview:
     known = live_parts(session.store)
-    lost = publishing.not_loaded(known, session.job.publishing, session.filesystem())
+    lost = not_loaded(known, session.job.publishing, session.filesystem())
     files = FileChange(withdrawn=tuple(file_of(known[uri]) for uri in lost), only_records=True)
     notes = (
         f"no longer listed: {counted(len(lost), 'file')} whose rows the table lacks. The next run"

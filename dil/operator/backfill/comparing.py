@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dil import publishing
 from dil.errors import ConfigError
 from dil.model.dataset import PublishedFile
 from dil.model.job import PublishMode
@@ -16,6 +15,7 @@ from dil.operator.backfill.definition import BackfillDefinition
 from dil.operator.backfill.key_counts import KeyComparison, KeyCounts
 from dil.operator.backfill.publication import Publication, RowDecision, propose_publication
 from dil.operator.session import OperatorSession
+from dil.publishing.run_commit import recorded_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def compare(
     total: KeyCounts | None = None
     notes: tuple[str, ...] = ()
     if keys:
-        schemas = (publishing.recorded_schema(session.store), status.schema)
+        schemas = (recorded_schema(session.store), status.schema)
         comparison = KeyComparison(session.job, schemas, keys)
         if is_joint:
             total = comparison.merged(live, publication.files)

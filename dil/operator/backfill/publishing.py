@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from dil import publishing
 from dil.errors import StateError
 from dil.execution.stages import Executors, Stages
 from dil.model.dataset import Lease, OperatorAct, RunWork
@@ -29,8 +28,20 @@ from dil.operator.backfill.definition import (
 from dil.operator.backfill.publication import Publication
 from dil.operator.backfill.status import BackfillStatus
 from dil.operator.session import OperatorSession
-from dil.publishing import FinishedUnit, set_aside, withdrawal
-from dil.publishing.layout import backfills_dir, unit_hash_in
+from dil.publishing import set_aside, withdrawal
+from dil.publishing.layout import (
+    backfills_dir,
+    dataset_dir,
+    output_dir,
+    quarantine_dir,
+    refused_dir,
+    run_staging_dir,
+    unit_hash_in,
+)
+from dil.publishing.publisher import Publisher, delete_staging, untracked_files
+from dil.publishing.results import FinishedUnit, PublishTarget
+from dil.publishing.run_commit import build_commit, recorded_schema
+from dil.publishing.shared_files import refuse_unlisted
 from dil.reshaping import Reshaping, reshape
 from dil.reshaping.files import row_file
 from dil.run.books_closing import settle_registry, with_books
@@ -81,11 +92,9 @@ def open_session(
 
 def _finish_pending(job: Job, store: StateStore, lease: Lease) -> None:
     filesystem = filesystem_for(job.publishing.final_dir)
-    commit = publishing.finish_pending(store, lease, job.publishing, filesystem)
+    commit = Publisher(job, store, filesystem).finish_pending(lease)
     if commit is not None and commit.act is not None:
-        publishing.sweep(
-            filesystem, publishing.run_staging_dir(job.publishing, job.name, commit.run_id)
-        )
+        delete_staging(filesystem, run_staging_dir(job.publishing, job.name, commit.run_id))
 
 
 def publish(
@@ -115,9 +124,9 @@ def publish(
     executors = Executors(job, options.environ, options.cache, options.executor)
     with contextlib.closing(executors):
         stage = Stages(executors, options.stage_bytes)
-        work = Reshaping(shaped_job, target, session.now_ms, is_whole=False, stage=stage)
+        work = Reshaping(shaped_job, target, session.now_ms, has_all_rows=False, stage=stage)
         shaped = reshape(work, _finished_units(job, publication), filesystem)
-    decided = publishing.build_commit(shaped_job, target, shaped, filesystem)
+    decided = build_commit(shaped_job, target, shaped, filesystem)
     grace_ms = job.planning.grace_ms
     kept = with_books(_rejecting(job), session.store, shaped, decided, grace_ms)
     decided = kept.commit
@@ -152,9 +161,10 @@ def publish(
         act=act,
         books=books,
     )
-    block = publishing.publish(session.store, lease, commit, job.publishing, filesystem)
+    publisher = session.publisher()
+    block = publisher.publish(lease, commit)
     if books is not None:
-        settle_registry(job, session.store, lease, filesystem)
+        settle_registry(publisher, lease)
     session.drop_page_logs(act)
     _sweep_staging(job, _staged(job, backfill_id, filesystem), filesystem)
     return block
@@ -174,21 +184,21 @@ def _rejecting(job: Job) -> Job:
 
 def _target(
     session: OperatorSession, act_id: str, mode: PublishMode, options: RunOptions
-) -> publishing.PublishTarget:
+) -> PublishTarget:
     spec, filesystem = session.job.publishing, session.filesystem()
     now, live = options.clock(), session.live_files()
     replacing = replace(spec, mode=mode)
-    untracked = publishing.untracked_files(replacing, live, filesystem)
-    publishing.refuse_unlisted(replacing, untracked)
-    folders = frozenset(filesystem.folders(publishing.dataset_dir(spec)))
-    return publishing.PublishTarget(
+    untracked = untracked_files(replacing, live, filesystem)
+    refuse_unlisted(replacing, untracked)
+    folders = frozenset(filesystem.folders(dataset_dir(spec)))
+    return PublishTarget(
         run_id=act_id,
-        output_dir=publishing.output_dir(spec, now=session.now_ms, full=False, taken=folders),
+        output_dir=output_dir(spec, now=session.now_ms, full=False, taken=folders),
         live=live if mode is PublishMode.APPEND else session.own_live_files(),
         untracked=untracked,
         system_time=now,
         horizon=max(now, session.now_ms),
-        known_schema=publishing.recorded_schema(session.store),
+        known_schema=recorded_schema(session.store),
         begins_changelog=begins_changelog(spec, session.store),
     )
 
@@ -198,7 +208,7 @@ def _finished_units(job: Job, publication: Publication) -> tuple[FinishedUnit, .
     status = publication.status
     own = backfill_job(job, status.definition.id).publishing
     filesystem = filesystem_for(own.final_dir)
-    base = publishing.dataset_dir(own)
+    base = dataset_dir(own)
     files: dict[str, list[StagedFile]] = defaultdict(list)
     for file in publication.files:  # in the order of reading, which a merge needs
         path = filesystem.path_of(file.uri)
@@ -212,8 +222,8 @@ def _finished_units(job: Job, publication: Publication) -> tuple[FinishedUnit, .
                 timelabel=file.timelabel or "",
             )
         )
-    quarantined = _files_by_unit(filesystem, publishing.quarantine_dir(own))
-    refused = _files_by_unit(filesystem, publishing.refused_dir(own))
+    quarantined = _files_by_unit(filesystem, quarantine_dir(own))
+    refused = _files_by_unit(filesystem, refused_dir(own))
     return tuple(
         FinishedUnit(
             unit,
@@ -261,12 +271,12 @@ def _staged(job: Job, backfill_id: str, filesystem: Filesystem) -> list[str]:
 
 def _sweep_staging(job: Job, staged: Sequence[str], filesystem: Filesystem) -> None:
     for folder in staged:
-        publishing.sweep(filesystem, folder)
+        delete_staging(filesystem, folder)
     filesystem.delete_empty_folder(_staging_root(job))
 
 
 def _staging_root(job: Job) -> str:
-    return publishing.run_staging_dir(job.publishing, job.name, "").rstrip("/")
+    return run_staging_dir(job.publishing, job.name, "").rstrip("/")
 
 
 def drop(job: Job, definition: BackfillDefinition, clock: Callable[[], int]) -> None:

@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from dil import publishing
 from dil.errors import ConfigError
 from dil.model.destination import TableFormat
 from dil.model.interval import Interval
@@ -27,6 +26,8 @@ from dil.operator.backfill.definition import (
 )
 from dil.operator.backfill.status import Phase, read_status
 from dil.planning.window import plan_window
+from dil.publishing.destination import destination_for
+from dil.publishing.run_commit import recorded_schema
 from dil.run import plan_builder
 from dil.run.job_run import run_job
 from dil.run.lease import new_run_id
@@ -136,9 +137,9 @@ def read(
             f"{definition.id} is {phase}, so no more rows are read into it",
             "Begin a new backfill of the range with --new.",
         )
-    publishing.destination_for(job.publishing, filesystem_for(job.publishing.final_dir)).check()
+    destination_for(job.publishing, filesystem_for(job.publishing.final_dir)).check()
     with open_store(job.state, job.name, clock=options.clock) as store:
-        known = publishing.recorded_schema(store)
+        known = recorded_schema(store)
         job = with_schedules(job, store)
     own = backfill_job(job, definition.id, parallelism=parallelism, pause_s=pause_s)
     if status.lost:

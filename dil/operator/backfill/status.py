@@ -8,11 +8,13 @@ from enum import StrEnum
 from itertools import takewhile
 from typing import Any
 
-from dil import publishing
 from dil.model.dataset import LeaseHolder, PublishedFile
 from dil.model.job import Job
 from dil.model.json import JsonObject
 from dil.operator.backfill.definition import BackfillDefinition, act_prefix, backfill_job
+from dil.publishing.layout import dataset_dir
+from dil.publishing.manifest import live_files
+from dil.publishing.run_commit import recorded_schema
 from dil.state import open_store
 from dil.state.blocks.source_state import COMMITTED, FAILED
 from dil.storage import filesystem_for
@@ -88,14 +90,14 @@ def read_status(
     with open_store(own.state, own.name, clock=clock) as store:
         holder = store.lease_holder()
         states = [state for state in store.unit_states() if state.signature in planned]
-        schema = publishing.recorded_schema(store)
+        schema = recorded_schema(store)
         schemas = sum(1 for _ in store.blocks_of_kind("SetDataSchema"))
     with open_store(job.state, job.name, clock=clock) as store:
         act = _publishing_act(store.blocks_of_kind("ResetState"), act_prefix(definition.id))
         is_begun = (store.begun_publish() or "").startswith(f"{act_prefix(definition.id)}-")
     filesystem = filesystem_for(own.publishing.final_dir)
-    folder = publishing.dataset_dir(own.publishing)
-    files = publishing.live_files(filesystem, folder)
+    folder = dataset_dir(own.publishing)
+    files = live_files(filesystem, folder)
     lost: frozenset[str] = frozenset()
     if act.id is None and not is_begun:  # publishing moves the files away
         # Only file names are compared, because a dataset may have been moved.

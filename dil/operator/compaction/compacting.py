@@ -11,7 +11,6 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dil import publishing
 from dil.errors import ConfigError, StateError
 from dil.model.dataset import (
     COMPACTION,
@@ -31,7 +30,14 @@ from dil.operator.compaction.planning import (
     commits_of,
     plan_compaction,
 )
+from dil.publishing.destination import destination_for
+from dil.publishing.layout import run_staging_dir
+from dil.publishing.moves import shared_moves
+from dil.publishing.own_folders import own_runs
 from dil.publishing.page_log import page_logs
+from dil.publishing.publisher import Publisher, delete_staging
+from dil.publishing.recovery import staged_work
+from dil.publishing.run_commit import recorded_schema
 from dil.run.lease import leased
 from dil.spi.destination import Destination
 from dil.spi.state_store import StateStore
@@ -76,7 +82,7 @@ def compact(job: Job, request: CompactionRequest) -> CompactionResult:
             with leased(job, store, COMPACTION, request.clock) as lease:
                 return _Compaction(job, request, store, lease).run()
         filesystem = filesystem_for(job.publishing.final_dir)
-        destination = publishing.destination_for(job.publishing, filesystem)
+        destination = destination_for(job.publishing, filesystem)
         vacuumed = _vacuum(destination, request)
         plan = plan_compaction(job, store, request, destination)
         intent = store.pending_intent()
@@ -140,31 +146,29 @@ class _Compaction:
         self._lease = lease
         self._id = lease.holder.run_id
         self._files = filesystem_for(job.publishing.final_dir)
-        self._destination = publishing.destination_for(job.publishing, self._files)
-        self._staging = publishing.run_staging_dir(job.publishing, job.name, self._id)
+        self._publisher = Publisher(job, store, self._files)
+        self._destination = self._publisher.destination
+        self._staging = run_staging_dir(job.publishing, job.name, self._id)
 
     def run(self) -> CompactionResult:
         """Finish a pending publish, then compact, then vacuum."""
-        spec = self._job.publishing
-        pending = publishing.finish_pending(self._store, self._lease, spec, self._files)
+        pending = self._publisher.finish_pending(self._lease)
         self._refuse_staged_work()
         root = self._staging.rpartition("/")[0]
         for name in self._files.folders(root):
             if is_compaction(name) and name != self._id:  # of a killed compaction
-                publishing.sweep(self._files, f"{root}/{name}")
+                delete_staging(self._files, f"{root}/{name}")
         self._destination.refuse_deleted_rows()
         plan = plan_compaction(self._job, self._store, self._request, self._destination)
         added: list[PublishedFile] = []
         removed = 0
         for number, groups in enumerate(commits_of(plan.groups, self._request.files_per_commit), 1):
             commit = self._commit(f"{self._id}-{number}", groups)
-            publishing.publish(
-                self._store, self._lease, commit, spec, self._files, self._destination
-            )
+            self._publisher.publish(self._lease, commit)
             added += [move.target for move in commit.moves]
             removed += len(commit.removes)
             log.info("compacted %d files into %d", len(commit.removes), len(commit.moves))
-        publishing.sweep(self._files, self._staging)
+        delete_staging(self._files, self._staging)
         self._files.delete_empty_folder(root)
         return CompactionResult(
             plan=plan,
@@ -178,9 +182,9 @@ class _Compaction:
     def _refuse_staged_work(self) -> None:
         """Refuse while complete results of a run wait in staging: a commit would supersede them."""
         spec, recorded = self._job.publishing, self._store.unfinished_runs()
-        for run in publishing.own_runs(recorded, spec, self._job.name, self._files):
+        for run in own_runs(recorded, spec, self._job.name, self._files):
             is_kept = run.is_open and (
-                publishing.staged_work(self._files, run) or page_logs(self._files, run.staging_dir)
+                staged_work(self._files, run) or page_logs(self._files, run.staging_dir)
             )
             if is_kept:
                 raise StateError(
@@ -195,7 +199,7 @@ class _Compaction:
         from dil.reshaping.shared_files import SharedFileWriter, shared_file_of
 
         job, path_of = self._job, self._files.path_of
-        write = SharedFileWriter.of(job, self._staging, publishing.recorded_schema(self._store))
+        write = SharedFileWriter.of(job, self._staging, recorded_schema(self._store))
         shared = [
             write(shared_file_of(group.files, f"{act_id}-{number}", path_of))
             for number, group in enumerate(groups)
@@ -205,7 +209,7 @@ class _Compaction:
             run_id=act_id,
             config_digest=job.digest,
             source_name=source_name(job.name),
-            moves=tuple(publishing.shared_moves(job, act_id, shared, self._destination.uri)),
+            moves=tuple(shared_moves(job, act_id, shared, self._destination.uri)),
             removes=tuple(file for group in groups for file in group.files),
             schema="",
             system_time=now,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dil import publishing
 from dil.model.dataset import Commit
 from dil.model.derived import Judged
+from dil.publishing.run_commit import recorded_schema
 from dil.reshaping.files import DatasetFiles
 from dil.reshaping.row_hash import logical_hash
 from dil.run import event_time
@@ -43,7 +43,7 @@ def _hash_of(run: ActiveRun, commit: Commit) -> str:
     """Return the hash of the staged rows; a task computes it if there are many."""
     work = _Hashing(
         DatasetFiles(run.job.publishing.final_dir, "", run.job.writing),
-        commit.schema or publishing.recorded_schema(run.store),
+        commit.schema or recorded_schema(run.store),
     )
     paths = tuple(move.source for move in commit.moves)
     size = sum(move.target.bytes for move in commit.moves)

@@ -28,6 +28,14 @@ NO_ROWS = "0" * 64
 _MODULUS = 1 << 256
 
 
+def failed_in(block: JsonObject | None) -> int:
+    """Return how many work units a stored block counts as failed; 0 if it counts none."""
+    found: object = block
+    for member in ("event", "newSourceState", "value", "counts", FAILED):
+        found = found.get(member) if isinstance(found, Mapping) else None
+    return found if isinstance(found, int) else 0
+
+
 @dataclass(frozen=True, slots=True)
 class UnitRow:
     """One work unit in the index; times are epoch ms UTC.

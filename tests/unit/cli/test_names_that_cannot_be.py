@@ -12,8 +12,8 @@ import pytest
 from dil.cli.main import main
 from dil.errors import CommitUnknownError
 from dil.model.report import RunStatus
-from dil.publishing import publisher
 from dil.publishing.files import FileDestination
+from dil.publishing.publisher import Publisher
 from dil.storage.local import LocalFilesystem
 from tests.dumps import dump_story, dumped
 from tests.killed import KilledError, killed
@@ -58,7 +58,7 @@ def test_a_publish_that_a_bad_name_keeps_from_being_finished_can_be_given_up(
     story = Story(tmp_path, source)
 
     with monkeypatch.context() as patch:
-        patch.setattr(publisher, "carry_out", killed)
+        patch.setattr(Publisher, "carry_out", killed)
         with pytest.raises(KilledError):
             story.run(day(1))
     (path,) = (tmp_path / "state").glob("*.db")

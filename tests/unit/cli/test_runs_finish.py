@@ -9,7 +9,7 @@ import pytest
 from dil.cli.main import main
 from dil.model.report import RunStatus
 from dil.model.work_unit import unit_hash
-from dil.publishing import publisher
+from dil.publishing.publisher import Publisher
 from dil.state.amendments.last_act import watermark_at
 from dil.storage.local import LocalFilesystem
 from tests.dumps import dump_story, dumped, listed
@@ -36,7 +36,7 @@ def test_an_undo_whose_copies_are_gone_is_finished_and_the_rows_stay_to_be_read(
     story.run(day(3))
     assert dil(story, "state", "forget", "--signature", work_unit(1, "a"), "--withdraw-files") == 0
     with monkeypatch.context() as patch:
-        patch.setattr(publisher, "carry_out", killed)
+        patch.setattr(Publisher, "carry_out", killed)
         dil(story, "state", "undo")
     for copy in (dataset(story.folder) / "_dil/withdrawn").rglob("*.parquet"):
         copy.unlink()
@@ -55,7 +55,7 @@ def test_an_undo_that_brings_back_a_part_leaves_the_watermark_before_the_rest(
     units = ("--signature", work_unit(1, "a"), "--signature", work_unit(1, "b"))
     assert dil(story, "state", "forget", *units, "--withdraw-files") == 0
     with monkeypatch.context() as patch:
-        patch.setattr(publisher, "carry_out", killed)
+        patch.setattr(Publisher, "carry_out", killed)
         dil(story, "state", "undo")
     copies = (dataset(story.folder) / "_dil/withdrawn").rglob("*.parquet")
     next(path for path in copies if unit_hash(work_unit(1, "a")) in path.name).unlink()

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from dil import publishing
 from dil.cli.main import main
 from dil.execution.executor import Execution
-from dil.publishing import publisher
+from dil.publishing.publisher import Publisher
 from dil.run import lease
 from dil.state import open_store
 from tests.killed import KilledError, killed
@@ -78,7 +77,7 @@ def test_a_run_without_an_end_that_nobody_is_at_crashed(
     story: Story, dil: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(publishing, "make_visible", killed)
+        patch.setattr(Publisher, "make_visible", killed)
         patch.setattr(type(story.store()), "end_run", killed)
         with pytest.raises(KilledError):
             story.run(day(1))
@@ -96,7 +95,7 @@ def test_files_that_get_lost_after_consent_are_not_left_out_unasked(
     story: Story, dil: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(publisher, "carry_out", killed)
+        patch.setattr(Publisher, "carry_out", killed)
         with pytest.raises(KilledError):
             story.run(day(1))
     leased, kept = lease.leased, {}

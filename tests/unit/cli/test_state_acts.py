@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from dil import publishing
 from dil.cli.main import main
 from dil.errors import ConfigError, WriteError
 from dil.model.dataset import Commit, RunWork, WorkUnitOutcome
 from dil.model.report import RunStatus
+from dil.publishing.publisher import Publisher
 from dil.state.blocks.verification import verify_chain
 from dil.storage.local import LocalFilesystem
 from tests.jobs import dataset
@@ -132,7 +132,7 @@ def test_an_unfinished_publish_is_finished_by_a_run_before_any_act(
         raise WriteError("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(publishing.publisher, "carry_out", broken)
+        patched.setattr(Publisher, "carry_out", broken)
         assert story.run(day(3)).status is RunStatus.FAILED
     act("forget", "--all", "--yes", "--keep-files", code=1)
     assert "began to publish and has not finished" in act.error

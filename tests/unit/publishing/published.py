@@ -12,14 +12,9 @@ from dil.model.interval import Interval
 from dil.model.job import Job
 from dil.model.task import Failure, StagedFile, TaskReport
 from dil.model.work_unit import Reason, WorkUnit
-from dil.publishing import (
-    FinishedUnit,
-    PublishableResults,
-    PublishTarget,
-    StagedResult,
-    build_commit,
-)
-from dil.publishing.staged import FORMAT
+from dil.publishing.results import FinishedUnit, PublishableResults, PublishTarget
+from dil.publishing.run_commit import build_commit
+from dil.publishing.staged import FORMAT, StagedResult
 from dil.storage import LocalFilesystem
 from tests.jobs import write_job
 from tests.servers.rows import DAY_MS, START_MS

@@ -17,7 +17,7 @@ from dil.model.dataset import Commit, Intent, Move, PublishedFile
 from dil.model.destination import TableFormat, TableSpec
 from dil.model.job import PublishingSpec, PublishMode
 from dil.model.secret import SecretUrl
-from dil.publishing import destination_for
+from dil.publishing.destination import destination_for
 from dil.spi.destination import Destination
 from dil.storage import LocalFilesystem
 from dil.text.file_names import hive_folder

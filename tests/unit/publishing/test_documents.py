@@ -7,7 +7,9 @@ import pytest
 from dil.errors import StateError
 from dil.model.dataset import Commit, Move, Owner, PublishedFile
 from dil.model.job import PublishMode
-from dil.publishing import claim, live_files, manifest
+from dil.publishing import manifest
+from dil.publishing.manifest import live_files
+from dil.publishing.owner import claim
 from dil.storage import LocalFilesystem
 from tests.jobs import dataset
 from tests.servers.http_server import HttpServer

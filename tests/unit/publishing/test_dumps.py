@@ -11,10 +11,10 @@ from dil.errors import StateError, WriteError
 from dil.model.dataset import Commit, Intent, Move, PublishedFile
 from dil.model.job import PublishingSpec
 from dil.model.task import StagedFile, TaskReport
-from dil.publishing import check_places, fail_equal_names, live_files
-from dil.publishing.dumps import is_lost
+from dil.publishing.dumps import check_places, fail_equal_names, is_lost
+from dil.publishing.files import FileDestination
 from dil.publishing.layout import AUDIT, META, QUARANTINE, REFUSED, STAGING
-from dil.publishing.publisher import carry_out
+from dil.publishing.manifest import live_files
 from dil.publishing.withdrawal import bring_back, withdraw
 from dil.storage import LocalFilesystem
 from dil.text.file_names import RESERVED
@@ -45,14 +45,16 @@ def intent_of(folder: Path, *moves: Move, sequence: int, **rest) -> Intent:
                   str(folder / "lake"), sequence)  # fmt: skip
 
 
+def carry_out(intent: Intent, folder: Path) -> None:
+    FileDestination(spec(folder), FILES).carry_out(intent)
+
+
 def test_a_file_takes_the_place_of_the_one_of_its_name_with_its_own_permission(
     tmp_path: Path,
 ) -> None:
     first, second = staged(tmp_path, "a", b"one"), staged(tmp_path, "a", b"second")
-    carry_out(intent_of(tmp_path, first, sequence=0), spec(tmp_path), FILES)
-    carry_out(
-        intent_of(tmp_path, second, sequence=1, removes=(first.target,)), spec(tmp_path), FILES
-    )
+    carry_out(intent_of(tmp_path, first, sequence=0), tmp_path)
+    carry_out(intent_of(tmp_path, second, sequence=1, removes=(first.target,)), tmp_path)
     target = tmp_path / "lake" / "a"
     assert target.read_bytes() == b"second"
     assert target.stat().st_mode & 0o777 == 0o640
@@ -62,11 +64,9 @@ def test_a_file_takes_the_place_of_the_one_of_its_name_with_its_own_permission(
 def test_a_driver_that_wakes_up_late_does_not_bring_an_older_file_back(tmp_path: Path) -> None:
     first, second = staged(tmp_path, "a", b"one"), staged(tmp_path, "a", b"second")
     older = intent_of(tmp_path, first, sequence=0)
-    carry_out(older, spec(tmp_path), FILES)
-    carry_out(
-        intent_of(tmp_path, second, sequence=1, removes=(first.target,)), spec(tmp_path), FILES
-    )
-    carry_out(older, spec(tmp_path), FILES)
+    carry_out(older, tmp_path)
+    carry_out(intent_of(tmp_path, second, sequence=1, removes=(first.target,)), tmp_path)
+    carry_out(older, tmp_path)
     assert (tmp_path / "lake" / "a").read_bytes() == b"second"
     assert live_files(FILES, str(tmp_path / "lake")) == (second.target,)
 
@@ -146,7 +146,7 @@ def test_what_is_reserved_is_what_this_project_keeps() -> None:
 
 def test_a_withdrawn_file_comes_back_unless_its_name_was_dumped_again(tmp_path: Path) -> None:
     move = staged(tmp_path, "d/a", b"one")
-    carry_out(intent_of(tmp_path, move, sequence=0), spec(tmp_path), FILES)
+    carry_out(intent_of(tmp_path, move, sequence=0), tmp_path)
     withdraw(FILES, spec(tmp_path), "act-1", [move.target])
     target = tmp_path / "lake" / "d" / "a"
     target.unlink()

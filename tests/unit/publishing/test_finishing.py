@@ -14,9 +14,10 @@ from dil.model.dataset import Intent, OperatorAct, RunWork, UnitEntry
 from dil.model.destination import TableFormat, TableSpec
 from dil.model.event_tally import EVENT_TIME
 from dil.model.job import PublishingSpec, PublishMode
-from dil.publishing import FinishedUnit, PublishTarget, finish_pending, publisher
 from dil.publishing.abandoning import abandon, finish_without_lost
 from dil.publishing.destination import described, destination_for
+from dil.publishing.publisher import Publisher
+from dil.publishing.results import FinishedUnit, PublishTarget
 from dil.storage import LocalFilesystem, filesystem_for
 from tests.jobs import write_job
 from tests.servers.rows import DAY_MS, START_MS
@@ -48,9 +49,9 @@ def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Orders:
         raise Crash
 
     with orders.store() as store, leased(store) as lease, monkeypatch.context() as patch:
-        patch.setattr(publisher, "carry_out", crash)
+        patch.setattr(Publisher, "carry_out", crash)
         with pytest.raises(Crash):
-            publisher.publish(store, lease, orders.commit("r2", "c.parquet"), orders.spec, files)
+            orders.publisher(store).publish(lease, orders.commit("r2", "c.parquet"))
     return orders
 
 
@@ -64,16 +65,17 @@ def test_under_another_destination_it_waits_and_says_for_what(
     with begun.store() as store, leased(store) as lease:
         intent = store.pending_intent()
         assert intent is not None
+        elsewhere = Publisher(replace(begun.job, publishing=changed), store, now)
         with pytest.raises(CommitUnknownError) as caught:
-            finish_pending(store, lease, changed, now)
+            elsewhere.finish_pending(lease)
         with pytest.raises(CommitUnknownError):
-            finish_without_lost(store, lease, intent, changed, now)
+            finish_without_lost(elsewhere, lease, intent)
         assert described(begun.spec, destination_for(begun.spec, files)) in caught.value.message
         assert described(changed, destination_for(changed, now)) in caught.value.message
         assert store.pending_intent() == intent
 
         assert begun.names() == before
-        assert finish_pending(store, lease, begun.spec, files) == intent.commit
+        assert begun.publisher(store).finish_pending(lease) == intent.commit
     assert begun.live() == begun.names() != before
 
 
@@ -91,7 +93,7 @@ def test_without_lost_files_the_watermark_stays_below_all_that_is_still_to_be_re
         store.replace_intent(lease, intent)
         Path(commit.moves[0].source).unlink()
 
-        rest = finish_without_lost(store, lease, intent, begun.spec, files)
+        rest = finish_without_lost(begun.publisher(store), lease, intent)
 
     assert rest.commit.run.left_low == min(START_MS, left_low)
 
@@ -117,7 +119,7 @@ def test_without_lost_files_an_act_sets_no_watermark_beyond_what_is_still_to_be_
         store.record_intent(lease, intent)
         Path(commit.moves[0].source).unlink()
 
-        rest = finish_without_lost(store, lease, intent, orders.spec, files).commit.act
+        rest = finish_without_lost(orders.publisher(store), lease, intent).commit.act
 
     assert rest is not None
     assert (rest.changed, rest.watermark) == (entries[1:], units[0].low)
@@ -134,7 +136,7 @@ def test_rows_of_a_publish_that_is_given_up_do_not_move_the_event_watermark(begu
         intent = replace(intent, commit=replace(intent.commit, checkpoints=moved))
         store.replace_intent(lease, intent)
 
-        abandon(store, lease, intent, begun.spec, files)
+        abandon(begun.publisher(store), lease, intent)
 
         assert store.checkpoint(EVENT_TIME) == before
 
@@ -142,7 +144,8 @@ def test_rows_of_a_publish_that_is_given_up_do_not_move_the_event_watermark(begu
 def test_what_changes_no_place_does_not_hold_it_up(begun: Orders) -> None:
     with begun.store() as store, leased(store) as lease:
         spec = replace(begun.spec, file_mode=0o640)
-        assert finish_pending(store, lease, spec, files) is not None
+        job = replace(begun.job, publishing=spec)
+        assert Publisher(job, store, files).finish_pending(lease) is not None
 
 
 def test_one_that_an_older_version_began_is_finished_with_what_the_job_says(begun: Orders) -> None:
@@ -150,7 +153,7 @@ def test_one_that_an_older_version_began_is_finished_with_what_the_job_says(begu
         intent = store.pending_intent()
         assert intent is not None
         store.replace_intent(lease, replace(intent, destination=""))
-        assert finish_pending(store, lease, begun.spec, files) == intent.commit
+        assert begun.publisher(store).finish_pending(lease) == intent.commit
 
 
 def test_the_words_of_a_destination_hold_no_password(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from dil.errors import ConfigError, WriteError
 from dil.model.dataset import Owner
 from dil.model.job import PublishMode
-from dil.publishing import claim
+from dil.publishing.owner import claim
 from dil.storage import LocalFilesystem
 
 files = LocalFilesystem()

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from dil.publishing import write_result
 from dil.publishing.page_log import (
     LoggedCheckpoint,
     LoggedFile,
@@ -19,6 +18,7 @@ from dil.publishing.page_log import (
     read_log,
     write_checkpoint,
 )
+from dil.publishing.staged import write_result
 from dil.storage import LocalFilesystem
 from tests.unit.publishing.published import SyncedFolders, report, result, staged_file, unit
 

@@ -10,7 +10,7 @@ import pytest
 from dil.errors import PluginFailureError, WriteError
 from dil.model.job import ClassRef, DestinationSpec, PublishingSpec
 from dil.model.properties import Properties
-from dil.publishing import destination_for
+from dil.publishing.destination import destination_for
 from dil.spi.destination import Destination
 from dil.storage import LocalFilesystem
 

@@ -17,21 +17,13 @@ from msgspec import structs
 from dil.errors import CommitUnknownError, LeaseLostError, StateError, WriteError
 from dil.model.dataset import Commit, Lease, Move, RunWork
 from dil.model.job import Job, PublishingSpec, PublishMode, StateSpec
-from dil.publishing import (
-    FinishedUnit,
-    PublishTarget,
-    append_block,
-    finish_pending,
-    layout,
-    live_files,
-    make_visible,
-    publish,
-    sweep,
-    untracked_files,
-)
+from dil.publishing import layout
+from dil.publishing.manifest import live_files
+from dil.publishing.publisher import Publisher, delete_staging, untracked_files
+from dil.publishing.results import FinishedUnit, PublishTarget
 from dil.spi.state_store import StateStore
 from dil.state import open_store
-from dil.storage import LocalFilesystem
+from dil.storage import Filesystem, LocalFilesystem
 from tests.servers.rows import DAY_MS, START_MS
 from tests.unit.publishing.published import decided, job, report, staged_file, unit
 
@@ -95,6 +87,9 @@ class Orders:
         state = StateSpec("sqlite", str(self.folder / "state"))
         return open_store(state, "orders", clock=lambda: NOW)
 
+    def publisher(self, store: StateStore, filesystem: Filesystem = files) -> Publisher:
+        return Publisher(self.job, store, filesystem)
+
     def commit(self, run: str, *names: str) -> Commit:
         """Stage files of day 0 for a run; return what it decides."""
         staging = self.folder / "lake" / "_staging" / "orders" / run
@@ -121,7 +116,7 @@ def first_publish(folder: Path, mode: str = "window_replace") -> Orders:
     orders = Orders(folder, mode)
     folder.mkdir(exist_ok=True)
     with orders.store() as store, leased(store) as lease:
-        publish(store, lease, orders.commit("r1", "a.parquet", "b.parquet"), orders.spec, files)
+        orders.publisher(store).publish(lease, orders.commit("r1", "a.parquet", "b.parquet"))
     return orders
 
 
@@ -156,7 +151,7 @@ def test_the_order_is_intent_then_files_then_manifest_then_removal_then_commit(
     log: list[str] = []
     with orders.store() as store, leased(store) as lease:
         commit = orders.commit("r2", "c.parquet")
-        publish(logged(store, log, monkeypatch), lease, commit, orders.spec, Stepping(log))
+        orders.publisher(logged(store, log, monkeypatch), Stepping(log)).publish(lease, commit)
 
     def at(name: str) -> int:
         return log.index(name)
@@ -171,7 +166,7 @@ def test_the_order_is_intent_then_files_then_manifest_then_removal_then_commit(
 
 def test_what_a_publish_leaves_is_what_it_decided(orders: Orders) -> None:
     with orders.store() as store, leased(store) as lease:
-        block = publish(store, lease, orders.commit("r2", "c.parquet"), orders.spec, files)
+        block = orders.publisher(store).publish(lease, orders.commit("r2", "c.parquet"))
 
         assert block is not None
         assert block == store.head()
@@ -185,7 +180,7 @@ def test_a_publish_cut_off_at_any_step_is_finished_by_the_next_run(tmp_path: Pat
     log: list[str] = []
     orders = first_publish(tmp_path / "whole")
     with orders.store() as store, leased(store) as lease:
-        publish(store, lease, orders.commit("r2", "c.parquet"), orders.spec, Stepping(log))
+        orders.publisher(store, Stepping(log)).publish(lease, orders.commit("r2", "c.parquet"))
     assert len(log) > 10
 
     for step in range(len(log)):
@@ -194,13 +189,13 @@ def test_a_publish_cut_off_at_any_step_is_finished_by_the_next_run(tmp_path: Pat
         with orders.store() as store:
             lease = store.acquire_lease("r2", lease_s=60)
             with pytest.raises(Crash):
-                publish(store, lease, commit, orders.spec, Stepping([], step))
+                orders.publisher(store, Stepping([], step)).publish(lease, commit)
             store.release_lease(lease)
 
         with orders.store() as store, leased(store) as lease:
-            assert finish_pending(store, lease, orders.spec, files) == commit
+            assert orders.publisher(store).finish_pending(lease) == commit
             assert store.pending_intent() is None
-            assert finish_pending(store, lease, orders.spec, files) is None
+            assert orders.publisher(store).finish_pending(lease) is None
         (name,) = orders.names()
         assert name.startswith("part-r2-"), step
         assert orders.live() == [name], step
@@ -216,7 +211,7 @@ def test_a_commit_without_files_is_remembered_without_a_manifest(orders: Orders)
     )
 
     with orders.store() as store, leased(store) as lease:
-        publish(store, lease, commit, orders.spec, files)
+        orders.publisher(store).publish(lease, commit)
         assert [state.status for state in store.unit_states()] == ["FAILED"]
 
     assert sorted(path.name for path in (orders.dataset / "_dil").iterdir()) == before
@@ -230,7 +225,7 @@ def test_a_lost_lease_moves_nothing(orders: Orders) -> None:
         other.acquire_lease("r3", lease_s=60)
 
         with pytest.raises(LeaseLostError):
-            publish(store, lease, orders.commit("r2", "c.parquet"), orders.spec, files)
+            orders.publisher(store).publish(lease, orders.commit("r2", "c.parquet"))
 
         assert store.pending_intent() is None
     assert orders.names() == before
@@ -248,10 +243,10 @@ def test_a_start_marker_stays_until_the_answers_are_recorded(orders: Orders) -> 
         store.release_lease(lost)
         with leased(store) as lease:
             with pytest.raises(LeaseLostError):
-                append_block(store, lost, commit, orders.spec, files)
+                orders.publisher(store).append_block(lost, commit)
             assert marker.exists()
 
-            append_block(store, lease, commit, orders.spec, files)
+            orders.publisher(store).append_block(lease, commit)
 
     assert not marker.exists()
 
@@ -263,21 +258,21 @@ def test_a_run_appends_nothing_if_another_copy_of_its_state_published_meanwhile(
     state, copy = orders.folder / "state", orders.folder / "copy"
     shutil.copytree(state, copy)
     with orders.store() as store, leased(store) as lease:
-        publish(store, lease, orders.commit("r2", "c.parquet"), orders.spec, files)
+        orders.publisher(store).publish(lease, orders.commit("r2", "c.parquet"))
     shutil.rmtree(state)
     copy.rename(state)
     before = orders.names()
 
     with orders.store() as store, leased(store) as lease:
         with pytest.raises(StateError):
-            make_visible(store, lease, orders.commit("r3", "c.parquet"), orders.spec, files)
+            orders.publisher(store).make_visible(lease, orders.commit("r3", "c.parquet"))
         assert store.pending_intent() is None
     assert orders.names() == before
 
 
 def test_nothing_pending_is_nothing_to_finish(orders: Orders) -> None:
     with orders.store() as store, leased(store) as lease:
-        assert finish_pending(store, lease, orders.spec, files) is None
+        assert orders.publisher(store).finish_pending(lease) is None
 
 
 def test_a_staged_file_that_is_gone_keeps_the_intent_for_the_operator(orders: Orders) -> None:
@@ -286,9 +281,9 @@ def test_a_staged_file_that_is_gone_keeps_the_intent_for_the_operator(orders: Or
 
     with orders.store() as store, leased(store) as lease:
         with pytest.raises(WriteError):
-            publish(store, lease, commit, orders.spec, files)
+            orders.publisher(store).publish(lease, commit)
         with pytest.raises(CommitUnknownError) as caught:
-            finish_pending(store, lease, orders.spec, files)
+            orders.publisher(store).finish_pending(lease)
         assert commit.moves[0].source in caught.value.message
         assert store.pending_intent() is not None
     assert len(orders.names()) == 2
@@ -300,7 +295,8 @@ def test_folders_and_files_get_the_permissions_of_the_job(tmp_path: Path) -> Non
     spec = replace(orders.spec, dir_mode=0o750, file_mode=0o640)
 
     with orders.store() as store, leased(store) as lease:
-        publish(store, lease, orders.commit("r1", "a.parquet"), spec, files)
+        publisher = Publisher(replace(orders.job, publishing=spec), store, files)
+        publisher.publish(lease, orders.commit("r1", "a.parquet"))
 
     (name,) = orders.names()
     assert stat.S_IMODE((orders.dataset / name).stat().st_mode) == 0o640
@@ -314,7 +310,8 @@ def test_files_belong_to_the_group_of_the_job(tmp_path: Path) -> None:
     spec = replace(orders.spec, group=grp.getgrgid(number).gr_name)
 
     with orders.store() as store, leased(store) as lease:
-        publish(store, lease, orders.commit("r1", "a.parquet"), spec, files)
+        publisher = Publisher(replace(orders.job, publishing=spec), store, files)
+        publisher.publish(lease, orders.commit("r1", "a.parquet"))
 
     (name,) = orders.names()
     assert (orders.dataset / name).stat().st_gid == number
@@ -399,15 +396,15 @@ def test_what_lies_behind_a_link_is_no_stray(orders: Orders, tmp_path: Path) -> 
 def test_sweeping_deletes_a_runs_staging_and_may_be_repeated(tmp_path: Path) -> None:
     staged_file(tmp_path / "r1" / "u" / "1-aa", "part-0.parquet")
 
-    assert sweep(files, str(tmp_path / "r1"))
+    assert delete_staging(files, str(tmp_path / "r1"))
     assert not (tmp_path / "r1").exists()
-    assert sweep(files, str(tmp_path / "r1"))
+    assert delete_staging(files, str(tmp_path / "r1"))
 
 
 def test_what_cannot_be_swept_now_is_left_for_later(tmp_path: Path) -> None:
     (tmp_path / "r1").write_text("no folder")
 
-    assert not sweep(files, str(tmp_path / "r1"))
+    assert not delete_staging(files, str(tmp_path / "r1"))
 
 
 # A driver that was suspended and wakes up
@@ -448,10 +445,10 @@ def test_a_driver_that_wakes_up_deletes_nothing_that_was_brought_back(
         nonlocal now
         now += 3600
         with orders.store() as store, leased(store) as lease:
-            assert finish_pending(store, lease, orders.spec, files) == second
+            assert orders.publisher(store).finish_pending(lease) == second
             removes = tuple(move.target for move in second.moves)
             undo = replace(second, run_id="undo", moves=back, removes=removes, run=RunWork())
-            publish(store, lease, undo, orders.spec, files)
+            orders.publisher(store).publish(lease, undo)
 
     monkeypatch.setattr("dil.publishing.files.time.time", lambda: now)
     with orders.store() as store:
@@ -459,7 +456,7 @@ def test_a_driver_that_wakes_up_deletes_nothing_that_was_brought_back(
         store.release_lease(lease)
         sleepy = Suspended(name, finished_and_undone, after=after)
         with pytest.raises(LeaseLostError):
-            publish(store, lease, second, orders.spec, sleepy)
+            orders.publisher(store, sleepy).publish(lease, second)
 
     assert (
         orders.live() == orders.names() == sorted(file.uri.rpartition("/")[2] for file in replaced)

@@ -9,16 +9,13 @@ import pytest
 
 from dil.errors import WriteError
 from dil.model.dataset import Intent
-from dil.publishing import (
-    FinishedUnit,
-    PublishTarget,
-    live_files,
-    quarantine_dir,
-    quarantined_files,
-    untracked_files,
-)
-from dil.publishing.publisher import carry_out
+from dil.model.job import Job
+from dil.publishing.layout import quarantine_dir
+from dil.publishing.manifest import live_files
+from dil.publishing.publisher import Publisher, quarantined_files, untracked_files
+from dil.publishing.results import FinishedUnit, PublishTarget
 from dil.publishing.staged import read_results, write_result
+from dil.state import open_store
 from dil.storage import LocalFilesystem
 from tests.unit.publishing.published import decided, failed, job, report, result, staged_file, unit
 
@@ -77,6 +74,11 @@ def test_older_rows_aside_go_with_what_is_replaced(
     assert commit.quarantine_removes == tuple(uris[name] for name in gone)
 
 
+def carry_out(intent: Intent, orders: Job) -> None:
+    with open_store(orders.state, orders.name, clock=lambda: 7) as store:
+        Publisher(orders, store, files).carry_out(intent)
+
+
 def test_carrying_out_moves_rows_aside_once_and_lists_them_nowhere(tmp_path: Path) -> None:
     orders = job(tmp_path)
     spec = orders.publishing
@@ -84,8 +86,8 @@ def test_carrying_out_moves_rows_aside_once_and_lists_them_nowhere(tmp_path: Pat
     commit = decided(orders, target(output_dir=str(dataset)), [with_rows_aside(tmp_path)], files)
     intent = Intent(commit, 1, str(dataset), 0)
 
-    carry_out(intent, spec, files)
-    carry_out(intent, spec, files)
+    carry_out(intent, orders)
+    carry_out(intent, orders)
 
     assert [path.name for path in (dataset / "_quarantine").iterdir()] == [
         f"part-r1-{unit().hash}-0.json"
@@ -105,7 +107,7 @@ def test_readers_see_no_rows_of_a_commit_whose_rows_aside_are_not_in_place(tmp_p
     Path(commit.quarantine[0].source).unlink()
 
     with pytest.raises(WriteError):
-        carry_out(Intent(commit, 1, str(dataset), 0), orders.publishing, files)
+        carry_out(Intent(commit, 1, str(dataset), 0), orders)
 
     assert live_files(files, str(dataset)) == ()
 
@@ -117,7 +119,7 @@ def test_a_commit_of_rows_aside_alone_writes_no_manifest(tmp_path: Path) -> None
     only = FinishedUnit(aside.work_unit, replace(aside.report, files=()))
     commit = decided(orders, target(output_dir=str(dataset)), [only], files)
 
-    carry_out(Intent(commit, 1, str(dataset), 0), orders.publishing, files)
+    carry_out(Intent(commit, 1, str(dataset), 0), orders)
 
     assert not (dataset / "_dil").exists()
     assert len(list((dataset / "_quarantine").iterdir())) == 1

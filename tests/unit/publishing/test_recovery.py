@@ -10,15 +10,14 @@ from msgspec import structs
 
 from dil.model.dataset import RunRecord
 from dil.model.job import PublishingSpec
-from dil.publishing import (
+from dil.publishing.recovery import (
     AdoptableWork,
     ReusePolicy,
-    StagedPlan,
     finished_units,
     staged_work,
     unfinished_units,
-    write_result,
 )
+from dil.publishing.staged import StagedPlan, write_result
 from dil.storage import LocalFilesystem
 from tests.unit.publishing.published import report, result, unit
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from dil.model.dataset import PublishedFile
-from dil.publishing import FinishedUnit, PublishTarget
+from dil.publishing.results import FinishedUnit, PublishTarget
 from dil.storage import LocalFilesystem
 from tests.servers.rows import DAY_MS, START_MS
 from tests.unit.publishing.published import decided, failed, job, report, staged_file, unit

@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from dil.model.task import Counters
-from dil.publishing import (
+from dil.publishing.staged import (
     StagedPlan,
     StagedResult,
     read_plan,

@@ -11,8 +11,8 @@ from dil.errors import SourceError, UnknownOutcomeError
 from dil.model.dataset import RunRecord
 from dil.model.job import Job
 from dil.model.task import Failure, RunContext
-from dil.publishing import FinishedUnit, PublishTarget, refused_dir
-from dil.publishing.layout import sending_dir
+from dil.publishing.layout import refused_dir, sending_dir
+from dil.publishing.results import FinishedUnit, PublishTarget
 from dil.publishing.staged import write_result
 from dil.publishing.start_marker import MarkState, StartMarker, forget, forget_committed
 from dil.storage import LocalFilesystem

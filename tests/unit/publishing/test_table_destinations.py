@@ -19,7 +19,10 @@ from dil.errors import CommitConflictError, CommitUnknownError, ConfigError, Sta
 from dil.model.dataset import Move, OperatorAct
 from dil.model.destination import TableSpec
 from dil.model.job import PublishMode
-from dil.publishing import destination_for, live_files, manifest, table_destination, untracked_files
+from dil.publishing import manifest, table_destination
+from dil.publishing.destination import destination_for
+from dil.publishing.manifest import live_files
+from dil.publishing.publisher import untracked_files
 from tests.servers.databases import new_database
 from tests.servers.postgresql import PASSWORD
 from tests.table_readers import FORMATS, delta_table, iceberg_table, listed_files, rows_by_polars

@@ -11,7 +11,7 @@ import pytest
 from dil.errors import ConversionError, WriteError
 from dil.model.destination import MergeSpec
 from dil.model.job import OutputFormat
-from dil.publishing import FinishedUnit
+from dil.publishing.results import FinishedUnit
 from tests.merging import FILES, Lake
 
 pytestmark = pytest.mark.slow

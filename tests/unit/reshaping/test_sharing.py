@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dil.model.job import OutputFormat, PublishMode
-from dil.publishing import shared_moves
+from dil.publishing.moves import shared_moves
 from dil.reshaping.files import DatasetFiles
 from dil.reshaping.shared_files import SharedFileWriter, shared_file_of
 from tests.merging import FILES, Lake

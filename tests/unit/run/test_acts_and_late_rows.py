@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from dil.cli.main import main
-from dil.publishing import publisher
+from dil.publishing.publisher import Publisher
 from tests.killed import killed
 from tests.stories import Story, day, ids_of
 
@@ -80,7 +80,7 @@ def test_an_act_that_the_next_run_finishes_lets_it_read_the_rows(
     story.changes.update(EVENTS)
     story.run(day(3))
     with monkeypatch.context() as patch:
-        patch.setattr(publisher, step, killed)
+        patch.setattr(Publisher, step, killed)
         assert main(command(story, "forget", "--all", "--withdraw-files")) == 1
 
     story.run(day(3))

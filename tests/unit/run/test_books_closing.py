@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dil import publishing
 from dil.errors import WriteError
 from dil.model.books import BOOKS
+from dil.publishing.publisher import Publisher
+from dil.run import books_closing
 from dil.run.books_closing import settle_registry
 from dil.storage import LocalFilesystem
 from tests.stories import Story
@@ -21,19 +22,20 @@ def test_labels_that_the_registry_could_not_be_told_of_are_settled_by_the_next_r
         raise WriteError("the database is away")
 
     marked: list[list[str]] = []
-    job, files = story.job(), LocalFilesystem()
-    monkeypatch.setattr(publishing, "keeps_registry", lambda _: True)
+    job = story.job()
+    monkeypatch.setattr(books_closing, "keeps_registry", lambda _: True)
     with story.store() as store:
+        publisher = Publisher(job, store, LocalFilesystem())
         lease = store.acquire_lease("r1", lease_s=60)
         store.change_checkpoint(lease, BOOKS, {"marks": [MARK]})
-        monkeypatch.setattr(publishing, "mark_labels", away)
-        settle_registry(job, store, lease, files)
+        monkeypatch.setattr(books_closing, "mark_labels", away)
+        settle_registry(publisher, lease)
         monkeypatch.setattr(
-            publishing,
+            books_closing,
             "mark_labels",
             lambda _, __, marks: marked.append([each.label for each in marks]),
         )
         for _ in range(2):
-            settle_registry(job, store, lease, files)
+            settle_registry(publisher, lease)
 
     assert marked == [["20200101000000"]]

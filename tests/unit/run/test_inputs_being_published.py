@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from dil import publishing
 from dil.errors import QueryError, StateError
 from dil.execution.executor import Watch
 from dil.execution.queries.query import Query, QueryResult
 from dil.model.task import RunContext
-from dil.publishing import publisher
+from dil.publishing.publisher import Publisher
 from dil.run.queries.slices import plan_slices
 from dil.testing.in_process import InProcessExecutor
 from tests.derived import Lake, Readings
@@ -30,7 +29,7 @@ def lake(tmp_path: Path) -> Lake:
 def compact_and_be_killed(lake: Lake, patch: pytest.MonkeyPatch) -> None:
     """Put the files of the root together; the process is killed before its block is recorded."""
     with patch.context() as inner:
-        inner.setattr(publisher, "append_block", killed)
+        inner.setattr(Publisher, "append_block", killed)
         with pytest.raises(KilledError):
             lake.compact(lake.orders)
 
@@ -77,7 +76,7 @@ def test_an_input_that_is_being_published_is_read_as_long_as_its_files_exist(
     lake.feed(*range(10))
     lake.add(*range(10, 20))
     with monkeypatch.context() as patch:
-        patch.setattr(publishing, "append_block", killed)
+        patch.setattr(Publisher, "append_block", killed)
         with pytest.raises(KilledError):
             lake.run(lake.orders)
 

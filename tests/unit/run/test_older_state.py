@@ -15,7 +15,7 @@ import pytest
 from dil.cli.main import main
 from dil.errors import ConfigError, StateError
 from dil.model.report import RunStatus
-from dil.publishing import publisher
+from dil.publishing.publisher import Publisher
 from tests.derived import Lake
 from tests.jobs import properties
 from tests.servers.http_server import HttpServer
@@ -297,7 +297,7 @@ def crash_before_publish(story: Story, now: int) -> None:
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(publisher, "carry_out", crash)
+        patch.setattr(Publisher, "carry_out", crash)
         story.run(now)
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from dil import publishing
 from dil.errors import RunInterruptedError, StateError, WriteError
 from dil.execution.executor import Execution, Executor, Watch
 from dil.model.report import RunStatus, UnitCounts
@@ -379,7 +378,7 @@ def test_a_run_that_breaks_off_after_its_commit_is_not_published_again(
         raise error
 
     with monkeypatch.context() as patched:
-        patched.setattr(publishing, "sweep", breaking)
+        patched.setattr("dil.run.commit.delete_staging", breaking)
         first = story.run(day(2), job)
     stopped = isinstance(error, KeyboardInterrupt)
     assert first.status is (RunStatus.FAILED if stopped else RunStatus.SUCCESS)
@@ -400,7 +399,7 @@ def test_the_next_run_forgets_that_a_killed_run_sent_what_it_committed(
 ) -> None:
     """If it remembered, each later run would refuse the work unit that has these rows."""
     with monkeypatch.context() as patched:
-        patched.setattr(publishing, "sweep", lambda *_: False)
+        patched.setattr("dil.run.commit.delete_staging", lambda *_: False)
         story.run(day(1))
     folder = Path(sending_dir(story.job().publishing, "orders"))
     folder.mkdir()

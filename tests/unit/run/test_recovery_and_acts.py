@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from dil import publishing
 from dil.cli.main import main
 from dil.execution.executor import Execution
 from dil.model.job import Job
 from dil.model.report import RunStatus
 from dil.model.task import Failure, TaskReport
-from dil.publishing import publisher
+from dil.publishing.publisher import Publisher
 from tests.killed import KilledError, killed
 from tests.servers.rows import DAY_MS
 from tests.stories import Story, day, executor, failing, ids_of, work_unit
@@ -38,7 +37,7 @@ def crash(
     """Run until everything is staged and nothing is published."""
 
     with monkeypatch.context() as patch:
-        patch.setattr(publishing, "make_visible", killed)
+        patch.setattr(Publisher, "make_visible", killed)
         with pytest.raises(KilledError):
             story.run(now, job, **options)
 
@@ -153,14 +152,14 @@ def test_a_restore_does_not_forget_a_publish_that_was_begun(story, monkeypatch, 
     path, backup = str(story.folder / "orders.conf"), str(story.folder / "backup.db")
     story.run(day(2))
     assert main(["state", "backup", path, backup, "--yes"]) == 0
-    carry_out = publisher.carry_out
+    carry_out = Publisher.carry_out
 
     def die_after(*arguments, **options):
         carry_out(*arguments, **options)
         raise KilledError
 
     with monkeypatch.context() as patch:
-        patch.setattr(publisher, "carry_out", die_after)
+        patch.setattr(Publisher, "carry_out", die_after)
         with pytest.raises(KilledError):
             story.run(day(3))
 

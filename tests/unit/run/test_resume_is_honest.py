@@ -9,10 +9,9 @@ import pytest
 
 from dil.model.report import RunStatus
 from dil.model.work_unit import unit_hash
-from dil.operator import amendments
+from dil.operator import amendments, run_history
 from dil.operator.amendments import FileDecision, Selection
-from dil.publishing import publisher
-from dil.run import run_history
+from dil.publishing.publisher import Publisher
 from dil.run.lease import leased
 from dil.task.checkpoints import NOT_ONE_SNAPSHOT, RESUMED, TOO_OLD, TYPES_CHANGED, WINDOW_CHANGED
 from tests.jobs import dataset, published_ids, visible_files
@@ -310,7 +309,7 @@ def test_a_file_without_manifest_stays_when_what_was_to_replace_it_is_lost(
         if path.name.startswith(("manifest", "current")):
             path.unlink()
     with monkeypatch.context() as patch:
-        patch.setattr(publisher, "carry_out", _die)
+        patch.setattr(Publisher, "carry_out", _die)
         with pytest.raises(Killed):
             story.run(day(2))
     lost = [path for path in story.staged() if unit_hash(work_unit(0, "a")) in str(path)]

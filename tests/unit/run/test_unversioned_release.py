@@ -19,9 +19,9 @@ from dil.model.interval import Interval
 from dil.model.job import Job
 from dil.model.report import RunStatus
 from dil.operator.backfill.reading import find_unpublished
+from dil.operator.run_history import leftovers
 from dil.planning.plan_file import decode_plan
 from dil.run.plan_builder import approved
-from dil.run.run_history import leftovers
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day, ids_of
 from tests.unit.run.test_page_commit import PAGED

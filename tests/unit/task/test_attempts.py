@@ -30,7 +30,7 @@ from dil.errors import (
     WriteError,
 )
 from dil.extraction.paging.notes import EMPHASIS, SOURCE_BEHIND
-from dil.publishing import read_results
+from dil.publishing.staged import read_results
 from dil.storage import LocalFilesystem
 from tests.unit.task.scripted import NOW, Page, UnitTask, Waits, rows, work_unit
 

@@ -18,7 +18,7 @@ from dil.errors import (
 from dil.model.job import Job
 from dil.model.task import RunContext, TaskReport
 from dil.model.work_unit import WorkUnit
-from dil.publishing import StagedResult, read_results
+from dil.publishing.staged import StagedResult, read_results
 from dil.storage import LocalFilesystem
 from dil.task import group, result_log
 from dil.task.context import TaskContext

@@ -15,7 +15,7 @@ import pytest
 import dil.task.context
 from dil.errors import TransientSourceError, WriteError
 from dil.model.task import TaskReport
-from dil.publishing import read_results
+from dil.publishing.staged import read_results
 from dil.storage import LocalFilesystem
 from tests.servers.rows import DAY_MS, START_MS
 from tests.unit.task.scripted import NOW, Page, UnitTask, rows, work_unit

@@ -26,8 +26,8 @@ from dil.errors import (
 )
 from dil.model.job import Job
 from dil.model.task import RunContext, TaskReport
-from dil.publishing import read_results
 from dil.publishing.page_log import page_logs, read_log
+from dil.publishing.staged import read_results
 from dil.spi.converter import Converter, PageFacts
 from dil.spi.rejects import RejectedRow
 from dil.storage import LocalFilesystem

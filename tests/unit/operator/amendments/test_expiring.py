@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from dil import publishing
 from dil.errors import ConfigError, DilError, StateError, WriteError
 from dil.model.report import RunStatus
 from dil.operator import amendments
 from dil.operator.amendments import OperatorSession, Preview
 from dil.operator.backfill.publication import RowDecision
+from dil.publishing.publisher import Publisher
 from dil.state.chain.recorded_files import live_parts
 from tests.backfills import Backfills
 from tests.jobs import dataset, visible_files
@@ -142,7 +142,7 @@ def test_an_expiry_that_is_cut_off_is_finished_by_the_next_run(
         raise WriteError("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(publishing.publisher, "carry_out", broken)
+        patched.setattr(Publisher, "carry_out", broken)
         with pytest.raises(WriteError):
             expire(story)
     assert story.run(day(3)).status is RunStatus.NOTHING_DUE

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dil import publishing
 from dil.errors import StateError
 from dil.execution.executor import Execution
 from dil.model.report import RunStatus
 from dil.model.task import Failure, TaskReport
 from dil.operator import amendments
 from dil.operator.amendments import FileDecision, OperatorSession, Preview, Selection
+from dil.publishing.manifest import live_files
 from dil.state.amendments import recording
 from dil.state.blocks.verification import verify_chain
 from dil.storage import LocalFilesystem
@@ -267,7 +267,7 @@ def test_files_of_another_job_with_the_same_signatures_are_left_alone(
     assert kept.doubled_rows == ROWS_PER_DAY
     assert [file.run_id for file in preview.files.withdrawn] == ["run-n1"]
     assert "left as they are: 1 file with 4 rows of" in " ".join(preview.proposal.notes)
-    live = publishing.live_files(LocalFilesystem(), f"{lake}/shop/orders")
+    live = live_files(LocalFilesystem(), f"{lake}/shop/orders")
     again = [file.run_id for file in live if file.signature == work_unit(1, "a")]
     assert sorted(again) == ["run-n2", "run-s1"]
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from dil import publishing
 from dil.cli.main import main
 from dil.errors import LeaseHeldError, LeaseLostError, StateError
 from dil.model.interval import DAY_MS
 from dil.model.report import RunStatus
 from dil.operator.backfill.publishing import drop
 from dil.publishing import files, table_destination
+from dil.publishing.publisher import Publisher
 from tests.backfills import Backfills, correct, notes_of, source_notes
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day
@@ -75,14 +75,14 @@ def test_a_publish_that_stood_still_during_a_drop_publishes_nothing(
     before = notes_of(story)
     correct(source, "a", 5)
     definition = backfills.take(range(1, 3))
-    record = publishing.publish
+    record = Publisher.publish
 
     def drop_first(*arguments: Any) -> Any:
         drop(story.job(), definition, lambda: backfills.clock() + DAY_MS)  # the leases are over
         return record(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(publishing, "publish", drop_first)
+        patch.setattr(Publisher, "publish", drop_first)
         with pytest.raises(LeaseLostError):
             backfills.publish(definition)
 
@@ -103,7 +103,7 @@ def test_a_drop_waits_for_a_run_only_if_a_publish_was_killed(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(publishing, "publish", die)
+        patch.setattr(Publisher, "publish", die)
         with pytest.raises(KeyboardInterrupt):
             backfills.publish(killed)
     with story.store() as store:

@@ -11,13 +11,15 @@ import pytest
 from dil.cli.main import main
 from dil.errors import ConfigError, LeaseHeldError, StateError
 from dil.model.report import RunStatus
+from dil.operator import run_history
 from dil.operator.backfill.definition import backfill_job
 from dil.operator.backfill.publication import RowDecision
 from dil.operator.backfill.status import Phase
 from dil.operator.compaction import CompactionRequest, compact
-from dil.publishing import publisher, set_aside
+from dil.publishing import set_aside
 from dil.publishing.files import FileDestination
-from dil.run import plan_builder, run_history
+from dil.publishing.publisher import Publisher
+from dil.run import plan_builder
 from dil.run.lease import leased
 from dil.state import open_store
 from dil.state.blocks.source_state import COMMITTED, FAILED
@@ -554,7 +556,7 @@ def test_a_merge_that_lost_files_is_given_up_as_a_whole(
     take_away(source, "a", 9)
     definition = backfills.take(range(1, 3))
     with monkeypatch.context() as patch:
-        patch.setattr(publisher, "carry_out", cut_off)
+        patch.setattr(Publisher, "carry_out", cut_off)
         with pytest.raises(CutOffError):
             backfills.publish(definition)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from dil import publishing
 from dil.errors import CommitUnknownError
 from dil.model.dataset import (
     Commit,
@@ -23,8 +22,12 @@ from dil.model.dataset import (
     source_name,
 )
 from dil.model.job import Job
-from dil.model.work_unit import WorkUnit
-from dil.publishing.layout import unit_hash_in
+from dil.publishing.destination import destination_for
+from dil.publishing.layout import dataset_dir, run_staging_dir, unit_hash_in
+from dil.publishing.publisher import is_hidden
+from dil.publishing.recovery import unfinished_units
+from dil.publishing.run_commit import recorded_schema
+from dil.publishing.staged import StagedPlan, read_plan, read_results
 from dil.run import event_time
 from dil.run.forgetting import forgotten_by_run
 from dil.spi.state_store import LAST_PUBLISH, StateStore
@@ -44,27 +47,27 @@ def rebuilt_intent(job: Job, store: StateStore, run_id: str, now_ms: int) -> Int
         CommitUnknownError: rows are visible, and the next run would append some of them again.
     """
     filesystem, spec = filesystem_for(job.publishing.final_dir), job.publishing
-    destination = publishing.destination_for(spec, filesystem)
+    destination = destination_for(spec, filesystem)
     known = store.checkpoint(LAST_PUBLISH)
     sequence = known.get("sequence")
     work = RunWork(watermarks=job.state.enabled and job.query is None)
     intent = Intent(
         Commit(run_id, job.digest, source_name(job.name), (), (), "", now_ms, now_ms, work),
         0,
-        publishing.dataset_dir(spec),
+        dataset_dir(spec),
         sequence if isinstance(sequence, int) else destination.next_sequence(),
         str(known.get("destination") or ""),
     )
-    staging = publishing.run_staging_dir(spec, job.name, run_id)
+    staging = run_staging_dir(spec, job.name, run_id)
     live = destination.live()
     if destination.has_landed(intent):
-        plan = publishing.read_plan(filesystem, staging)
-        results = publishing.read_results(filesystem, staging, published=True)
+        plan = read_plan(filesystem, staging)
+        results = read_results(filesystem, staging, published=True)
         good = [each for each in results if each.report.failure is None]
         read = {each.work_unit.signature for each in good}
         commit = _visible_commit(job, store, intent.commit, live, staging, plan, read)
         schemas = (each.report.schema for each in good)
-        schema = merged_text(publishing.recorded_schema(store), schemas)
+        schema = merged_text(recorded_schema(store), schemas)
         return replace(intent, commit=replace(commit, schema=schema))
     if not spec.keeps_files:
         return intent
@@ -74,7 +77,7 @@ def rebuilt_intent(job: Job, store: StateStore, run_id: str, now_ms: int) -> Int
         for info in filesystem.files(intent.dataset_dir)
         if f"-{run_id}-" in info.path.rpartition("/")[2]
         and (uri := filesystem.uri(info.path)) not in listed
-        and not publishing.is_hidden(info.path[len(intent.dataset_dir) :])
+        and not is_hidden(info.path[len(intent.dataset_dir) :])
     )
     return replace(intent, commit=_with_moves(intent.commit, placed, staging))
 
@@ -85,7 +88,7 @@ def _visible_commit(
     bare: Commit,
     live: tuple[PublishedFile, ...],
     staging: str,
-    plan: publishing.StagedPlan,
+    plan: StagedPlan,
     read: Collection[str],
 ) -> Commit:
     """Return the commit whose rows readers see.
@@ -138,13 +141,14 @@ def _visible_commit(
             " state store from a copy.",
         )
     why = "the record of its publish could not be read"
-    unfinished = publishing.unfinished_units(plan, done, why)
-    failed = (_outcome(each.work_unit) for each in unfinished.failed)
+    unfinished = unfinished_units(plan, done, why)
+    read_units = (known[each] for each in sorted(done))
+    failed = (each.work_unit for each in unfinished.failed)
     outcomes = (
-        *(_outcome(known[each]) for each in sorted(done)),
-        *(replace(each, high=None, error=why) for each in failed),
+        *(WorkUnitOutcome.of(unit, high=unit.high, attempts=1) for unit in read_units),
+        *(WorkUnitOutcome.of(unit, high=None, attempts=1, error=why) for unit in failed),
     )
-    skipped = (replace(_outcome(each), high=None, attempts=0) for each in unfinished.missed)
+    skipped = (WorkUnitOutcome.of(unit, high=None, attempts=0) for unit in unfinished.missed)
     here = {file.uri for file in live}
     gone = tuple(file_of(part) for uri, part in live_parts(store).items() if uri not in here)
     commit = _with_moves(bare, own, staging)
@@ -164,15 +168,3 @@ def _with_moves(commit: Commit, files: Iterable[PublishedFile], staging: str) ->
     """Return a commit with the moves of its files, whose staged paths are unknown."""
     moves = tuple(Move(f"{staging}/moved/{number}", file) for number, file in enumerate(files))
     return replace(commit, moves=moves)
-
-
-def _outcome(unit: WorkUnit) -> WorkUnitOutcome:
-    return WorkUnitOutcome(
-        signature=unit.signature,
-        unit_key=unit.unit_key,
-        low=unit.partition.low,
-        expected_high=unit.high,
-        high=unit.high,
-        attempts=1,
-        timelabel=unit.timelabel,
-    )

@@ -6,14 +6,16 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dil import publishing
 from dil.errors import StateError
 from dil.model.dataset import Intent, Lease, LeaseHolder, Move, RunRecord
 from dil.model.job import CommitPolicy, Job, PublishMode
+from dil.operator.rebuilt_intent import rebuilt_intent
 from dil.publishing import abandoning
-from dil.publishing.layout import SENDING
+from dil.publishing.layout import SENDING, run_staging_dir
+from dil.publishing.own_folders import split_runs
+from dil.publishing.publisher import Publisher, delete_staging
+from dil.publishing.staged import StagedResult, read_plan, read_results
 from dil.run.lease import is_run
-from dil.run.rebuilt_intent import rebuilt_intent
 from dil.spi.state_store import StateStore
 from dil.storage import Filesystem, filesystem_for
 
@@ -79,11 +81,9 @@ class Leftover:
 def leftovers(job: Job, store: StateStore) -> tuple[Leftover, ...]:
     """Return the staged files of runs; folders without a record come last."""
     filesystem = filesystem_for(job.publishing.final_dir)
-    root = publishing.run_staging_dir(job.publishing, job.name, "").rstrip("/")
+    root = run_staging_dir(job.publishing, job.name, "").rstrip("/")
     holder = store.lease_holder()
-    own, strange = publishing.split_runs(
-        store.unfinished_runs(), job.publishing, job.name, filesystem
-    )
+    own, strange = split_runs(store.unfinished_runs(), job.publishing, job.name, filesystem)
     known = {run.run_id: _known(store, run, holder) for run in own}
     folders = filesystem.folders(root)
     found = [
@@ -120,7 +120,7 @@ def clean(job: Job, store: StateStore, lease: Lease, wanted: Sequence[Leftover])
     filesystem = filesystem_for(job.publishing.final_dir)
     gone = 0
     for each in wanted:
-        if not each.is_strange and not publishing.sweep(filesystem, each.folder):
+        if not each.is_strange and not delete_staging(filesystem, each.folder):
             continue
         gone += 1
         log.info("swept the staging of run %s", each.run_id)
@@ -155,18 +155,16 @@ def recorded_publish(job: Job, store: StateStore) -> RecordedPublish | None:
     intent = store.pending_intent()
     if intent is None:
         return None
-    spec, filesystem = job.publishing, filesystem_for(job.publishing.final_dir)
-    destination = publishing.destination_for(spec, filesystem)
-    publishing.refuse_other_destination(intent, spec, destination)
-    lost = publishing.lost_moves(intent, filesystem, destination)
-    left_out = abandoning.left_out(intent, lost, spec, filesystem) if lost else None
+    publisher = _publisher(job, store)
+    publisher.refuse_other_destination(intent)
+    lost = publisher.lost_moves(intent)
+    left_out = abandoning.left_out(publisher, intent, lost) if lost else None
     return RecordedPublish(intent, lost, left_out)
 
 
 def finish_publish(job: Job, store: StateStore, lease: Lease, found: RecordedPublish) -> Intent:
     """Finish a publish without its lost files, under the job's lease; return its intent."""
-    filesystem = filesystem_for(job.publishing.final_dir)
-    return abandoning.finish_without_lost(store, lease, found.intent, job.publishing, filesystem)
+    return abandoning.finish_without_lost(_publisher(job, store), lease, found.intent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,34 +197,36 @@ def doubtful_publish(job: Job, store: StateStore, now_ms: int) -> DoubtfulPublis
         intent = rebuilt_intent(job, store, run_id, now_ms)
     if intent is None:
         return None
-    filesystem = filesystem_for(job.publishing.final_dir)
-    destination = publishing.destination_for(job.publishing, filesystem)
-    publishing.refuse_other_destination(intent, job.publishing, destination)
-    return DoubtfulPublish(intent, destination.has_landed(intent), problem)
+    publisher = _publisher(job, store)
+    publisher.refuse_other_destination(intent)
+    return DoubtfulPublish(intent, publisher.destination.has_landed(intent), problem)
 
 
 def abandon_publish(job: Job, store: StateStore, lease: Lease, found: DoubtfulPublish) -> Intent:
     """Give up a publish under the job's lease; return the rest of its intent."""
-    filesystem = filesystem_for(job.publishing.final_dir)
-    return abandoning.abandon(store, lease, found.intent, job.publishing, filesystem)
+    return abandoning.abandon(_publisher(job, store), lease, found.intent)
+
+
+def _publisher(job: Job, store: StateStore) -> Publisher:
+    return Publisher(job, store, filesystem_for(job.publishing.final_dir))
 
 
 def _leftover(
     job: Job, filesystem: Filesystem, folder: str, run_id: str, run: KnownRun | None
 ) -> Leftover:
-    results = tuple(publishing.read_results(filesystem, folder))
+    results = tuple(read_results(filesystem, folder))
     return Leftover(
         run_id=run_id,
         folder=folder,
         run=run,
-        planned=len(publishing.read_plan(filesystem, folder).work_units),
+        planned=len(read_plan(filesystem, folder).work_units),
         complete=len(results),
         bytes=sum(info.size for info in filesystem.files(folder)),
         reusable=run is not None and _is_reusable(run.record, results, job),
     )
 
 
-def _is_reusable(run: RunRecord, results: Sequence[publishing.StagedResult], job: Job) -> bool:
+def _is_reusable(run: RunRecord, results: Sequence[StagedResult], job: Job) -> bool:
     """Return whether a run of this configuration may publish or adopt some of the results.
 
     A replace adopts nothing: it publishes a snapshot of one time. A second reading is published
