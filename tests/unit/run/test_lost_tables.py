@@ -156,6 +156,28 @@ def test_labels_past_their_retention_are_no_lost_rows(
     assert shop.dil("verify") == 0
 
 
+def test_the_table_of_a_label_that_was_dropped_by_hand_is_given_up_and_read_again(
+    tmp_path: Path, source: HttpServer
+) -> None:
+    shop, label = Shop(tmp_path, source, **SERIES), "20200101000000"
+    shop.run(1)
+    shop.run(2)
+    shop.execute(f"DROP TABLE _orders_{label}")
+    assert [each.code for each in shop.run(3).failures] == ["DIL-WRITE"]
+    with shop.story.store() as store:
+        assert store.pending_intent() is None
+
+    conf = str(shop.story.folder / "orders.conf")
+    assert main(["timelabels", "drop", conf, label, "--yes"]) == 0
+    assert shop.run(3).status is RunStatus.SUCCESS
+    assert shop.rows("orders_view") == ids_of("a", "b", days=range(1, 3))
+    assert main(["timelabels", "reopen", conf, label, "--yes"]) == 0
+    assert shop.dil("forget", "--from", "2020-01-01", "--to", "2020-01-02", "--yes") == 0
+    assert shop.run(4).status is RunStatus.SUCCESS
+    assert shop.rows("orders_view") == ids_of("a", "b", days=range(4))
+    assert shop.dil("verify") == 0
+
+
 def test_a_timeseries_needs_no_base_table(tmp_path: Path, source: HttpServer) -> None:
     shop = Shop(tmp_path, source, **SERIES)
     shop.run(1)
