@@ -10,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from dil.errors import AuthenticationError
 from dil.model.job import KeySpec
 from dil.model.secret import Secret
 from dil.secrets import SecretError, SecretResolver, is_encrypted, learn
+from dil.storage.replacing import replace_file
 
 log = logging.getLogger(__name__)
 _MODE = 0o600
@@ -103,27 +103,13 @@ class RefreshTokenFile:
             from dil.secrets.authenticated import Encryptor
 
             text = Encryptor.of(self._keys.passwords[0].reveal()).encrypt(text, _PURPOSE)
-        self._write(text)
-        return new
-
-    def _write(self, text: str) -> None:
-        target = self._path.resolve()  # A link stays a link.
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # mode 600
-        temporary = Path(name)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(f"{text}\n")
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(target)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        folder = os.open(target.parent, os.O_RDONLY)
+        replace_file(self._path, f"{text}\n".encode(), mode=_MODE)
+        folder = os.open(self._path.resolve().parent, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
+        return new
 
     def _problem(self, what: str, error: OSError | UnicodeDecodeError) -> AuthenticationError:
         reason = getattr(error, "strerror", None) or type(error).__name__

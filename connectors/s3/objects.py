@@ -38,9 +38,10 @@ def listed_objects(
     Raises:
         SourceError: the service refuses the listing.
         SourceContractError: the service says that more keys follow, but not where they begin, or
-            begins again.
+            lists keys of the last page again, whose rows would come twice.
     """
-    token, begin = "", ""
+    token = ""
+    before: set[str] = set()
     while True:
         options = {"ContinuationToken": token} if token else {}
         with translated_errors(address.shown, client):
@@ -48,9 +49,10 @@ def listed_objects(
                 Bucket=address.bucket, Prefix=address.prefix, MaxKeys=min(most, 1000), **options
             )
         entries = page.get("Contents", ())
-        if entries and entries[0]["Key"] == begin:
-            raise SourceContractError(f"{address.shown}: the list begins again", _NO_LIST)
-        begin = entries[0]["Key"] if entries else begin
+        keys = {entry["Key"] for entry in entries}
+        if not keys.isdisjoint(before):
+            raise SourceContractError(f"{address.shown}: the list repeats keys", _NO_LIST)
+        before = keys
         for entry in entries:
             if leaves_markers and entry["Key"].endswith("/") and not entry["Size"]:
                 continue

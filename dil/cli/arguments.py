@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 import click
 
 from dil.errors import ConfigError, Origin
 from dil.model.json import compact, read_number
+from dil.text.zones import EPOCH, MILLISECOND
 
 _UNIT_FIX = 'Write it as signatures show it: --unit \'{"id":"42"}\'.'
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def utf_8_text(_: click.Context, option: click.Parameter, text: str | None) -> str | None:
@@ -82,4 +82,4 @@ def parse_now(text: str) -> int:
             f'"{text}" names no zone, so it could be any of many instants',
             f"Add Z for UTC, or an offset: {suggestion}",
         )
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
+    return (moment - EPOCH) // MILLISECOND

@@ -14,7 +14,7 @@ import click
 from dil.cli.arguments import parse_now
 from dil.errors import ConfigError, DilError, Problem, RunInterruptedError
 from dil.observe.property_places import located_advice
-from dil.run.exit_codes import AGAIN, INTERNAL, interruption, one_line
+from dil.run.exit_codes import AGAIN, INTERNAL, error_line, interruption
 from dil.run.process import real_clock
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Invocation:
             text = f"{interruption(located)}  [{RunInterruptedError.code}]\n    {AGAIN}"
         else:
             text = (
-                f"internal error: {one_line(located)}  [{INTERNAL}]\n"
+                f"internal error: {error_line(located)}  [{INTERNAL}]\n"
                 "    Run again with -v for the traceback, and report it."
             )
         if self.verbose and not isinstance(located, ConfigError):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import stat
 import sys
-import tempfile
 from pathlib import Path
 
 import click
@@ -19,6 +17,7 @@ from dil.secrets import SecretError, SecretResolver, is_encrypted, read_master_p
 from dil.secrets.authenticated import Encryptor, purpose_of
 from dil.secrets.rewriting import reencrypt as encrypted_again
 from dil.storage import LocalFilesystem
+from dil.storage.replacing import replace_file
 
 _KEY_FIX = "Name a file whose first line is the master password, such as that of encrypt.key.loc."
 _FILES_TRIED = 2
@@ -118,7 +117,9 @@ def reencrypt(
     if not is_written:
         emit(f"{lines} would change; --write changes the file\n")
     else:
-        _write(Path(job_file), rewritten.text)
+        path = Path(job_file)
+        mode = stat.S_IMODE(path.stat().st_mode)
+        replace_file(path, rewritten.text.encode(), mode=mode)
         emit(f"{lines} changed\n")
     return 0
 
@@ -149,18 +150,3 @@ def _input(what: str, *, confirm: bool = False) -> str:
             "", "standard input is empty", "Pipe the text into it: dil secrets ... < FILE."
         )
     return text
-
-
-def _write(path: Path, text: str) -> None:
-    """Replace a file by a text, completely or not at all, and keep its permissions."""
-    target = path.resolve()
-    mode = stat.S_IMODE(target.stat().st_mode)
-    number, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(number, "wb") as file:
-            file.write(text.encode())
-        Path(name).chmod(mode)
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

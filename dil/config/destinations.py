@@ -37,7 +37,7 @@ PASSWORD = "ms.warehouse.password"  # noqa: S105 - the name of a property
 # 4.3). The limits are of bytes and of characters.
 _PG_NAME_BYTES = 63
 _MYSQL_NAME_LENGTH = 64
-_OWN_TABLES = frozenset({"dil_commit", "dil_part"})
+_OWN_TABLES = frozenset({"dil_commit", "dil_owner", "dil_part", "dil_stage", "dil_winners"})
 _DRIVERS = {
     "postgresql": ("adbc_driver_postgresql", "postgresql"),
     "mysql": ("pymysql", "mysql"),
@@ -173,6 +173,13 @@ def warehouse_section(values: Properties, folder: Path, findings: Findings) -> W
         return WarehouseSpec(SecretUrl(""), schema, table)
     schema = schema if address.engine.has_schemas else ""
     _check_names(address.engine, schema, table, findings)
+    if address.engine == "duckdb" and schema.lower() == _duckdb_name(address.path).lower():
+        findings.problem(
+            URL,
+            f'names the file {Path(address.path).name}, and DuckDB cannot tell it from the schema "'
+            f'{schema}", which {NAMESPACE} gives',
+            "Give the file another name.",
+        )
     module, extra = _DRIVERS[address.engine]
     require_package(module, extra, URL, f"names a {address.engine} database", findings)
     return WarehouseSpec(
@@ -207,6 +214,11 @@ def _address(
         return None
 
 
+def _duckdb_name(path: str) -> str:
+    """Return the name that DuckDB gives to the database in a file."""
+    return Path(path).name.partition(".")[0]
+
+
 def _check_names(engine: str, schema: str, table: str, findings: Findings) -> None:
     for key, name in ((TABLE, table), (NAMESPACE, schema)):
         if engine == "postgresql" and len(name.encode()) > _PG_NAME_BYTES:
@@ -218,7 +230,7 @@ def _check_names(engine: str, schema: str, table: str, findings: Findings) -> No
     if table.lower() in _OWN_TABLES:
         findings.problem(
             TABLE,
-            f'is "{table}", the name of a table that records what was loaded',
+            f'is "{table}", the name of a table that records what was loaded, or sorts rows',
             "Choose another name.",
         )
 

@@ -246,6 +246,32 @@ def _check_page_values(
         if each.type in lacking:
             what = f'"{each.name}" is of type {each.type}, and nothing gives it a value'
             findings.notice(PARAMETERS, what, lacking[each.type])
+    _check_first_texts(
+        parameters, [each for each in parameters if each.type not in lacking], section, findings
+    )
+
+
+def _check_first_texts(
+    parameters: Sequence[Parameter],
+    variables: Sequence[Parameter],
+    section: PagingSection,
+    findings: Findings,
+) -> None:
+    """Report texts of parameters with a variable that has its first value from the first page."""
+    session, first = section.session, section.pagination.initial_values
+    advice = {}
+    if session is not None and session.init_value is None:
+        advice["session"] = 'Give ms.session.key.field a first key: "initValue": "0", for example.'
+    for position, kind in enumerate(("pagestart", "pagesize", "pageno")):
+        if not first[position : position + 1]:
+            advice[kind] = "Give ms.pagination `initialvalues`: the first start, size and number."
+    # Only whole parameters are variables: names inside a parameter of type object have no value.
+    late = {each.name: advice[each.type] for each in variables if each.type in advice}
+    texts = (text for each in flat_parameters(parameters) for text in _strings(each.value))
+    for name in dict.fromkeys(name for text in texts for name in placeholders(text)):
+        if name in late:
+            what = f"uses {{{{{name}}}}}, and the first request sends it as it is written"
+            findings.notice(PARAMETERS, f"{what}: it has no value yet", late[name])
 
 
 def _names_page_size(pagination: Pagination) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -110,7 +111,7 @@ def _to_int(values: pa.Array) -> pa.Array:
         return pc.utf8_ltrim(texts, "+").cast(pa.int32())
     except pa.ArrowInvalid:
         is_bad = [
-            text is not None and not -(2**31) <= int(text) < 2**31 for text in texts.to_pylist()
+            text is not None and not -(2**31) <= Decimal(text) < 2**31 for text in texts.to_pylist()
         ]
         _refuse(texts, pa.array(is_bad, pa.bool_()), "not an integer of 32 bits")
         raise
@@ -179,8 +180,8 @@ def _milliseconds(values: pa.Array) -> pa.Array:
         unsigned = text[1:] if text[:1] in {"+", "-"} else text
         if not (unsigned.isascii() and unsigned.isdigit()):
             return 0
-        number = int(text)
-        return number if -(2**63) <= number < 2**63 else 0
+        number = Decimal(text)  # int() refuses thousands of digits
+        return int(number) if -(2**63) <= number < 2**63 else 0
 
     return per_unique(_text(values), whole, pa.int64())
 

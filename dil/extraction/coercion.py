@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from dil.errors import ConversionError
 from dil.extraction.excerpt import bracketed_form, kind_of
-from dil.extraction.numbers import FLOAT32_MAX, MAX_EXPONENT, NumberText
+from dil.extraction.numbers import FLOAT32_MAX, NumberText, number_of
 from dil.extraction.shapes import member_values
 from dil.model.arrow import type_word
 from dil.model.json import compact
@@ -209,8 +209,8 @@ def _number(value: object, wanted: str) -> Decimal:
     if isinstance(value, int) and not isinstance(value, bool):
         return Decimal(value)
     if isinstance(value, str) and _NUMBER.fullmatch(value):
-        number = Decimal(str(value)) or Decimal(0)  # a zero has no exponent
-        if abs(number.adjusted()) <= MAX_EXPONENT:
+        number = number_of(str(value))
+        if number is not None:
             return number
     raise _UnfitError(wanted, value)
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Self, TypeAlias, cast
+
+# Python neither reads nor writes the text of a longer integer.
+_MOST_DIGITS = 4300
 
 
 class WrittenNumber(Decimal):
@@ -34,10 +37,20 @@ class WrittenNumber(Decimal):
 
 
 def read_number(text: str) -> int | Decimal:
-    """Return the exact value of a JSON number; a whole number without exponent becomes an int."""
+    """Return the exact value of a JSON number; a whole number without exponent becomes an int.
+
+    Raises:
+        ValueError: the number has too many digits, or its exponent is too large.
+    """
     whole = text.removeprefix("-")
-    # -0 is no int, or its sign would be lost.
-    return int(text) if whole.isdecimal() and text != "-0" else WrittenNumber(text)
+    if whole.isdecimal() and text != "-0":  # -0 is no int, or its sign would be lost.
+        if len(whole) > _MOST_DIGITS:
+            raise ValueError(f"a number has more than {_MOST_DIGITS:,} digits")
+        return int(text)
+    try:
+        return WrittenNumber(text)
+    except InvalidOperation:
+        raise ValueError(f"the exponent of {text} is too large") from None
 
 
 JsonValue: TypeAlias = (
@@ -90,7 +103,8 @@ def as_text(value: JsonValue) -> str:
     """Return a value as it appears in a URI, a header or a file name.
 
     Text stays as it is, booleans become ``true`` and ``false``, whole numbers have no point, arrays
-    and objects become compact JSON, and null becomes empty text. See rule G34.
+    and objects become compact JSON, and null becomes empty text. A number with a huge exponent
+    keeps the exponent. See rule G34.
     """
     if value is None:
         return ""
@@ -99,5 +113,5 @@ def as_text(value: JsonValue) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, Decimal) and value == value.to_integral_value():
-        return str(int(value))
+        return str(int(value)) if value.adjusted() < _MOST_DIGITS or not value else str(value)
     return compact(value)

@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from dil.model.report import ReportedFailure, RunReport, RunStatus
 from dil.observe import event_view
 from dil.observe.drift import drift_json, drift_lines
 from dil.observe.progress import counted, human_bytes, human_seconds
+from dil.storage.replacing import made_beside, replace_file
 
 # Notes that no reader may overlook begin with capitals: NO ROWS, MIXED, ROWS MAY BE MISSING.
 _LOUD = re.compile(r"[A-Z]{3,}(?: [A-Z]{2,})*(?::| [0-9])")
@@ -122,19 +122,8 @@ def write_report(path: Path, report: RunReport) -> None:
         OSError: the folder is missing or not writable.
     """
     text = json.dumps(report_json(report), ensure_ascii=False, indent=2) + "\n"
-    target = path.resolve()  # a link is followed, not replaced
-    handle, name = _made_beside(target)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        # The mode of mkstemp is for the owner only.
-        Path(name).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o644)
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+    replace_file(path, text.encode(), mode=mode)
 
 
 def check_report_place(path: Path) -> None:
@@ -146,14 +135,9 @@ def check_report_place(path: Path) -> None:
     target = path.resolve()
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    handle, name = _made_beside(target)
+    handle, name = made_beside(target)
     os.close(handle)
     Path(name).unlink()
-
-
-def _made_beside(target: Path) -> tuple[int, str]:
-    """Make an empty file next to the target, to replace it; return its descriptor and path."""
-    return tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
 
 
 def report_text(report: RunReport) -> str:

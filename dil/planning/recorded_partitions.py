@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -39,14 +39,14 @@ _WIDEST_MS = {
 class Grid:
     """The partitions of a job up to the end of the records, whatever ``to`` and now are.
 
-    ``is_same_kind`` says that earlier runs cut time in the same way, and only ``from`` has moved.
-    Then a recorded partition that ends before its present end was only cut off by the earlier
-    ``to``. ``only_start`` is the only start of a job without partitions, None if the job has
-    partitions.
+    ``earlier_end`` returns the end that the partition at a start has on the grid of earlier runs,
+    None if that is unknown. If it is the present end, a recorded partition that ends before was
+    only cut off by the earlier ``to`` or by the time of the run. ``only_start`` is the only start
+    of a job without partitions, None if the job has partitions.
     """
 
     partitions: Partitions
-    is_same_kind: bool
+    earlier_end: Callable[[int], int | None]
     only_start: int | None = None
 
     def misfits(self, recorded: Iterable[Interval]) -> Iterator[Interval]:
@@ -58,7 +58,7 @@ class Grid:
         for each in recorded:
             at = bisect_left(starts, each.low)
             if at < len(starts) and starts[at] == each.low:
-                is_cut_off = self.is_same_kind and each.high < ends[at]
+                is_cut_off = each.high < ends[at] and self.earlier_end(each.low) == ends[at]
                 if each.high != ends[at] and not is_cut_off:
                     yield each
                 continue
@@ -75,20 +75,45 @@ def grid_until(spec: PlanningSpec, reached_ms: int, known_shape: str, *, now_ms:
         ConfigError: as ``partition``.
     """
     whole = replace(spec, partial=True)
-    partitions = partition(whole, now_ms=now_ms, until_ms=reached_ms + _BEYOND_MS)
+    limit = reached_ms + _BEYOND_MS
+    partitions = partition(whole, now_ms=now_ms, until_ms=limit)
     is_whole = spec.partition.lower() == "none" and not spec.composite
     is_one = is_whole and splitting_windows(spec) is None
     low = watermark_range(spec, now_ms=now_ms).low if is_one else None
-    return Grid(partitions, _kind(shape(spec)) == _kind(known_shape), low)
+    present, earlier = _members(shape(spec)), _members(known_shape)
+    if _without(present) == _without(earlier):
+        ends = dict(zip(partitions.starts, partitions.ends, strict=True))
+        return Grid(partitions, ends.get, low)
+    known = _with_partition(whole, earlier)
+    if known is None or _without(present, "partition") != _without(earlier, "partition"):
+        return Grid(partitions, lambda _: None, low)
+    return Grid(partitions, lambda start: partition_from(known, start, limit, now_ms=now_ms), low)
 
 
-def _kind(text: str) -> dict[str, object] | str:
-    """Return a shape without its ``from`` and note; a text of another release stays as it is."""
+def _members(text: str) -> dict[str, object]:
+    """Return the members of a shape; a text of another release is its only member."""
     try:
-        members = msgspec.json.decode(text, type=dict[str, object])
+        return msgspec.json.decode(text, type=dict[str, object])
     except msgspec.DecodeError:
-        return text
-    return {name: value for name, value in members.items() if name not in {"from", "apart"}}
+        return {"text": text}
+
+
+def _without(members: Mapping[str, object], *names: str) -> dict[str, object]:
+    """Return the members of a shape but its ``from``, its note and those of some names."""
+    left_out = {"from", "apart", *names}
+    return {name: value for name, value in members.items() if name not in left_out}
+
+
+def _with_partition(spec: PlanningSpec, earlier: Mapping[str, object]) -> PlanningSpec | None:
+    """Return the job's watermark with the ``from`` and partition of an earlier shape.
+
+    The result is None if that partition is no single word, or timelabels split work units.
+    """
+    start, kind = earlier.get("from"), earlier.get("partition")
+    is_word = isinstance(kind, str) and kind != "none"
+    if not is_word or not isinstance(start, str) or splitting_windows(spec) is not None:
+        return None
+    return replace(spec, start=start, partition=str(kind), composite=())
 
 
 def remainders_past_backfill(

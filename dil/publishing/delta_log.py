@@ -112,13 +112,13 @@ class DeltaLog:
         table = self._newest.look()
         if table is None:
             return False
-        restored: list[str | None] = []
+        restored: list[Mapping[str, str | None]] = []
         # The number of a commit is at most its version.
         for entry in table.history(max(1, table.version() - landed + 1)):
             if entry.get("dil.source") == source:
-                return any(each is None or int(each) < entry["version"] for each in restored)
+                return any(_is_before(each, entry) for each in restored)
             if entry.get("operation") == "RESTORE":
-                restored.append(entry.get("operationParameters", {}).get("version"))
+                restored.append(entry.get("operationParameters", {}))
         return False
 
     def require_fit(self, commit: Commit, live: frozenset[str]) -> None:
@@ -173,3 +173,14 @@ class DeltaLog:
                     " which this job cannot obey",
                     "Publish to another extract.table.name, or drop the property.",
                 )
+
+
+def _is_before(restored: Mapping[str, str | None], entry: Mapping[str, int]) -> bool:
+    """Return whether a table was restored, by these parameters, to before an entry of its history.
+
+    The time of a RESTORE by Spark is a text in an unknown zone, and counts as before.
+    """
+    version, instant = restored.get("version"), restored.get("datetime")
+    if version is not None:
+        return int(version) < entry["version"]
+    return instant is None or not instant.isdecimal() or int(instant) < entry["timestamp"]

@@ -165,9 +165,13 @@ def advance(
             # this number was deleted. Only therefore was the number free.
             filesystem.delete_file(path)
     # The hint is written again, because a crash may have come before it, and some readers read only
-    # the hint.
-    hint = _Hint(before.sequence, f"manifest-{before.sequence}.json")
-    filesystem.put(f"{_meta(dataset_dir)}/current.json", msgspec.json.encode(hint))
+    # the hint. Another driver may have written a newer hint in between, which this one replaces.
+    while True:
+        hint = _Hint(before.sequence, f"manifest-{before.sequence}.json")
+        filesystem.put(f"{_meta(dataset_dir)}/current.json", msgspec.json.encode(hint))
+        if not filesystem.exists(_path(dataset_dir, before.sequence + 1)):
+            break
+        before = _last_from(before, filesystem, dataset_dir)
     filesystem.delete_file(_path(dataset_dir, before.sequence - _KEPT))
 
 

@@ -51,7 +51,7 @@ def report_error(error: BaseException, *, job: str, run_id: str, seconds: float)
         case KeyboardInterrupt():
             failures = [ReportedFailure(None, code, interruption(error), AGAIN)]
         case _:
-            failures = [ReportedFailure(None, code, one_line(error))]
+            failures = [ReportedFailure(None, code, error_line(error))]
     return RunReport(
         job=job,
         run_id=run_id,
@@ -68,6 +68,6 @@ def interruption(error: KeyboardInterrupt) -> str:
     return str(error) or "stopped by SIGINT"
 
 
-def one_line(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """Return the class and the text of an exception on one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())

@@ -39,7 +39,7 @@ from dil.state.derived.dataset_chain import (
     as_json,
     from_json,
 )
-from dil.storage import filesystem_for
+from dil.storage import first_missing
 from dil.types.schema_text import parse_schema
 
 _LATEST, _EARLIEST = "latest", "earliest"
@@ -187,23 +187,22 @@ def _refuse_gone_files(chain: DatasetChain, begin: Position, parts: Sequence[Fil
     Raises:
         StateError: a file is gone.
     """
-    for part in parts:
-        if is_live(chain.chain.tx, chain.dataset, part.uri):
-            continue
-        files = filesystem_for(part.uri)
-        path = files.path_of(part.uri)
-        if files.exists(path):  # a table keeps the files of earlier versions
-            continue
-        advice = "Start the query with a new checkpoint folder"
-        if begin.block != NONE_YET and not begin.is_inside:
-            advice += (
-                f" and startingOffset={begin.offset}, the last row before the micro-batch, of which"
-                " some rows may be written already; if that is refused, without it"
-            )
-        raise StateError(
-            f"the micro-batch after offset {begin.offset} has begun, and its file {path} is gone:"
-            " its rows were replaced, withdrawn or put together with others since",
-            f"{advice}, and replace the results. If the query writes files, it needs a new folder"
-            " for them, too: Spark skips the batches whose numbers the old folder has. Run `dil"
-            " compact` when streams have caught up.",
+    # A table keeps the files of earlier versions.
+    path = first_missing(
+        part.uri for part in parts if not is_live(chain.chain.tx, chain.dataset, part.uri)
+    )
+    if path is None:
+        return
+    advice = "Start the query with a new checkpoint folder"
+    if begin.block != NONE_YET and not begin.is_inside:
+        advice += (
+            f" and startingOffset={begin.offset}, the last row before the micro-batch, of which"
+            " some rows may be written already; if that is refused, without it"
         )
+    raise StateError(
+        f"the micro-batch after offset {begin.offset} has begun, and its file {path} is gone: its"
+        " rows were replaced, withdrawn or put together with others since",
+        f"{advice}, and replace the results. If the query writes files, it needs a new folder for"
+        " them, too: Spark skips the batches whose numbers the old folder has. Run `dil compact`"
+        " when streams have caught up.",
+    )

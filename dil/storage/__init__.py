@@ -1,10 +1,21 @@
 """Filesystems behind one interface."""
 
+from collections.abc import Iterable
+from itertools import groupby
+
 from dil.model.job import Blocks
 from dil.storage.filesystem import FileInfo, Filesystem, Folder
 from dil.storage.local import LocalFilesystem
+from dil.storage.side_by_side import call_each
 
-__all__ = ["FileInfo", "Filesystem", "Folder", "LocalFilesystem", "filesystem_for"]
+__all__ = [
+    "FileInfo",
+    "Filesystem",
+    "Folder",
+    "LocalFilesystem",
+    "filesystem_for",
+    "first_missing",
+]
 
 
 def filesystem_for(place: str, blocks: Blocks | None = None) -> Filesystem:
@@ -24,3 +35,15 @@ def filesystem_for(place: str, blocks: Blocks | None = None) -> Filesystem:
 
         return HdfsFilesystem(blocks=blocks)
     return LocalFilesystem()
+
+
+def first_missing(uris: Iterable[str]) -> str | None:
+    """Return the path of the first file that does not exist, None if all exist."""
+    for _, files in groupby(uris, key=lambda uri: uri.partition("://")[0]):
+        each = list(files)
+        filesystem = filesystem_for(each[0])
+        paths = [filesystem.path_of(uri) for uri in each]
+        found = call_each(filesystem, filesystem.exists, paths)
+        if not all(found):
+            return paths[found.index(False)]
+    return None

@@ -111,6 +111,8 @@ def _read(text: str) -> tuple[JsonValue, str]:
         ) from error
     except RecursionError as error:
         raise JsonError(_TOO_DEEP, 0) from error
+    except ValueError as error:  # of a number
+        raise JsonError(str(error), line) from error
 
 
 def _ends_at_a_quote(error: ValueError) -> bool:

@@ -292,8 +292,16 @@ def test_a_refusal_says_what_was_refused_and_no_secret(rclone, tmp_path, change,
 
 @pytest.mark.parametrize(
     ("later", "code"),
-    [("<html>Sign in</html>", "DIL-SRC-TRANSIENT"), ("", "DIL-SRC-CONTRACT")],
-    ids=["page of a proxy", "first page again"],
+    [
+        ("<html>Sign in</html>", "DIL-SRC-TRANSIENT"),
+        ("", "DIL-SRC-CONTRACT"),
+        (
+            "<ListBucketResult><Contents><Key>in/0</Key><Size>1</Size></Contents><Contents><Key>in/a"
+            "</Key><Size>1</Size></Contents><IsTruncated>false</IsTruncated></ListBucketResult>",
+            "DIL-SRC-CONTRACT",
+        ),
+    ],
+    ids=["page of a proxy", "first page again", "page that overlaps"],
 )
 def test_a_list_is_never_shorter_or_longer_than_that_of_the_service(
     later, code, tmp_path, monkeypatch

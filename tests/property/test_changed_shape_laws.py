@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -94,6 +94,25 @@ def test_from_may_move_on_the_grid_either_way(
     ]
     assert all(lake.run(spec, now_ms) for spec in specs)
     assert lake.run(specs[0], now_ms)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(2, 23), st.integers(0, 60))
+def test_the_newest_day_may_be_half_read_when_the_days_after_it_become_hours(
+    hour: int, later: int
+) -> None:
+    days = PlanningSpec(start="2024-01-01", end="-", zone="UTC", partition="daily", partial=True)
+    now_ms = instant(f"2024-01-03T{hour:02}:00:00")
+    lake = Lake()
+    assert lake.run(days, now_ms)
+
+    def hours_from(day: str) -> PlanningSpec:
+        return replace(days, composite=(("daily", "2024-01-01", day), ("hourly", day, "-")))
+
+    now_ms += later * 3_600_000
+    assert not lake.run(hours_from("2024-01-03"), now_ms)
+    assert lake.run(hours_from("2024-01-04"), now_ms)
+    assert sum(high - low for low, high in lake.read) == now_ms - instant("2024-01-01")
 
 
 def planning_text(ms: int) -> str:

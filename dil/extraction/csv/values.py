@@ -14,7 +14,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.extraction.numbers import EXACT_IN_DOUBLE, FLOAT32_MAX, MAX_EXPONENT, exact_number
+from dil.extraction.numbers import EXACT_IN_DOUBLE, FLOAT32_MAX, exact_number, number_of
 from dil.extraction.shapes import FoundNumbers, FoundShape
 from dil.types.fitting import exact_cast
 from dil.types.number_texts import number_text, plain, texts_of_numbers
@@ -130,7 +130,7 @@ def _observed_numbers(texts: pa.Array) -> tuple[FoundShape, pa.Array | None]:
         return FoundShape({"text"}), None
     exact = measured(texts)
     if any(isinstance(value, str) for value in exact):
-        return FoundShape({"text"}), None  # more digits than any number type holds
+        return FoundShape({"text"}), None  # more than any number type holds
     shape.numbers.observe(exact, set(map(type, exact)))
     return shape, None
 
@@ -167,10 +167,13 @@ def _numbers(doubles: pa.Array) -> FoundNumbers:
 
 
 def _exact(text: str) -> object:
-    """Return an integer or a fraction without loss; the text itself if it has too many digits."""
+    """Return an integer or a fraction without loss; the text itself if no number can hold it."""
     if _INTEGER.fullmatch(text):
         return int(text) if len(text) <= _MAX_DIGITS else text
-    return exact_number(text)
+    try:
+        return exact_number(text)
+    except ValueError:
+        return text
 
 
 def _reader(kind: pa.DataType, *, cuts: bool) -> Read:
@@ -184,10 +187,7 @@ def _reader(kind: pa.DataType, *, cuts: bool) -> Read:
 
 def _number(text: str) -> Decimal | None:
     stripped = text.strip(_JAVA_BLANKS)
-    if not _NUMBER.fullmatch(stripped):
-        return None
-    number = Decimal(stripped)
-    return number if number == 0 or abs(number.adjusted()) <= MAX_EXPONENT else None
+    return number_of(stripped) if _NUMBER.fullmatch(stripped) else None
 
 
 def _integer(bits: int, *, cuts: bool) -> Read:

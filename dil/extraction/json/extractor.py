@@ -219,8 +219,6 @@ class _Source:
 
     def looking_up(self, document: _AnyDocument) -> Callable[[str], JsonValue | Missing]:
         """Return the look-up function of a document; its errors name the response."""
-        if isinstance(document, Document):
-            return document.lookup
 
         def lookup(path: str) -> JsonValue | Missing:
             with self.problems():
@@ -249,6 +247,9 @@ class _Source:
                 "The source cut a text inside a character, such as an emoji. Have it corrected at"
                 " the source."
             )
+        elif "out of range" in reason:
+            fix = "Have the source send this number with fewer digits, or as text."
+            return self.refusal(f"a number is too long or too large to be read ({reason})", fix)
         return self.refusal(
             f"the body is not JSON ({reason}); content type"
             f' {self.response.content_type or "unknown"}; it begins: "{excerpt(begin)}"',

@@ -193,7 +193,7 @@ def page_integer(found: JsonValue | Missing, path: str) -> int | None:
     if isinstance(found, Missing) or found is None:
         return None
     text = as_text(found)
-    if isinstance(found, bool) or not re.fullmatch(r"-?[0-9]+", text):
+    if isinstance(found, bool) or not re.fullmatch(r"-?[0-9]{1,400}", text):
         raise SourceContractError(
             f'the page value at "{path}" is {kind_of(found)}, not a whole number',
             "Check `fields` of ms.pagination.",

@@ -242,6 +242,10 @@ class Tables(ABC):
         """Create the view if it does not exist; ``before`` is its earlier form."""
         self._create(connection, self.view(base), found, before)
 
+    def present_view(self, connection: Connection) -> Table | None:
+        """Return the form of the view, None if there is none."""
+        return self.dialect.table(connection, self.names.view)
+
     def require_view(self, connection: Connection, base: Table) -> None:
         """Raise if the view cannot have the base's columns.
 
@@ -477,6 +481,13 @@ class MysqlTables(Tables):
 
 class FileTables(Tables):
     """DuckDB and SQLite: tables change inside the transaction, after the views were dropped."""
+
+    def present_view(self, connection: Connection) -> Table | None:
+        """Return the form of the view, None if there is none, or if it reads a missing table."""
+        try:
+            return super().present_view(connection)
+        except self.dialect.errors():
+            return None
 
     def like(self, connection: Connection, new: TableName, base: Table) -> None:
         """Create the columns without keys, because the code that loads a label knows the keys."""

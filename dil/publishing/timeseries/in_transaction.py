@@ -197,7 +197,7 @@ class _Switch:
         the transaction already held a table for which a reader waits, both would be in a deadlock.
         """
         series, connection, tables = self.series, self.connection, self.series.tables
-        before = series.dialect.table(connection, series.names.view)
+        before = tables.present_view(connection)
         entries = [self.entries[label] for label in sorted(self.entries)]
         schema = series.names.base.schema
         if tables.follows_tables:

@@ -41,7 +41,7 @@ from dil.state.derived.planning import (
 )
 from dil.state.opening import open_snapshot
 from dil.state.runs.run_rows import pending
-from dil.storage import filesystem_for
+from dil.storage import first_missing
 
 log = logging.getLogger(__name__)
 
@@ -267,13 +267,13 @@ def _gone_files(
         is_at_head = each.last == chain.sequence and not leaving
         if is_at_head or each.read.has_op:  # a changelog keeps its files
             continue
-        for part in each.read.parts:
-            if part.uri in leaving or not is_live(chain.tx, chain.dataset_id, part.uri):
-                filesystem = filesystem_for(part.uri)
-                path = filesystem.path_of(part.uri)
-                if not filesystem.exists(path):
-                    found[each.input.dataset] = path
-                    break
+        gone = first_missing(
+            part.uri
+            for part in each.read.parts
+            if part.uri in leaving or not is_live(chain.tx, chain.dataset_id, part.uri)
+        )
+        if gone is not None:
+            found[each.input.dataset] = gone
     return found
 
 

@@ -72,7 +72,7 @@ def verify_chain(
 
     If a run commits during the check, index and files are newer than the blocks that were read:
     then everything is read again, at most three times. Files that a begun publish removes may exist
-    or not.
+    or not, once the manifest no longer lists them.
 
     Args:
         store: The job's store; it is only read.
@@ -83,7 +83,8 @@ def verify_chain(
             of the right size must also have their recorded hash.
         listed: Returns the live files in the dataset's manifest, by URI, None if another job
             publishes there, too. The chain must have all of them, or it was truncated. It is called
-            at the beginning of each reading.
+            at the beginning of each reading, and again if files are gone that a begun publish
+            removes.
         is_of_files: Whether rows are in files. Late rows always are.
         chains: The chains of a derived dataset's inputs, by name. For a block with another input,
             only the rules about the dataset's own chain are checked.
@@ -136,6 +137,9 @@ def _read(
     if listed is not None and intent is None:
         check.manifest(listed, store)
     leaving = frozenset() if intent is None else intent.commit.leaving
+    if files.listed is not None and not leaving.isdisjoint(wrong):
+        # A publish deletes no file that the manifest lists.
+        leaving -= (files.listed() or {}).keys()
     check.problems += [problem for uri, problem in wrong.items() if uri not in leaving]
     return ChainReport(check.blocks, len(check.live), tuple(check.problems[:_MAX_PROBLEMS]))
 

@@ -228,13 +228,14 @@ class S3Bucket(Bucket):
 
     def _pages(self, prefix: str, **options: object) -> Iterator[dict[str, Any]]:
         token: dict[str, str] = {}
-        begin = ""
+        before: set[str] = set()
         while True:
             page = self._page(prefix, **token, **options)
-            entries = page.get("Contents", ())
-            if entries and entries[0]["Key"] == begin:
+            names = {each["Key"] for each in page.get("Contents", ())}
+            names.update(each["Prefix"] for each in page.get("CommonPrefixes", ()))
+            if names and names <= before:
                 raise self._no_list(prefix, "begins again")
-            begin = entries[0]["Key"] if entries else begin
+            before = names
             yield page
             following = page.get("NextContinuationToken")
             if not page.get("IsTruncated"):

@@ -9,17 +9,20 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from dil.cli.main import main
 from dil.cli.state import verifying
+from dil.errors import WriteError
+from dil.model.report import RunStatus
 from dil.operator import replaying
 from dil.state.filelog import file_log
 from dil.storage import LocalFilesystem
 from dil.testing.in_process import InProcessExecutor
 from tests.derived import Lake
-from tests.jobs import dataset, write_job
+from tests.jobs import dataset, visible_files, write_job
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day
 
@@ -306,6 +309,26 @@ def test_a_publish_is_sound_at_each_step_at_which_its_run_may_be_killed(
     story.run(day(2))
     assert len(deleted) == 2
     assert verified(story, capsys, "--full") == (True, [])
+
+
+def test_a_lost_file_is_found_until_the_publish_that_replaces_it_is_in_the_manifest(
+    story: Story, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story.changes["ms__publish__mode"] = "replace"
+    story.run(day(1))
+    lost = visible_files(story.folder)[0]
+    with monkeypatch.context() as patch:
+        full = Mock(side_effect=WriteError("the disk is full"))
+        patch.setattr("dil.publishing.manifest.advance", full)
+        assert story.run(day(2)).status is not RunStatus.SUCCESS
+    assert verified(story, capsys) == (True, [])
+
+    lost.unlink()
+
+    is_sound, problems = verified(story, capsys)
+    assert (is_sound, [each.partition(":")[0] for each in problems]) == (False, ["V20"])
+    story.run(day(2))
+    assert verified(story, capsys) == (True, [])
 
 
 @pytest.mark.parametrize("look", ["size_of", "hash_of"])

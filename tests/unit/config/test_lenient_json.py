@@ -30,6 +30,13 @@ def test_fractions_are_decimals(text):
     assert parse(text)[0] == {"n": Decimal("0.10000000000000000005")}
 
 
+@pytest.mark.parametrize("number", ["1" * 5000, "1e9999999999999999999"])
+@pytest.mark.parametrize("form", ['{"n": %s}', "{n: %s}"])
+def test_a_number_that_cannot_be_kept_is_refused(form, number):
+    with pytest.raises(JsonError, match=r"number|exponent"):
+        parse(form % number)
+
+
 @pytest.mark.parametrize(("beginning", "depth"), [("[", 200_000), ("{a:", 20_000)])
 def test_brackets_that_are_nested_too_deep_are_told(beginning, depth):
     end = "]" if beginning == "[" else "}"

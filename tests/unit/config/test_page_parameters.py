@@ -60,3 +60,29 @@ def test_a_page_size_that_nobody_says_is_noticed_though_pages_are_walked(job_fil
 def test_a_parameter_that_every_unit_overlays_is_not_noticed(job_file):
     units = [{"name": "p", "type": "unit", "units": "a,b"}]
     assert found(job_file, {"type": "session"}, **{"ms.watermark": json.dumps(units)}) == []
+
+
+LATER = [
+    ("session", {SESSION: '{"name":"next"}'}, {SESSION: '{"name":"next","initValue":""}'}),
+    ("pageno", {PAGING: '{"more":"more"}'}, {PAGING: '{"more":"more","initialvalues":[0,9,1]}'}),
+    ("pagestart", {PAGING: '{"fields":["at"]}'}, {PAGING: '{"initialvalues":[0]}'}),
+]
+
+
+def named(job_file, value, **more):
+    text = json.dumps([{"name": "tmpLast", "type": value[0]}, value[1]])
+    notices = job_file.load({PARAMETERS: text, **more}).notices
+    return sum("{{tmpLast}}" in each.what for each in notices if each.key == PARAMETERS)
+
+
+@pytest.mark.parametrize(("kind", "later", "at_first"), LATER)
+def test_a_text_that_the_first_request_sends_with_its_placeholder_is_noticed(
+    job_file, kind, later, at_first
+):
+    for text in (
+        {"name": "q", "value": "id>{{tmpLast}}"},
+        {"name": "q", "type": "jsonobject", "value": {"after": ["{{tmpLast}}"]}},
+    ):
+        assert named(job_file, (kind, text), **later) == 1
+        assert named(job_file, (kind, text), **at_first) == 0
+    assert named(job_file, (kind, {"name": "q", "value": "id"}), **later) == 0

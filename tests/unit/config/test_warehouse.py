@@ -94,6 +94,15 @@ def test_the_operation_says_how_rows_are_published(
         (PG, {"extract__namespace": f"a.{'n' * 64}"}, "extract.namespace", "keeps 63 bytes"),
         ("mysql://db/x", {"extract__table__name": "t" * 65}, "extract.table.name", "64 characters"),
         (PG, {"extract__table__name": "dil_commit"}, "extract.table.name", "what was loaded"),
+        *(
+            (url, {"extract__table__name": own}, "extract.table.name", "what was loaded")
+            for url in (PG, "sqlite:///w.db")
+            for own in ("dil_owner", "dil_winners", "dil_stage")
+        ),
+        *(
+            (f"duckdb:///{file}", {"extract__namespace": "a.shop"}, "ms.warehouse.url", "tell it")
+            for file in ("shop.duckdb", "data/SHOP.tar.db", "shop")
+        ),
         (
             PG,
             {"ms__warehouse__operation": "replace", "ms__publish__mode": "append"},

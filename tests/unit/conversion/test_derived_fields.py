@@ -59,6 +59,10 @@ def test_iso_uses_the_formulas_zone_only_where_the_text_has_none() -> None:
     assert one(formula, {"t": texts}) == [1577817000000, 1577836800000, 1577817000000]
 
 
+def test_digits_that_fill_no_long_are_no_time() -> None:
+    assert one({"type": "epoc", "source": "t"}, {"t": ["1" * 5000, "5"]}) == [0, 5]
+
+
 def test_iso_takes_the_earlier_instant_of_an_overlap() -> None:
     formula = {"type": "epoc", "source": "t", "format": "iso"}
     assert one(formula, {"t": ["2021-11-07 01:30:00"]}) == [1636273800000]

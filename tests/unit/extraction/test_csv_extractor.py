@@ -572,6 +572,13 @@ def test_a_column_that_the_dataset_has_as_text_keeps_the_text_of_its_cells(cell)
     assert read(f"a\n{cell}\n", column_header_index=0, spec=known) == [{"a": cell}]
 
 
+@pytest.mark.parametrize("cell", ["123e4567890123456789012", "1e-9999999999999999999"])
+def test_a_cell_that_only_looks_like_a_number_is_text_and_fits_no_integer(cell):
+    assert read(f"a\n{cell}\n", column_header_index=0) == [{"a": cell}]
+    with pytest.raises(ConversionError):
+        one(cell, "long")
+
+
 def test_cells_of_a_key_are_numbers_only_where_each_is_the_text_of_its_number():
     """Rows of 7 and of 007 are two."""
     key = {"primary_keys": ("a",)}

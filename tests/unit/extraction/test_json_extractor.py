@@ -171,6 +171,17 @@ def test_look_ups_see_the_whole_root_with_exact_numbers():
     assert page.lookup("big.x") is MISSING
 
 
+@pytest.mark.parametrize("number", ["1" * 5000, "1e9999999999999999999", "-1e-9999999999999999999"])
+def test_a_number_that_cannot_be_kept_breaks_the_contract(number):
+    page = extractor(column("a"), data_field="data").extract(
+        response(f'{{"data":[{{"a":"x"}}],"next":{number}}}')
+    )
+    with pytest.raises(SourceContractError):
+        page.lookup("next")
+    with pytest.raises(SourceContractError):
+        rows_of(extractor().extract(response(f'[{{"a":{number}}}]')))
+
+
 # Given columns
 
 

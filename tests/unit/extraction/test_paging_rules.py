@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 from hypothesis import given
@@ -225,6 +226,6 @@ def test_a_total_that_is_no_number_fails(bad):
 
 def test_page_values_are_whole_numbers_or_their_text():
     assert [page_integer(v, "p") for v in (5, "5", 5.0, None, MISSING)] == [5, 5, 5, None, None]
-    for bad in ("x", 5.5, True, [5]):
+    for bad in ("x", 5.5, True, [5], "1" * 5000, Decimal("1e5000")):
         with pytest.raises(SourceContractError):
             page_integer(bad, "p")

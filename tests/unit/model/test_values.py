@@ -43,6 +43,12 @@ def test_a_number_keeps_its_text_in_all_documents(text: str) -> None:
     assert pickle.loads(pickle.dumps(found)) == found
 
 
+@pytest.mark.parametrize("text", ["1" * 5000, "1e9999999999999999999", "1e-9999999999999999999"])
+def test_a_number_that_cannot_be_kept_is_a_value_error(text: str) -> None:
+    with pytest.raises(ValueError, match=r"number|exponent"):
+        read_number(text)
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [
@@ -54,6 +60,10 @@ def test_a_number_keeps_its_text_in_all_documents(text: str) -> None:
         (7.5, "7.5"),
         (Decimal("7.00"), "7"),
         (Decimal("7.25"), "7.25"),
+        (Decimal("1e20"), "100000000000000000000"),
+        (Decimal("0e5000"), "0"),
+        (read_number("1e5000"), "1e5000"),
+        (read_number("-1e999999999999999999"), "-1e999999999999999999"),
         ([1, {"a": None}], '[1,{"a":null}]'),
     ],
 )

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from dil.errors import WriteError
@@ -107,6 +109,27 @@ def test_a_driver_that_others_overtook_and_did_not_finish_adds_its_files_once(tm
     manifest.advance(Suspended(others), str(tmp_path), commit("r0", ["mine"]), 0)
 
     assert names(tmp_path) == [*(f"k{number}" for number in range(30)), "mine"]
+
+
+class SuspendedBeforeHint(LocalFilesystem):
+    """A filesystem whose hints are each written only after another job published."""
+
+    def __init__(self, *meanwhile):
+        self._meanwhile = list(meanwhile)
+
+    def put(self, path, data):
+        if self._meanwhile:
+            manifest.advance(files, *self._meanwhile.pop(0))
+        super().put(path, data)
+
+
+def test_a_driver_that_slept_before_the_hint_does_not_set_it_back(tmp_path):
+    others = [(str(tmp_path), commit(f"k{n}", [f"k{n}"], job="k"), n) for n in (1, 2)]
+
+    manifest.advance(SuspendedBeforeHint(*others), str(tmp_path), commit("r0", ["mine"]), 0)
+
+    hint = json.loads((tmp_path / "_dil" / "current.json").read_bytes())
+    assert hint == {"sequence": 2, "manifest": "manifest-2.json"}
 
 
 def test_a_stale_hint_does_not_hide_the_newest_manifest(tmp_path):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 from collections import Counter
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -154,6 +156,28 @@ def test_labels_past_their_retention_are_no_lost_rows(
     assert shop.dil("verify") == 0
 
 
+def test_the_table_of_a_label_that_was_dropped_by_hand_is_given_up_and_read_again(
+    tmp_path: Path, source: HttpServer
+) -> None:
+    shop, label = Shop(tmp_path, source, **SERIES), "20200101000000"
+    shop.run(1)
+    shop.run(2)
+    shop.execute(f"DROP TABLE _orders_{label}")
+    assert [each.code for each in shop.run(3).failures] == ["DIL-WRITE"]
+    with shop.story.store() as store:
+        assert store.pending_intent() is None
+
+    conf = str(shop.story.folder / "orders.conf")
+    assert main(["timelabels", "drop", conf, label, "--yes"]) == 0
+    assert shop.run(3).status is RunStatus.SUCCESS
+    assert shop.rows("orders_view") == ids_of("a", "b", days=range(1, 3))
+    assert main(["timelabels", "reopen", conf, label, "--yes"]) == 0
+    assert shop.dil("forget", "--from", "2020-01-01", "--to", "2020-01-02", "--yes") == 0
+    assert shop.run(4).status is RunStatus.SUCCESS
+    assert shop.rows("orders_view") == ids_of("a", "b", days=range(4))
+    assert shop.dil("verify") == 0
+
+
 def test_a_timeseries_needs_no_base_table(tmp_path: Path, source: HttpServer) -> None:
     shop = Shop(tmp_path, source, **SERIES)
     shop.run(1)
@@ -292,6 +316,27 @@ def test_files_that_other_programs_compact_or_empty_are_not_set_back(
     table.delete_from(10)
     table.roll_back()  # only the delete
     assert not table.says_gone(4)
+
+
+@pytest.mark.parametrize(("minutes", "is_gone"), [(30, False), (-30, True)])
+def test_a_restore_to_a_time_sets_back_only_later_commits(
+    tmp_path: Path, source: HttpServer, minutes: int, is_gone: bool
+) -> None:
+    table = Table(tmp_path, source, "delta")
+    log = dataset(tmp_path) / "_delta_log"
+    table.says_gone(1)
+    for commit in log.glob("*.json"):
+        os.utime(commit, ns=(0, commit.stat().st_mtime_ns - 3_600_000_000_000))
+    table.says_gone(2)
+    (last,) = delta_table(tmp_path).history(1)
+    table.compact()
+    newest = max(log.glob("*.json"))
+    os.utime(newest, ns=(0, newest.stat().st_mtime_ns + 3_600_000_000_000))
+    at = datetime.fromtimestamp(last["timestamp"] / 1000, UTC) + timedelta(minutes=minutes)
+    delta_table(tmp_path).restore(at)
+    table.compact()
+
+    assert table.says_gone(3) == is_gone
 
 
 def test_a_snapshot_that_a_tag_keeps_is_not_set_back(tmp_path: Path, source: HttpServer) -> None:

@@ -153,6 +153,18 @@ def test_a_list_that_begins_again_is_refused(service):
     assert service.count("/b") == 2
 
 
+def test_a_list_of_folders_that_begins_again_is_refused(service):
+    page = (
+        "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>{}"
+        "</NextContinuationToken><CommonPrefixes><Prefix>in/a/</Prefix></CommonPrefixes>"
+        "</ListBucketResult>"
+    )
+    service.script("/b", *(Reply(page.format(token).encode(), headers=XML) for token in "12"))
+    with pytest.raises(WriteError):
+        list(ObjectFilesystem(S3()).folders("s3://b/in"))
+    assert service.count("/b") == 2
+
+
 def test_an_answer_without_a_body_is_whole_where_none_is_needed(service):
     service.script("/b/k", TORN)
     connect().client.put_object(**OBJECT, Body=b"")

@@ -4,7 +4,8 @@ import threading
 
 import pytest
 
-from dil.storage import LocalFilesystem
+from dil import storage
+from dil.storage import LocalFilesystem, first_missing
 from dil.storage.side_by_side import call_each
 
 WIDTH = 4
@@ -73,3 +74,23 @@ def test_an_interruption_of_the_thread_that_waits_stops_the_rest(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         call_each(FarFilesystem(), act, range(100))
     assert sorted(begun) == list(range(WIDTH))
+
+
+def test_the_first_missing_of_many_files_is_found_by_calls_side_by_side(monkeypatch, tmp_path):
+    together = threading.Barrier(WIDTH)
+
+    class Far(FarFilesystem):
+        def exists(self, path):
+            together.wait(30)
+            return super().exists(path)
+
+    monkeypatch.setattr(storage, "LocalFilesystem", Far)
+    files = [tmp_path / str(number) for number in range(WIDTH)]
+    for file in files:
+        file.touch()
+
+    assert first_missing(file.as_uri() for file in files) is None
+    files[1].unlink()
+    files[2].unlink()
+    assert first_missing(file.as_uri() for file in files) == str(files[1])
+    assert first_missing([]) is None
