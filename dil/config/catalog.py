@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,17 +11,16 @@ from dil.config.destinations import TablesSection, other_place, require_package
 from dil.config.findings import Findings
 from dil.config.identity import DatasetSection
 from dil.config.property import names_of
-from dil.config.publishing import FINAL_DIR, PublishingSection
+from dil.config.publishing import FINAL_DIR, PublishingSection, has_run_folder
 from dil.config.writing import FORMAT as WRITTEN
 from dil.config.writing import PATH_TYPE, WritingSection
 from dil.model.destination import CatalogSpec, CatalogType, Layout
-from dil.model.job import OutputFormat, PublishingSpec
+from dil.model.job import OutputFormat
 from dil.model.messages import quote
 from dil.model.properties import Properties
 from dil.model.schema import Primitive
 from dil.model.section import ONE_OF, Section, Text, prop
 from dil.model.timelabels import LABEL_FIELDS
-from dil.sections.extraction import ExtractionSection
 from dil.sections.schema import SCHEMA, SchemaSection
 from dil.storage.locations import PathError, local_path
 
@@ -86,21 +85,14 @@ class CatalogSection(Section):
     )
 
 
-def with_catalog(
-    publishing: PublishingSpec, values: Properties, folder: Path, findings: Findings
-) -> PublishingSpec:
-    """Return the publishing part, with the catalog's table if there is one.
-
-    Relative paths start at ``folder``.
-    """
+def catalog_spec(values: Properties, folder: Path, findings: Findings) -> CatalogSpec | None:
+    """Return the catalog's table, None if there is none; relative paths start at ``folder``."""
     section = values.section(CatalogSection)
-    if values.section(ExtractionSection).is_file_dump:
-        return publishing
     if section.type == "none":
         unused = names_of(CatalogSection) - {TYPE}
         findings.unused(unused, f"has no effect while {TYPE} is none", "Leave it out.")
-        return publishing
-    _check_output(values, findings, run_folder=publishing.run_folder)
+        return None
+    _check_output(values, findings)
     _check_columns(values, findings)
     kind, region, endpoint = CatalogType(section.type), section.region, section.endpoint
     if kind is CatalogType.GLUE:
@@ -113,7 +105,7 @@ def with_catalog(
             findings.problem(ENDPOINT, what, "Write http://host:port or https://host.")
     dataset = values.section(DatasetSection)
     database = section.database or dataset.namespace.rpartition(".")[2]
-    spec = CatalogSpec(
+    return CatalogSpec(
         type=kind,
         database=_name(DATABASE, database, values, findings),
         table=_name(TABLE, section.table or dataset.table, values, findings),
@@ -123,10 +115,9 @@ def with_catalog(
         region=region,
         endpoint=endpoint,
     )
-    return replace(publishing, catalog=spec)
 
 
-def _check_output(values: Properties, findings: Findings, *, run_folder: bool) -> None:
+def _check_output(values: Properties, findings: Findings) -> None:
     """Refuse output that the catalog's readers, which list folders, would misread."""
     kind, origin = values.section(CatalogSection).type, values.origin(TYPE)
     if key := other_place(values):
@@ -152,7 +143,7 @@ def _check_output(values: Properties, findings: Findings, *, run_folder: bool) -
             "Write PARQUET or ORC.",
             values.origin(WRITTEN) or origin,
         )
-    if run_folder:
+    if has_run_folder(values):
         findings.problem(
             PATH_TYPE,
             "makes a folder for each run, and a table in a catalog has one folder",

@@ -19,10 +19,11 @@ from dil.config.event_time import (
 from dil.config.findings import Findings
 from dil.config.parts import JobParts
 from dil.config.property import names_of
+from dil.config.publishing import publish_mode
 from dil.config.requests import sends_low_watermark
 from dil.config.timelabels import CLOSE, TimelabelsSection
 from dil.model.event_time import EventTimeSpec, Strategy
-from dil.model.job import PlanningSpec, PublishingSpec, PublishMode, StateSpec
+from dil.model.job import PlanningSpec, PublishMode, StateSpec
 from dil.model.properties import Properties
 from dil.model.timelabels import AfterClose, LabelClosing
 
@@ -77,11 +78,7 @@ def job_events(parts: JobParts, values: Properties, findings: Findings) -> Event
 
 
 def with_closing(
-    planning: PlanningSpec,
-    publishing: PublishingSpec,
-    state: StateSpec,
-    values: Properties,
-    findings: Findings,
+    planning: PlanningSpec, state: StateSpec, values: Properties, findings: Findings
 ) -> PlanningSpec:
     """Return the planning part with the closing of timelabels; contradictions become findings."""
     labels = planning.timelabel
@@ -101,7 +98,7 @@ def with_closing(
          "Keep the state."),
         (not is_cut, "work units have no time, so that no period is ever complete",
          "Give ms.watermark a range of time, and cut it by ms.work.unit.partition."),
-        (publishing.mode is PublishMode.REPLACE,
+        (publish_mode(values) is PublishMode.REPLACE,
          "ms.publish.mode is replace: each run rewrites all periods",
          "Set ms.publish.mode=window_replace."),
     ):  # fmt: skip

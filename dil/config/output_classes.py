@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 
 from dil.config.catalog import TYPE, CatalogSection
-from dil.config.destinations import DESTINATION, FORMAT, URL, other_place
+from dil.config.destinations import (
+    DESTINATION,
+    FORMAT,
+    URL,
+    TablesSection,
+    WarehouseSection,
+    other_place,
+)
 from dil.config.findings import Findings
 from dil.config.merging import MISSING
 from dil.config.property import properties_of
-from dil.config.publishing import FILE_EACH, MODE
+from dil.config.publishing import FILE_EACH, MODE, publish_mode
 from dil.config.writing import FORMAT as WRITTEN
-from dil.model.destination import TableFormat
+from dil.model.destination import MergeSpec, TableFormat
 from dil.model.job import (
     DestinationSpec,
     OutputFormat,
@@ -22,12 +29,10 @@ from dil.model.job import (
     PublishingSpec,
     PublishMode,
     WriterSpec,
-    WritingSpec,
 )
 from dil.model.messages import quote
 from dil.model.properties import Properties
 from dil.model.section import ClassName, Section, prop
-from dil.sections.extraction import ExtractionSection
 from dil.spi.destination import Destination
 from dil.spi.registry import is_built_in, load
 from dil.spi.writer import FileWriter
@@ -64,17 +69,17 @@ def built_in_advice(key: str, text: str) -> str:
     return f"Set {URL} in its place." if word in _DATABASES else ""
 
 
-def with_destination(
-    publishing: PublishingSpec, plugins: Plugins, values: Properties, findings: Findings
-) -> PublishingSpec:
-    """Return the publishing part, with the job's own destination class if the job names one."""
-    ref, mode, merge = plugins.destination, publishing.mode, publishing.merge
-    if ref is None or values.section(ExtractionSection).is_file_dump:
-        return publishing
+def destination_spec(
+    plugins: Plugins, merge: MergeSpec | None, values: Properties, findings: Findings
+) -> DestinationSpec | None:
+    """Return the job's own destination class, None if the job names none."""
+    ref, mode = plugins.destination, publish_mode(values)
+    if ref is None:
+        return None
     kind: type[Destination] = load(ref)
     for key, is_set in (
-        (URL, publishing.warehouse is not None),
-        (FORMAT, publishing.table.format is not TableFormat.FILES),
+        (URL, values.section(WarehouseSection).url is not None),
+        (FORMAT, values.section(TablesSection).format is not TableFormat.FILES),
     ):
         if is_set:
             what = f"is set, and so is {DESTINATION}"
@@ -93,7 +98,7 @@ def with_destination(
     others = [load(each) for each in plugins.refs if each != ref and not is_built_in(each)]
     secrets = tuple(_secrets_of(kind) - _secrets_of(*others))
     own = values.only(kind.sections, [each.name for each in kind.properties])
-    return replace(publishing, destination=DestinationSpec(ref, own, secrets))
+    return DestinationSpec(ref, own, secrets)
 
 
 def _secrets_of(*classes: type) -> frozenset[str]:
@@ -104,17 +109,13 @@ def _secrets_of(*classes: type) -> frozenset[str]:
     return frozenset(each.name for each in chain(single, declared) if each.secret)
 
 
-def with_writer(
-    writing: WritingSpec,
-    publishing: PublishingSpec,
-    plugins: Plugins,
-    values: Properties,
-    findings: Findings,
-) -> WritingSpec:
-    """Return the writing part of a job, with the job's own writer class if the job names one."""
+def writer_spec(
+    plugins: Plugins, publishing: PublishingSpec, values: Properties, findings: Findings
+) -> WriterSpec | None:
+    """Return the job's own writer class, None if the job names none."""
     ref = plugins.writer
     if ref is None:
-        return writing
+        return None
     kind: type[FileWriter] = load(ref)
     extension: object = getattr(kind, "extension", None)
     what = f"is {ref}, whose extension is {extension!r}"
@@ -128,8 +129,7 @@ def with_writer(
         )
     for key, why, fix in _contradictions(publishing, values):
         findings.problem(key, f"{why}, and {WRITER} is set", fix)
-    own = WriterSpec(ref, values.only(kind.sections, [each.name for each in kind.properties]))
-    return replace(writing, format=OutputFormat.PARQUET, own=own)
+    return WriterSpec(ref, values.only(kind.sections, [each.name for each in kind.properties]))
 
 
 def _contradictions(

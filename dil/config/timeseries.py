@@ -18,10 +18,16 @@ from dil.config.destinations import (
 )
 from dil.config.findings import Findings
 from dil.config.identity import TABLE
-from dil.config.publishing import MODE, PublishingSection
+from dil.config.publishing import MODE, PublishingSection, publish_mode
 from dil.config.timelabels import require_labels
-from dil.model.destination import MAX_PARTITIONS, Operation, Physical, TableFormat
-from dil.model.job import PublishingSpec, PublishMode
+from dil.model.destination import (
+    MAX_PARTITIONS,
+    Operation,
+    Physical,
+    TableFormat,
+    WarehouseSpec,
+)
+from dil.model.job import PublishMode
 from dil.model.messages import quote
 from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Duration, Int, Section, prop
@@ -64,16 +70,15 @@ class TimeseriesSection(Section):
 
 
 def with_labels(
-    publishing: PublishingSpec,
+    warehouse: WarehouseSpec | None,
     labels: TimelabelSpec | None,
     values: Properties,
     findings: Findings,
-) -> PublishingSpec:
-    """Return the publishing part with the settings that separate timelabels."""
-    warehouse = publishing.warehouse
+) -> WarehouseSpec | None:
+    """Return the table to load rows into, with the settings that separate its timelabels."""
     if warehouse is None or not warehouse.url.reveal():
         _note_unused(values, findings, f"{URL} is not set")
-        return publishing
+        return warehouse
     engine = warehouse.url.reveal().partition(":")[0]
     is_timeless = labels is not None and not labels.is_dated
     if is_timeseries(values):
@@ -81,7 +86,7 @@ def with_labels(
     else:
         _note_unused(values, findings, f"{KIND} is regular")
         is_asked = values.section(PublishingSection).mode is not None
-        if is_timeless and publishing.mode is PublishMode.APPEND and not is_asked:
+        if is_timeless and publish_mode(values) is PublishMode.APPEND and not is_asked:
             findings.notice(
                 URL,
                 "has a table that rows are added to, and a second run in one period of the "
@@ -91,14 +96,13 @@ def with_labels(
             )
     section = values.section(TimeseriesSection)
     default = _SQLITE_PARTITIONS if engine == "sqlite" else MAX_PARTITIONS
-    spec = replace(
+    return replace(
         warehouse,
         labels=labels,
         retention_ms=section.retention_ms,
         max_partitions=section.max_partitions or default,
         physical=section.physical,
     )
-    return replace(publishing, warehouse=spec)
 
 
 def _check(values: Properties, table: str, engine: str, findings: Findings) -> None:

@@ -18,7 +18,7 @@ from dil.config.identity import DatasetSection
 from dil.config.preprocessing import dump_name
 from dil.config.timelabels import require_labels
 from dil.model.destination import TableFormat
-from dil.model.job import Blocks, OutputFormat, PathType, WritingSpec
+from dil.model.job import Blocks, OutputFormat, PathType, WriterSpec, WritingSpec
 from dil.model.messages import known_words, quote
 from dil.model.properties import Properties
 from dil.model.section import (
@@ -184,12 +184,17 @@ class WritingSection(Section):
         return OutputFormat.AVRO if word == "other" else OutputFormat(word)
 
 
-def writing_spec(values: Properties) -> WritingSpec:
-    """Return the writing part of a job; files of tables or for loading are always Parquet."""
+def writing_spec(values: Properties, own: WriterSpec | None) -> WritingSpec:
+    """Return the writing part of a job; ``own`` is its own writer class.
+
+    Files of tables, files for loading, and files that a class of the job's own converts are always
+    Parquet.
+    """
     section = values.section(WritingSection)
     dataset = values.section(DatasetSection)
+    is_plain = own is None and is_of_files(values)
     return WritingSpec(
-        format=section.format if is_of_files(values) else OutputFormat.PARQUET,
+        format=section.format if is_plain else OutputFormat.PARQUET,
         codec=section.codec or "",
         deflate_level=section.deflate_level,
         record_count_in_names=section.record_count_in_names,
@@ -205,6 +210,7 @@ def writing_spec(values: Properties) -> WritingSpec:
         most_open_files=section.most_open_files,
         owner=section.owner,
         group=section.group,
+        own=own,
     )
 
 
