@@ -16,7 +16,7 @@ from dil.config.preprocessing import PreprocessingSection
 from dil.config.property import names_of
 from dil.config.publishing import MODE as PUBLISH_MODE
 from dil.config.query_inputs import QueryParts, found_inputs
-from dil.config.query_text import query_text
+from dil.config.query_text import QueryText, query_text
 from dil.config.state import ENABLED
 from dil.config.timelabels import (
     CATCHUP,
@@ -131,9 +131,7 @@ def _is_own(origin: Origin, path: str) -> bool:
 def _query_mode(values: Properties) -> QueryMode | None:
     """Return the mode of a job's query; None for a job that reads a source."""
     section = values.section(QuerySection)
-    if not section.inputs:
-        return None
-    return QueryMode(section.mode)
+    return QueryMode(section.mode) if section.inputs else None
 
 
 def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> QuerySpec | None:
@@ -148,23 +146,23 @@ def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> Que
     windows = _window_spec(values, findings)
     _check_mode(mode, parts, values, findings)
     if windows is None:
-        text, places, function, code = query_text(parts, values, findings)
+        query = query_text(parts, values, findings)
     else:
-        text, places, function, code = windows.query(section.inputs[0].view), (), None, ""
+        query = QueryText(windows.query(section.inputs[0].view))
     is_full = mode is QueryMode.FULL
     return QuerySpec(
         inputs=tuple(found_inputs(section, parts, mode, findings)),
         mode=mode,
-        text=text,
-        function=function,
-        code=code,
+        text=query.text,
+        function=query.function,
+        code=query.code,
         max_blocks=None if is_full else section.max_blocks,
         max_rows=None if is_full else section.max_rows,
         hashes_rows=section.hashes_rows,
         wait_ms=section.wait_ms,
         windows=windows,
         dedupe=_dedupe_spec(parts.publishing, values, mode, findings),
-        places=places,
+        places=query.places,
         holds_watermark=_overrules_events(values, mode, str(parts.path)),
     )
 
