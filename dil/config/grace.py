@@ -78,7 +78,7 @@ def grace_section(partition: str | Composite, values: Properties, findings: Find
     section = values.section(GraceSection)
     if section.low_ms > section.high_ms:
         findings.problem(LEAST, f"is longer than {MOST}", "Write a shorter one.")
-    words = (partition,) if isinstance(partition, str) else [word for word, _, _ in partition]
+    words = (partition,) if isinstance(partition, str) else [each.word for each in partition]
     unit = section.unit or ("hour" if "hourly" in words else "day")
     if section.mode is GraceMode.MAX:
         findings.unused(_FIXED, f"has no effect with {MODE}=max", f"Set {MOST}.")

@@ -159,7 +159,8 @@ def _period(
 def _note_default_zone(section: PlanningSection, findings: Findings) -> None:
     """Add a notice with the zone that is used because none is named (rule P6)."""
     marks, partition, zone = section.marks, section.partition, section.zone
-    ends = () if isinstance(partition, str) else [text for _, *ends in partition for text in ends]
+    sub_ranges = () if isinstance(partition, str) else partition
+    ends = [text for each in sub_ranges for text in (each.start, each.end)]
     fix = "Set ms.timezone to say which zone is meant."
     if not marks.is_dated:
         findings.notice(

@@ -89,7 +89,7 @@ def _check_starts(parts: JobParts, findings: Findings) -> None:
 
     Starts move with every run, or when the clocks of a zone change by half an hour.
     """
-    planning, words = parts.planning, _words(parts.planning)
+    planning, words = parts.planning, set(parts.planning.words)
     is_replaced = parts.publishing.mode is PublishMode.WINDOW_REPLACE
     is_recorded = parts.state.enabled and (parts.appends or is_replaced)
     if _starts_move(planning):
@@ -186,7 +186,7 @@ def _starts_move(planning: PlanningSpec) -> bool:
     """Return whether the starts of partitions differ from run to run."""
     if not planning.start.startswith("P"):
         return False
-    words = _words(planning)
+    words = set(planning.words)
     if words <= {"hourly", "daily"} and _DAYS_AGO.fullmatch(planning.start):
         return False
     return not (words == {"hourly"} and _HOURS_AGO.fullmatch(planning.start))
@@ -199,19 +199,13 @@ def _is_read_in_parts(planning: PlanningSpec) -> bool:
         return False
     if planning.read_from_partition_start or planning.ignore_history:
         return False
-    words = _words(planning)
+    words = set(planning.words)
     if "none" in words:
         return True
     ends_whole = words <= {"hourly", "daily"} and bool(
         _DAY.fullmatch(planning.start) and _DAYS_AGO.fullmatch(planning.end)
     )
     return planning.partial and not ends_whole
-
-
-def _words(planning: PlanningSpec) -> set[str]:
-    if planning.composite:
-        return {word for word, _, _ in planning.composite}
-    return {planning.partition}
 
 
 def _period_key(values: Properties, name: str) -> str:

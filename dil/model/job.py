@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from dil.model.csv_settings import CsvSpec
 from dil.model.database_address import DatabaseAddress
@@ -93,15 +94,23 @@ class PathType(StrEnum):
     TABLENAME = "tablename"
 
 
+class SubRange(NamedTuple):
+    """A part of the range that a word of its own cuts; the texts are kept as written."""
+
+    word: str
+    start: str
+    end: str
+
+
 @dataclass(frozen=True, slots=True)
 class PlanningSpec:
     """All settings of the planner; texts of instants are kept as written.
 
     ``start`` and ``end`` are the watermark's ``from`` and ``to``. ``units`` are compact JSON
-    objects in order, None if activation rows define them. ``composite`` holds (word, from, to) in
-    the order written and is empty for a plain partition. ``limit`` is the most work units that a
-    run takes, None for no limit. The range ends at least ``delay_ms`` before now. ``zone`` is the
-    zone of texts that name none. ``of_source`` says that the source itself names the units. If each
+    objects in order, None if activation rows define them. ``composite`` holds the sub-ranges in the
+    order written and is empty for a plain partition. ``limit`` is the most work units that a run
+    takes, None for no limit. The range ends at least ``delay_ms`` before now. ``zone`` is the zone
+    of texts that name none. ``of_source`` says that the source itself names the units. If each
     unit is read once, ``once`` says how units are distinguished: by ``version`` or ``path``.
     ``is_dated`` says that the job has a range of time; else all windows are the same window, which
     the job did not ask for. ``grace_ms`` is the grace period of runs; if ``grace`` says that runs
@@ -115,7 +124,7 @@ class PlanningSpec:
     unit_name: str = "unit"
     units: tuple[str, ...] | None = ("{}",)
     partition: str = "none"
-    composite: tuple[tuple[str, str, str], ...] = ()
+    composite: tuple[SubRange, ...] = ()
     partial: bool = True
     grace_ms: int = 0
     abstinent_ms: int = 0
@@ -136,6 +145,11 @@ class PlanningSpec:
     is_dated: bool = False
     grace: GraceSpec = field(default_factory=GraceSpec)
     probed: ProbeRest | None = None
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Return the words that cut the range: one for each sub-range, or the partition's."""
+        return tuple(each.word for each in self.composite) or (self.partition,)
 
     @property
     def grace_range_ms(self) -> tuple[int, int]:
