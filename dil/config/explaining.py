@@ -10,7 +10,7 @@ from dil.config.canonical import DEPRECATED, MISSPELLED
 from dil.config.destinations import DESTINATION
 from dil.config.identity import CLASS
 from dil.config.output_classes import WRITER
-from dil.config.preprocessing import NAMES as PREPROCESSORS
+from dil.config.preprocessing import PREPROCESSORS
 from dil.config.property import Group, Property, form_of, properties_of
 from dil.config.table import ALIASES, GROUPS, PLUGIN_PREFIX, TABLE, group_of, lookup
 from dil.errors import ConfigError

@@ -24,8 +24,8 @@ from dil.model.section import (
 )
 from dil.spi.registry import PluginKind, known_name
 
-CLASS, NAMESPACE, TABLE = "source.class", "extract.namespace", "extract.table.name"
-TYPE = "extract.table.type"
+CLASS, NAMESPACE, TABLE_NAME = "source.class", "extract.namespace", "extract.table.name"
+TABLE_TYPE = "extract.table.type"
 KEYS, DELTAS = "extract.primary.key.fields", "extract.delta.fields"
 NAME, TEMPLATE, PLUGIN_PATH = "job.name", "job.template", "ms.plugin.path"
 
@@ -116,14 +116,14 @@ class DatasetSection(Section):
         example="com.acme.crm",
     )
     table: Text = prop(
-        TABLE,
+        TABLE_NAME,
         "Name of the dataset, of its folder and of the Avro record.",
         default="",
         example="orders",
         required=True,
     )
     table_type: Annotated[TableType, ONE_OF] = prop(
-        TYPE,
+        TABLE_TYPE,
         "SNAPSHOT_ONLY reads the whole dataset, APPEND_ONLY new rows, and SNAPSHOT_APPEND new "
         "versions of rows. If `ms.publish.mode` is not set, this property chooses the mode of "
         "tables and warehouses. A job that publishes plain files reads each work unit once, "

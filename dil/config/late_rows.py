@@ -10,7 +10,7 @@ from dataclasses import replace
 from dil.config.egress import COMMIT
 from dil.config.event_time import (
     AFTER_CLOSE,
-    COLUMN,
+    EVENT_COLUMN,
     LATE_ACTION,
     STRATEGY,
     EventTimeSection,
@@ -39,28 +39,30 @@ def job_events(parts: JobParts, values: Properties, findings: Findings) -> Event
     strategy = spec.strategy
     if not spec.column:
         if strategy is Strategy.NONE:
-            names, what = names_of(EventTimeSection), f"has no effect without {COLUMN}"
+            names, what = names_of(EventTimeSection), f"has no effect without {EVENT_COLUMN}"
             findings.unused(
-                names - {STRATEGY, AFTER_CLOSE}, what, f"Leave it out, or set {COLUMN}."
+                names - {STRATEGY, AFTER_CLOSE}, what, f"Leave it out, or set {EVENT_COLUMN}."
             )
         else:
             what = f"is {strategy}, and no column says when rows happened"
-            findings.problem(STRATEGY, what, f"Set {COLUMN}, or leave {STRATEGY} out.")
+            findings.problem(STRATEGY, what, f"Set {EVENT_COLUMN}, or leave {STRATEGY} out.")
         return None
     if strategy is Strategy.NONE:
         findings.notice(
             STRATEGY,
-            f"is none, so event times of {COLUMN} are counted, and no row is late",
+            f"is none, so event times of {EVENT_COLUMN} are counted, and no row is late",
             f"Set {STRATEGY}, such as adaptive; docs/event-time.md says which one.",
         )
     if parts.only_validates:
         what = "needs rows, and the job validates them and writes none"
-        findings.problem(COLUMN, what, "Leave it out, or set it in the job that writes the rows.")
+        findings.problem(
+            EVENT_COLUMN, what, "Leave it out, or set it in the job that writes the rows."
+        )
     if parts.commits_pages:
         findings.problem(
             COMMIT,
-            f"is page, and {COLUMN} is set: an attempt that resumes does not see the event times of"
-            " earlier pages",
+            f"is page, and {EVENT_COLUMN} is set: an attempt that resumes does not see the event "
+            "times of earlier pages",
             f"Leave {COMMIT} out, and make work units smaller with ms.work.unit.partition.",
         )
     if strategy is not Strategy.NONE and not parts.state.enabled:

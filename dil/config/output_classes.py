@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from dil.config.catalog import TYPE, CatalogSection
+from dil.config.catalog import CATALOG_TYPE, CatalogSection
 from dil.config.destinations import (
     DESTINATION,
-    FORMAT,
+    TABLE_FORMAT,
     URL,
     TablesSection,
     WarehouseSection,
@@ -19,8 +19,8 @@ from dil.config.destinations import (
 from dil.config.findings import Findings
 from dil.config.merging import MISSING
 from dil.config.property import properties_of
-from dil.config.publishing import FILE_EACH, MODE, publish_mode
-from dil.config.writing import FORMAT as WRITTEN
+from dil.config.publishing import FILE_EACH, PUBLISH_MODE, publish_mode
+from dil.config.writing import FILE_FORMAT
 from dil.model.destination import MergeSpec, TableFormat
 from dil.model.job import (
     DestinationSpec,
@@ -63,9 +63,11 @@ def built_in_advice(key: str, text: str) -> str:
     """
     word = text.lower()
     if key == WRITER:
-        return f"Set {WRITTEN}={word.upper()} in its place." if word in set(OutputFormat) else ""
+        return (
+            f"Set {FILE_FORMAT}={word.upper()} in its place." if word in set(OutputFormat) else ""
+        )
     if word in set(TableFormat):
-        return f"Set {FORMAT}={word} in its place."
+        return f"Set {TABLE_FORMAT}={word} in its place."
     return f"Set {URL} in its place." if word in _DATABASES else ""
 
 
@@ -79,17 +81,17 @@ def destination_spec(
     kind: type[Destination] = load(ref)
     for key, is_set in (
         (URL, values.section(WarehouseSection).url is not None),
-        (FORMAT, values.section(TablesSection).format is not TableFormat.FILES),
+        (TABLE_FORMAT, values.section(TablesSection).format is not TableFormat.FILES),
     ):
         if is_set:
             what = f"is set, and so is {DESTINATION}"
             findings.problem(key, what, "Rows go to one place: leave one of them out.")
     if mode not in kind.modes:
         findings.problem(
-            MODE,
+            PUBLISH_MODE,
             f"is {mode}, which {kind.__name__} does not have",
             f"Write one that it has: {', '.join(sorted(kind.modes))}.",
-            values.origin(MODE) or values.origin(DESTINATION),
+            values.origin(PUBLISH_MODE) or values.origin(DESTINATION),
         )
     elif merge is not None and merge.deletes_missing and kind.missing is Destination.missing:
         what = f"is true, and {kind.__name__} does not look for rows that are missing"
@@ -136,14 +138,18 @@ def _contradictions(
     publishing: PublishingSpec, values: Properties
 ) -> Iterator[tuple[str, str, str]]:
     """Yield the properties that contradict the job's own writer, each with why and the fix."""
-    if WRITTEN in values.explicit:
-        yield WRITTEN, "says another format", "Leave one of them out."
+    if FILE_FORMAT in values.explicit:
+        yield FILE_FORMAT, "says another format", "Leave one of them out."
     if place := other_place(values):
         yield place, "is set, and only Parquet files go there", f"Leave {WRITER} out."
     if publishing.mode is PublishMode.MERGE:
         why = "is merge, for which files are read back"
-        yield MODE, why, "Write append, replace or window_replace."
+        yield PUBLISH_MODE, why, "Write append, replace or window_replace."
     if publishing.shares_files:
         yield FILE_EACH, "is false, for which files are read back", "Leave it out."
     if (catalog := values.section(CatalogSection).type) != "none":
-        yield TYPE, f"is {quote(catalog)}, which takes Parquet and ORC", "Leave one of them out."
+        yield (
+            CATALOG_TYPE,
+            f"is {quote(catalog)}, which takes Parquet and ORC",
+            "Leave one of them out.",
+        )

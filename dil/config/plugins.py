@@ -11,8 +11,7 @@ from dil.config.findings import Findings
 from dil.config.identity import CLASS, JobSection
 from dil.config.output_classes import WRITER, WriterSection, built_in_advice
 from dil.config.planning import asked_of_source
-from dil.config.preprocessing import NAMES as PREPROCESSORS
-from dil.config.preprocessing import PreprocessingSection, find_preprocessors
+from dil.config.preprocessing import PREPROCESSORS, PreprocessingSection, find_preprocessors
 from dil.config.property import properties_of
 from dil.config.read_context import JobReadContext
 from dil.config.sections import at_entry, read_section

@@ -19,7 +19,7 @@ from dil.config.destinations import (
 )
 from dil.config.entry import Entry
 from dil.config.findings import Findings
-from dil.config.identity import TYPE, DatasetSection
+from dil.config.identity import TABLE_TYPE, DatasetSection
 from dil.config.writing import PATH, PATH_TYPE, WritingSection
 from dil.model.destination import Layout, Operation
 from dil.model.job import PathType, PublishMode, TableType
@@ -30,7 +30,7 @@ from dil.sections.query import QuerySection
 
 FINAL_DIR, AT_JOB_LEVEL = "data.publisher.final.dir", "publish.data.at.job.level"
 REPLACES = "data.publisher.replace.final.dir"
-MODE, LAYOUT = "ms.publish.mode", "ms.publish.layout"
+PUBLISH_MODE, LAYOUT = "ms.publish.mode", "ms.publish.layout"
 CHANGELOG = "ms.publish.changelog"
 FILE_EACH, GROUP = "ms.output.file.per.work.unit", "data.publisher.final.dir.group"
 _REPLACING = (PublishMode.REPLACE, PublishMode.WINDOW_REPLACE, PublishMode.MERGE)
@@ -62,7 +62,7 @@ class PublishingSection(Section):
         example="/data/lake",
     )
     mode: Annotated[PublishMode, ONE_OF] | None = prop(
-        MODE,
+        PUBLISH_MODE,
         "append adds rows; with replace the run's rows replace all earlier rows; with "
         "window_replace a work unit's rows replace the earlier rows of that work unit; with merge "
         "a row replaces the earlier row with the same primary key. Unset: for files append, or "
@@ -202,21 +202,21 @@ def replaces_once(values: Properties, entries: Mapping[str, Entry]) -> bool:
 
 def mode_of_others(values: Properties, entries: Mapping[str, Entry]) -> PublishMode | None:
     """Return the publish mode of the job's runs without ``-D``; None if the job file is wrong."""
-    names = (MODE, OPERATION, REPLACES, TYPE)
+    names = (PUBLISH_MODE, OPERATION, REPLACES, TABLE_TYPE)
     flags = {name for name in names if name in entries and entries[name].origin.is_of_one_run}
     if not flags:
         return publish_mode(values)
-    if named := _in_job_file(entries.get(MODE)):
+    if named := _in_job_file(entries.get(PUBLISH_MODE)):
         return next((mode for mode in PublishMode if mode == named), None)
     named = _in_job_file(entries.get(OPERATION))
     if named and values.section(WarehouseSection).url is not None:
         return next((modes[0] for operation, modes in _MODES.items() if operation == named), None)
-    others = values.having(MODE, None)
+    others = values.having(PUBLISH_MODE, None)
     if REPLACES in flags:
         others = others.having(REPLACES, _in_job_file(entries[REPLACES]) == "true")
     kinds = {kind.value.lower(): kind for kind in TableType}
-    if TYPE in flags and (kind := kinds.get(_in_job_file(entries[TYPE]))):
-        others = others.having(TYPE, kind)
+    if TABLE_TYPE in flags and (kind := kinds.get(_in_job_file(entries[TABLE_TYPE]))):
+        others = others.having(TABLE_TYPE, kind)
     return _implied_mode(others, None)
 
 
@@ -250,19 +250,19 @@ def check_mode(values: Properties, findings: Findings) -> None:
             "Set writer.file.path.type=namespace_table, or ms.publish.mode.",
         )
     if section.replaces and section.mode not in (None, PublishMode.REPLACE):
-        findings.problem(MODE, f"contradicts {REPLACES}=true", "Keep one.")
+        findings.problem(PUBLISH_MODE, f"contradicts {REPLACES}=true", "Keep one.")
     if section.mode is not None and warehouse.operation is not None and warehouse.url:
         allowed = _MODES[warehouse.operation]
         if section.mode not in allowed:
             findings.problem(
                 OPERATION,
-                f'is "{warehouse.operation}", which contradicts {MODE}={section.mode}',
+                f'is "{warehouse.operation}", which contradicts {PUBLISH_MODE}={section.mode}',
                 f"Leave one of them out; {warehouse.operation} is {' or '.join(allowed)}.",
             )
     is_known = findings.is_sound(PATH_TYPE, PATH)
     if mode in _REPLACING and is_known and has_run_folder(values):
         findings.problem(
-            MODE,
+            PUBLISH_MODE,
             "cannot replace files while each run has a folder of its own",
             "Set writer.file.path.type=namespace_table or tablename.",
         )

@@ -13,7 +13,7 @@ from dil.config.catalog import catalog_spec
 from dil.config.destinations import (
     DESTINATION,
     FIELDS,
-    FORMAT,
+    TABLE_FORMAT,
     URL,
     TablesSection,
     is_of_files,
@@ -23,9 +23,8 @@ from dil.config.destinations import (
 )
 from dil.config.entry import Entry
 from dil.config.findings import Findings
-from dil.config.identity import NAMESPACE, TABLE, DatasetSection
-from dil.config.merging import OP as OP_FIELD
-from dil.config.merging import MergingSection, merge_spec
+from dil.config.identity import NAMESPACE, TABLE_NAME, DatasetSection
+from dil.config.merging import OP_FIELD, MergingSection, merge_spec
 from dil.config.output_classes import destination_spec
 from dil.config.preprocessing import dump_mode
 from dil.config.publishing import (
@@ -34,7 +33,7 @@ from dil.config.publishing import (
     FINAL_DIR,
     GROUP,
     LAYOUT,
-    MODE,
+    PUBLISH_MODE,
     PublishingSection,
     check_mode,
     has_run_folder,
@@ -146,13 +145,13 @@ def _keeps_changelog(values: Properties, mode: PublishMode, findings: Findings) 
     section, key = values.section(PublishingSection), other_place(values)
     if not section.keeps_changelog:
         return False
-    if mode is not PublishMode.MERGE and values.is_overruled(CHANGELOG, MODE):
-        what = f"has no effect in this run, which publishes by {MODE}={mode}"
+    if mode is not PublishMode.MERGE and values.is_overruled(CHANGELOG, PUBLISH_MODE):
+        what = f"has no effect in this run, which publishes by {PUBLISH_MODE}={mode}"
         findings.hint(CHANGELOG, what, "The next merge begins the changelog anew.")
         return False
     if mode is not PublishMode.MERGE:
-        what = f"{MODE} is {mode}: only a merge changes rows one by one"
-        fix = f"Set {MODE}=merge, or"
+        what = f"{PUBLISH_MODE} is {mode}: only a merge changes rows one by one"
+        fix = f"Set {PUBLISH_MODE}=merge, or"
     elif key in _ELSEWHERE:
         what = f"rows go {_ELSEWHERE[key]}, which merges them itself: {key} is set"
         fix = "Publish files or a table of files, or set"
@@ -176,7 +175,7 @@ def _shares_files(values: Properties, mode: PublishMode, findings: Findings) -> 
     if key in _ELSEWHERE:
         what = f"the rows go {_ELSEWHERE[key]}: {key} is set"
     elif mode in _SHARING_NOT:
-        what = f"{MODE} is {mode}, which {_SHARING_NOT[mode]}"
+        what = f"{PUBLISH_MODE} is {mode}, which {_SHARING_NOT[mode]}"
         fix = "Leave it out. `dil compact` combines small files later."
     elif values.section(PlanningSection).is_backfill:
         what = (
@@ -211,7 +210,7 @@ def _check_names(values: Properties, place: str, findings: Findings) -> None:
         return
     if not is_local(place) and not place.startswith("s3://"):
         findings.problem(
-            FORMAT,
+            TABLE_FORMAT,
             f'is "{word}", and its library reaches no table at {place}',
             "Leave it out to publish plain files, or use a local path or s3://bucket/folder.",
         )
@@ -220,7 +219,7 @@ def _check_names(values: Properties, place: str, findings: Findings) -> None:
     texts = {
         FINAL_DIR: place,
         NAMESPACE: dataset.namespace,
-        TABLE: dataset.table,
+        TABLE_NAME: dataset.table,
         PATH: values.section(WritingSection).path,
     }
     for key, text in texts.items():

@@ -9,19 +9,19 @@ import re
 from datetime import datetime, timedelta
 
 from dil.config.findings import Findings
-from dil.config.grace import MODE as GRACE_MODE
+from dil.config.grace import GRACE_MODE
 from dil.config.merging import MISSING, MergingSection
 from dil.config.parts import JobParts
 from dil.config.planning import is_asked_by_window
 from dil.config.requests import sends_low_watermark, sent_watermarks
 from dil.config.state import DATASET_KIND, ENABLED, KIND
-from dil.config.timelabels import COLUMN, SPLIT
+from dil.config.timelabels import LABEL_COLUMN, SPLIT
 from dil.config.watermarks import ABSTINENT, GRACE, PARTITION, WATERMARK, instant
 from dil.model.grace import GraceMode
 from dil.model.job import PlanningSpec, PublishMode
 from dil.model.properties import Properties
 from dil.model.settings import Parameter
-from dil.sections.parameters import KEY as PARAMETERS
+from dil.sections.parameters import PARAMETERS
 from dil.sections.source import ONCE
 from dil.text.joda_tokens import tokenize
 from dil.text.zones import find_zone
@@ -170,7 +170,7 @@ def _check_split(planning: PlanningSpec, values: Properties, findings: Findings)
             SPLIT,
             'is "none", and all rows of a work unit would go to the last timelabel that it touches',
             "Leave it out, so that work units are split; or name a column that distinguishes"
-            f" rows in {COLUMN}.",
+            f" rows in {LABEL_COLUMN}.",
         )
     elif labels.splits and not sends_window and SPLIT not in values.explicit:
         findings.problem(

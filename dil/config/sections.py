@@ -14,8 +14,7 @@ from dil.config import values
 from dil.config.canonical import shown
 from dil.config.entry import Entry
 from dil.config.findings import Findings
-from dil.config.identity import CLASS
-from dil.config.identity import TABLE as DATASET
+from dil.config.identity import CLASS, TABLE_NAME
 from dil.config.property import Property, properties_of
 from dil.config.read_context import JobFileLocation, JobReadContext, SecretsSection, secret_resolver
 from dil.config.table import SECTIONS, TABLE
@@ -203,7 +202,7 @@ def report_missing(
         if entry.name == EXTRACTOR and connector and not needs_extractor(connector.text.strip()):
             continue
         extractor = entries.get(EXTRACTOR)
-        if entry.name == DATASET and extractor and names_file_dump(extractor.text.strip()):
+        if entry.name == TABLE_NAME and extractor and names_file_dump(extractor.text.strip()):
             continue  # without rows a dataset needs no name
         if entry.name in blanks:
             origin = blanks[entry.name].origin
