@@ -23,8 +23,9 @@ from dil.model.messages import quote
 from dil.model.properties import Properties
 from dil.model.schema import EnumType, Primitive
 from dil.model.secret import SecretUrl
-from dil.model.section import ONE_OF, ClassName, SecretText, Section, Texts, prop
+from dil.model.section import ONE_OF, SecretText, Section, Texts, ValueType, Written, prop
 from dil.sections.schema import SchemaSection
+from dil.spi.registry import PluginKind
 from dil.storage.locations import PathError, any_path, is_local, local_path
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class TablesSection(Section):
 class DestinationSection(Section):
     """A destination of the job's own."""
 
-    name: ClassName = prop(
+    name: Annotated[str, Written(ValueType.CLASS, plugin=PluginKind.DESTINATION)] = prop(
         DESTINATION,
         "Class that publishes the rows, in place of files, tables and warehouses: the name that an"
         " installed package offers, or the Python path of a class of the job's own.",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
+from typing import Annotated
 
 from dil.config.catalog import CATALOG_TYPE, CatalogSection
 from dil.config.destinations import (
@@ -32,9 +33,9 @@ from dil.model.job import (
 )
 from dil.model.messages import quote
 from dil.model.properties import Properties
-from dil.model.section import ClassName, Section, prop
+from dil.model.section import Section, ValueType, Written, prop
 from dil.spi.destination import Destination
-from dil.spi.registry import is_built_in, load
+from dil.spi.registry import PluginKind, is_built_in, load
 from dil.spi.writer import FileWriter
 
 WRITER = "ms.writer.class"
@@ -46,7 +47,7 @@ _DATABASES = ("warehouse", "postgresql", "mysql", "mariadb", "duckdb", "sqlite")
 class WriterSection(Section):
     """A file format of the job's own."""
 
-    name: ClassName = prop(
+    name: Annotated[str, Written(ValueType.CLASS, plugin=PluginKind.WRITER)] = prop(
         WRITER,
         "Class that writes the files, in place of the format that `writer.output.format` names: "
         "the name that an installed package offers, or the Python path of a class of the job's "

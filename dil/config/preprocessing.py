@@ -19,7 +19,7 @@ from dil.model.json import JsonValue, as_text
 from dil.model.messages import suggestion
 from dil.model.properties import Properties
 from dil.model.secret import Secret, revealed
-from dil.model.section import ClassNames, Int, Long, Section, ValueType, Written, prop
+from dil.model.section import Int, Long, Section, ValueType, Written, prop
 from dil.sections.extraction import DumpSection, ExtractionSection
 from dil.sections.reading import ReadContext, ShapeError, as_object, is_scalar, note_missing
 from dil.spi.preprocessor import Preprocessor
@@ -100,6 +100,9 @@ def _key_file(text: str, where: str, around: ReadContext) -> str | Secret:
     return path if secret is None else Secret(path)
 
 
+_Preprocessors = Annotated[
+    tuple[str, ...], Written(ValueType.CLASS_LIST, plugin=PluginKind.PREPROCESSOR)
+]
 _Parameters = Annotated[
     dict[str, dict[str, str | Secret]],
     Written(
@@ -114,7 +117,7 @@ _Parameters = Annotated[
 class PreprocessingSection(Section):
     """How the bytes of responses are processed before they are read."""
 
-    names: ClassNames = prop(
+    names: _Preprocessors = prop(
         PREPROCESSORS,
         "Filters over the bytes of each response, left to right: `gunzip`, `bzip2`, `xz`, "
         "`zstd`, `deflate`, `zip`, `tar`, `gpg-decrypt`, `aggregated-json`, for dumped files "

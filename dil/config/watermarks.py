@@ -21,6 +21,7 @@ from dil.model.section import (
     Duration,
     Int,
     Long,
+    Reported,
     Section,
     StandsFor,
     ValueType,
@@ -395,4 +396,5 @@ class PlanningSection(Section):
         "ms.aux.keys",
         "Rare switches of DIL's; work units without a range do not occur here.",
         default=None,
+        reported=Reported.ALONE,
     )
