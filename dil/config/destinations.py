@@ -248,8 +248,9 @@ def table_spec(values: Properties, folder: Path, place: str, findings: Findings)
                 "Name one, such as shop or shop.sales.",
                 values.origin(TABLE_FORMAT),
             )
-    elif CATALOG in values.explicit:
-        findings.notice(CATALOG, f"has no effect while {TABLE_FORMAT} is {word}", "Leave it out.")
+    else:
+        what = f"has no effect while {TABLE_FORMAT} is {word}"
+        findings.unused((CATALOG,), what, "Leave it out.")
     return TableSpec(
         format=word,
         namespace=dataset.namespace,

@@ -86,10 +86,8 @@ def with_closing(
     labels = planning.timelabel
     closing = values.section(TimelabelsSection).closing
     if labels is None or closing is LabelClosing.NEVER:
-        if AFTER_CLOSE in values.explicit:
-            findings.notice(
-                AFTER_CLOSE, "has no effect: no timelabel is closed", f"Set {CLOSE} too."
-            )
+        what = "has no effect: no timelabel is closed"
+        findings.unused((AFTER_CLOSE,), what, f"Set {CLOSE} too.")
         return planning
     if not findings.is_sound(CLOSE, AFTER_CLOSE):
         return planning

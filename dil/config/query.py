@@ -138,10 +138,10 @@ def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> Que
     """Return the query of a job; None for a job that reads a source."""
     section, mode = values.section(QuerySection), _query_mode(values)
     if mode is None:
-        unused = names_of(QuerySection, WindowSection, DedupeSection) & values.explicit
-        for name in sorted(unused) if INPUTS not in values.explicit else ():
+        if INPUTS not in values.explicit:
+            names = names_of(QuerySection, WindowSection, DedupeSection)
             fix = f"Leave it out, or set {INPUTS}."
-            findings.problem(name, f"has no effect without {INPUTS}", fix)
+            findings.misplaced(names, f"has no effect without {INPUTS}", fix)
         return None
     windows = _window_spec(values, findings)
     _check_mode(mode, parts, values, findings)
@@ -232,19 +232,14 @@ def _window_spec(values: Properties, findings: Findings) -> WindowSpec | None:
     """Return the windows of a job, None if it has none; problems become findings."""
     section, query = values.section(WindowSection), values.section(QuerySection)
     if query.mode != "windowed":
-        for name in sorted(names_of(WindowSection) & values.explicit):
-            findings.problem(
-                name, "has no effect here", f"Leave it out, or set {QUERY_MODE}=windowed."
-            )
+        fix = f"Leave it out, or set {QUERY_MODE}=windowed."
+        findings.misplaced(names_of(WindowSection), "has no effect here", fix)
         return None
-    for name in (SQL, FILE, FUNCTION):
-        if name in values.explicit:
-            findings.problem(
-                name,
-                f"does not go with {QUERY_MODE}=windowed: the windows are the query",
-                f"Let another job with {QUERY_MODE}=append choose and change rows, and read its "
-                "dataset.",
-            )
+    findings.misplaced(
+        (SQL, FILE, FUNCTION),
+        f"does not go with {QUERY_MODE}=windowed: the windows are the query",
+        f"Let another job with {QUERY_MODE}=append choose and change rows, and read its dataset.",
+    )
     if len(query.inputs) > 1:
         findings.problem(
             QUERY_MODE,
@@ -292,10 +287,8 @@ def _dedupe_spec(
     """Return the rule for repeats, None if all rows are published; problems become findings."""
     section = values.section(DedupeSection)
     if not section.keys:
-        for name in sorted(names_of(DedupeSection) & values.explicit):
-            findings.problem(
-                name, f"has no effect without {DEDUPE_KEYS}", f"Set {DEDUPE_KEYS} as well."
-            )
+        what, fix = f"has no effect without {DEDUPE_KEYS}", f"Set {DEDUPE_KEYS} as well."
+        findings.misplaced(names_of(DedupeSection), what, fix)
         return None
     if mode is QueryMode.WINDOWED:
         findings.problem(DEDUPE_KEYS, f"does not go with {QUERY_MODE}={mode}", _APART)

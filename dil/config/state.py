@@ -200,12 +200,10 @@ def state_section(values: Properties, folder: Path, findings: Findings) -> State
     if kind in SERVER_KINDS:
         server = _server_address(values, kind, findings)
         return StateSpec(kind, enabled=section.enabled, is_default_place=False, server=server)
-    if _URL in values.explicit and kind != "noop":
-        findings.notice(
-            _URL,
-            f"has no effect, because state.store.type is {kind}",
-            "Set state.store.type=postgresql or mysql to keep the state on that server.",
-        )
+    if kind != "noop":
+        what = f"has no effect, because state.store.type is {kind}"
+        fix = "Set state.store.type=postgresql or mysql to keep the state on that server."
+        findings.unused((_URL,), what, fix)
     written, system = section.directory, values.section(FileSystemsSection).of_state
     directory = path_of(
         written or DEFAULT_STATE_FOLDER,

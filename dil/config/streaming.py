@@ -137,7 +137,7 @@ def stream_spec(
             findings.unused(names, what, f"Set {STREAM_MODE}=ingest.")
         return None
     if section.mode == "stateful":
-        _refuse_stateful(query, section, values, findings)
+        _refuse_stateful(query, section, findings)
     planning, publishing = parts.planning, parts.publishing
     if named := section.checkpoint.strip():
         checkpoint = path_of(named, CHECKPOINT, folder, findings, system="")
@@ -181,9 +181,7 @@ def stream_spec(
     )
 
 
-def _refuse_stateful(
-    query: QueryMode | None, section: StreamSection, values: Properties, findings: Findings
-) -> None:
+def _refuse_stateful(query: QueryMode | None, section: StreamSection, findings: Findings) -> None:
     """Report the settings that contradict a stream over datasets."""
     if query is None:
         if not findings.is_sound(INPUTS):  # the job has inputs, which cannot be read
@@ -202,16 +200,13 @@ def _refuse_stateful(
             "from all rows",
             f"Set {QUERY_MODE}=append or windowed. To rebuild it once, add -D {STREAM_MODE}=none.",
         )
-    if WAIT in values.explicit:
-        findings.problem(
-            WAIT,
-            "has no effect in a stream, which never waits for rows",
-            f"Leave it out: {TRIGGER} says how often the stream looks for rows.",
-        )
-    for name in (MOST_ROWS, MOST_FILES, MOST_BYTES):
-        if name in values.explicit:
-            findings.problem(
-                name,
-                f"has no effect with {INPUTS}",
-                f"Set {MAX_BLOCKS} or {MAX_ROWS}, which limit a micro-batch.",
-            )
+    findings.misplaced(
+        (WAIT,),
+        "has no effect in a stream, which never waits for rows",
+        f"Leave it out: {TRIGGER} says how often the stream looks for rows.",
+    )
+    findings.misplaced(
+        (MOST_ROWS, MOST_FILES, MOST_BYTES),
+        f"has no effect with {INPUTS}",
+        f"Set {MAX_BLOCKS} or {MAX_ROWS}, which limit a micro-batch.",
+    )

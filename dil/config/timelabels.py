@@ -108,10 +108,8 @@ def timelabels_section(values: Properties, findings: Findings) -> TimelabelSpec 
     written = {SCHEDULE: labels.schedule, EVERY: labels.every, UNIT: labels.unit}
     given = [key for key, value in written.items() if value]
     if not given:
-        if LABEL_ZONE in values.explicit:
-            findings.notice(
-                LABEL_ZONE, "has no effect: there is no schedule", f"Set {SCHEDULE} too."
-            )
+        what = "has no effect: there is no schedule"
+        findings.unused((LABEL_ZONE,), what, f"Set {SCHEDULE} too.")
         for key in (LABEL_COLUMN, SPLIT, CATCHUP, FIRST_RUN, CLOSE):
             if key in values.explicit and findings.is_sound(key):
                 findings.problem(
@@ -173,14 +171,10 @@ def _note_zone(
     spec: TimelabelSpec, values: Properties, planning: PlanningSection, findings: Findings
 ) -> None:
     """Add a notice if the zone has no effect, or cuts days elsewhere than the partitions."""
-    is_set = LABEL_ZONE in values.explicit
     if spec.every_ms:
-        if is_set:
-            findings.notice(
-                LABEL_ZONE,
-                f"has no effect with {EVERY}, which counts from 1970-01-01 UTC",
-                f"Use {SCHEDULE} for a schedule that follows a zone's calendar.",
-            )
+        what = f"has no effect with {EVERY}, which counts from 1970-01-01 UTC"
+        fix = f"Use {SCHEDULE} for a schedule that follows a zone's calendar."
+        findings.unused((LABEL_ZONE,), what, fix)
         return
     if spec.unit is None:
         from dil.text.cron import Level, parse_cron
@@ -190,7 +184,8 @@ def _note_zone(
         has_days = spec.unit in {LabelUnit.DAY, LabelUnit.MONTH}
     cut_in = instant(planning.marks.start, planning.zone, end=False).zone
     are_days = has_days and planning.partition not in ("none", "hourly")
-    if are_days and not is_set and cut_in != spec.zone:
+    is_chosen = LABEL_ZONE in values.explicit
+    if are_days and not is_chosen and cut_in != spec.zone:
         findings.notice(
             SCHEDULE if spec.schedule else UNIT,
             f"is evaluated in {spec.zone}, and partitions are cut in {cut_in}: each work unit "
