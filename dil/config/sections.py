@@ -16,7 +16,8 @@ from dil.config.entry import Entry
 from dil.config.findings import Findings
 from dil.config.identity import CLASS, TABLE_NAME
 from dil.config.property import Property, properties_of
-from dil.config.read_context import JobFileLocation, JobReadContext, SecretsSection, secret_resolver
+from dil.config.read_context import JobFileLocation, JobReadContext
+from dil.config.secrets import SecretsSection, secret_resolver
 from dil.config.table import SECTIONS, TABLE
 from dil.config.watermarks import ZONE, PlanningSection
 from dil.errors import Origin
