@@ -13,7 +13,8 @@ from typing import Annotated, TypeAlias
 
 from annotated_types import Ge, Le
 
-from dil.model.job import PlanningSpec, SubRange
+from dil.model.interval import SubRange
+from dil.model.job import PlanningSpec
 from dil.model.json import JsonValue, as_text, compact
 from dil.model.messages import known_words
 from dil.model.section import (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import NamedTuple
 
 from dil.model.csv_settings import CsvSpec
 from dil.model.database_address import DatabaseAddress
@@ -22,6 +21,7 @@ from dil.model.destination import (
 )
 from dil.model.event_time import EventTimeSpec
 from dil.model.grace import GraceSpec, ProbeRest
+from dil.model.interval import SubRange
 from dil.model.json import JsonValue, compact
 from dil.model.properties import Properties
 from dil.model.schema import ContractMode, QuarantineSpec, Schema
@@ -92,14 +92,6 @@ class PathType(StrEnum):
     DEFAULT = "default"
     NAMESPACE_TABLE = "namespace_table"
     TABLENAME = "tablename"
-
-
-class SubRange(NamedTuple):
-    """A part of the range that a word of its own cuts; the texts are kept as written."""
-
-    word: str
-    start: str
-    end: str
 
 
 @dataclass(frozen=True, slots=True)

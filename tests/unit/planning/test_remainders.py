@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from dil.model.history import Coverage, UnitRecord
-from dil.model.job import PlanningSpec, SubRange
+from dil.model.interval import SubRange
+from dil.model.job import PlanningSpec
 from dil.model.timelabels import TimelabelSpec
 from dil.planning import BareHistory, plan, remainders_past_backfill
 from tests.stories import day
