@@ -53,7 +53,7 @@ def plan(
             a limit that the job sets.
     """
     spec, _notices = planning_spec(properties)
-    return planning.plan_on_demand(
+    return planning.plan(
         spec,
         now_ms=_epoch_ms(now),
         history=planning.BareHistory(history),

@@ -15,8 +15,7 @@ from typing import BinaryIO
 from dil.errors import Problem, SourceContractError, SourceError
 from dil.model.json import JsonObject, as_text
 from dil.model.properties import Properties
-from dil.sections.secondary import KEY as SECONDARY
-from dil.sections.secondary import SecondarySection
+from dil.sections.secondary import SECONDARY, SecondarySection
 from dil.spi.connector import RequestValues, Response
 from dil.text.origins import refuse_other_path, refuse_way_out
 from dil.text.variables import substitute

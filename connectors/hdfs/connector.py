@@ -11,8 +11,7 @@ from connectors.hdfs.place import lists, place_problems
 from dil.errors import Problem
 from dil.model.job import Job
 from dil.model.properties import Properties
-from dil.sections.secondary import KEY as SECONDARY
-from dil.sections.secondary import SecondarySection
+from dil.sections.secondary import SECONDARY, SecondarySection
 from dil.sections.source import SourceSection
 
 if TYPE_CHECKING:

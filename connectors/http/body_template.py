@@ -16,10 +16,8 @@ from dil.model.properties import Properties
 from dil.model.secret import revealed
 from dil.model.settings import flat_parameters
 from dil.sections.http import BODY, METHOD, SendingSection
-from dil.sections.parameters import KEY as PARAMETERS
-from dil.sections.parameters import ParametersSection
-from dil.sections.secondary import KEY as SECONDARY
-from dil.sections.secondary import SecondarySection
+from dil.sections.parameters import PARAMETERS, ParametersSection
+from dil.sections.secondary import SECONDARY, SecondarySection
 from dil.sections.source import SourceSection
 from dil.text.variables import Substituted, placeholders, substitute
 

@@ -15,8 +15,7 @@ from dil.errors import Problem
 from dil.model.job import Job
 from dil.model.properties import Properties
 from dil.sections.http import IDEMPOTENCY_HEADER, METHOD, SendingSection
-from dil.sections.secondary import KEY as SECONDARY
-from dil.sections.secondary import SecondarySection
+from dil.sections.secondary import SECONDARY, SecondarySection
 from dil.sections.source import PASSWORD, URI, USER, SourceSection
 from dil.spi.connector import Connector, SessionContext
 from dil.spi.coordination import CredentialSource

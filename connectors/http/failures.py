@@ -6,6 +6,7 @@ import http.client
 import re
 import socket
 import ssl
+from typing import NamedTuple
 
 import requests
 import urllib3
@@ -30,38 +31,57 @@ PROXY_FIX = (
     " If it asks for credentials, write user:${env:NAME}@host."
 )
 _TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: ([1-4][0-9]{2})")
-# Kinds of errors and of their causes; the first match counts. The order matters: a
-# RemoteDisconnected is a ConnectionResetError, and urllib3 takes a failed connection for a
-# time-out.
-_REASONS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
-    ((socket.gaierror,), "host name not found", _ADDRESS_FIX),
-    ((ConnectionRefusedError,), "connection refused", _ADDRESS_FIX),
-    ((http.client.RemoteDisconnected,), "closed without an answer", _NETWORK_FIX),
-    ((ConnectionError,), "connection reset", _NETWORK_FIX),
-    ((TimeoutError, urllib3.exceptions.TimeoutError, requests.Timeout), "timed out", _TIMEOUT_FIX),
-    ((http.client.HTTPException,), "the answer is not HTTP", _ADDRESS_FIX),
+_TIMEOUTS = (TimeoutError, urllib3.exceptions.TimeoutError, requests.Timeout)
+
+
+class _Reason(NamedTuple):
+    """Why the connection failed, found by the kind of the error or of one of its causes."""
+
+    kinds: type[BaseException] | tuple[type[BaseException], ...]
+    reason: str
+    fix: str
+
+
+# The first match counts. The order matters: a RemoteDisconnected is a ConnectionResetError, and
+# urllib3 takes a failed connection for a time-out.
+_REASONS = (
+    _Reason(socket.gaierror, "host name not found", _ADDRESS_FIX),
+    _Reason(ConnectionRefusedError, "connection refused", _ADDRESS_FIX),
+    _Reason(http.client.RemoteDisconnected, "closed without an answer", _NETWORK_FIX),
+    _Reason(ConnectionError, "connection reset", _NETWORK_FIX),
+    _Reason(_TIMEOUTS, "timed out", _TIMEOUT_FIX),
+    _Reason(http.client.HTTPException, "the answer is not HTTP", _ADDRESS_FIX),
 )
-# OpenSSL's words for lasting failures, with their meaning and the advice.
-_TLS_REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
-    (
+
+
+class _TlsReason(NamedTuple):
+    """Why a TLS connection fails each time, found by OpenSSL's words for it."""
+
+    words: tuple[str, ...]
+    reason: str
+    fix: str
+
+
+_TLS_REASONS = (
+    _TlsReason(
         ("CERTIFICATE_VERIFY_FAILED",),
         "the server's certificate is not trusted",
         "Add its authority to the system's authorities, to the file that SSL_CERT_FILE names, or"
         " to the trust store of ms.ssl. The certificate must contain the host name.",
     ),
-    (
+    _TlsReason(
         ("ALERT_CERTIFICATE_REQUIRED", "ALERT_BAD_CERTIFICATE", "ALERT_UNKNOWN_CA",
          "ALERT_CERTIFICATE_EXPIRED", "ALERT_CERTIFICATE_REVOKED", "ALERT_CERTIFICATE_UNKNOWN",
          "ALERT_UNSUPPORTED_CERTIFICATE", "ALERT_ACCESS_DENIED"),
         "the server asks for a client certificate that it knows",
         "Name the certificate in keyStorePath of ms.ssl.",
     ),
-    (
+    _TlsReason(
         ("ALERT_HANDSHAKE_FAILURE",),
         "the server breaks the TLS handshake off",
         "It may require a client certificate: set keyStorePath of ms.ssl.",
     ),
-    (
+    _TlsReason(
         ("UNSUPPORTED_PROTOCOL", "ALERT_PROTOCOL_VERSION", "WRONG_VERSION_NUMBER"),
         "the server speaks no TLS of the version asked for",
         "Check the scheme and port of ms.source.uri, and version of ms.ssl.",
@@ -78,20 +98,19 @@ _CONNECTING = (
 def connection_failure(error: Exception, shown: str) -> SourceError:
     """Return our error for an error of ``requests``; ``shown`` names the request."""
     text = str(error)
-    for words, reason, fix in _TLS_REASONS:
-        if any(word in text for word in words):
-            return SourceError(f"{shown}: {reason}", fix)
+    for lasting in _TLS_REASONS:
+        if any(word in text for word in lasting.words):
+            return SourceError(f"{shown}: {lasting.reason}", lasting.fix)
     refused = _TUNNEL_REFUSED.search(text)
     if refused:
         return SourceError(f"{shown}: the proxy answers with HTTP status {refused[1]}", PROXY_FIX)
     is_of_proxy = isinstance(error, requests.exceptions.ProxyError)
     place = "the proxy: " if is_of_proxy else ""
     causes = list(causes_of(error))
-    for kinds, reason, fix in _REASONS:
-        if any(isinstance(cause, kinds) for cause in causes):
-            return TransientSourceError(
-                f"{shown}: {place}{reason}", PROXY_FIX if is_of_proxy else fix
-            )
+    for known in _REASONS:
+        if any(isinstance(cause, known.kinds) for cause in causes):
+            fix = PROXY_FIX if is_of_proxy else known.fix
+            return TransientSourceError(f"{shown}: {place}{known.reason}", fix)
     kind = next((each.reason for each in causes if isinstance(each, ssl.SSLError)), "")
     kind = kind or type(error).__name__
     return TransientSourceError(f"{shown}: {place}the connection failed ({kind})", _NETWORK_FIX)

@@ -13,7 +13,8 @@ from urllib.parse import urljoin
 from connectors.http.body import BodyStream
 from connectors.http.failures import PROXY_FIX, unknown_outcome
 from connectors.http.target import shown_uri
-from connectors.http.verdicts import RETRIED, StatusVerdict, after_retries
+from connectors.http.verdicts import RETRIED, StatusVerdict
+from connectors.http.waits import after_retries
 from dil.errors import (
     AuthenticationError,
     DilError,

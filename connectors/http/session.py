@@ -29,13 +29,10 @@ from connectors.http.verdicts import (
     NOT_DONE,
     REDIRECTS_WHEN_DONE,
     RETRIED,
-    RetryWaits,
     StatusVerdict,
-    after_retries,
-    is_rate_limited,
     judge,
-    retry_after_s,
 )
+from connectors.http.waits import RetryWaits, after_retries, is_rate_limited, retry_after_s
 from dil.errors import DilError, QuotaError, TransientSourceError
 from dil.model.secret import MASK, Secret
 from dil.spi.audit import AuditedRequest

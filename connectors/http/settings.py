@@ -22,8 +22,8 @@ from dil.model.settings import (
     flat_parameters,
 )
 from dil.sections.http import SendingSection
-from dil.sections.parameters import KEY as PARAMETERS
-from dil.sections.secondary import KEY as SECONDARY
+from dil.sections.parameters import PARAMETERS
+from dil.sections.secondary import SECONDARY
 from dil.sections.source import PASSWORD, URI, USER, SourceSection
 from dil.spi.audit import AuditTrail, NoAudit
 from dil.spi.coordination import Coordinator, Uncoordinated

@@ -18,7 +18,7 @@ from connectors.http.client import Client
 from connectors.http.failures import connection_failure
 from connectors.http.settings import HttpSettings, RetryBudget, SessionEnvironment
 from connectors.http.target import shown_uri
-from connectors.http.verdicts import RetryWaits, after_retries, retry_after_s
+from connectors.http.waits import RetryWaits, after_retries, retry_after_s
 from dil.errors import DilError, SourceError, TransientSourceError
 from dil.model.authentication import Authentication
 from dil.model.json import JsonValue

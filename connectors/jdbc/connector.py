@@ -22,10 +22,8 @@ from dil.model.properties import Properties
 from dil.model.settings import flat_parameters
 from dil.sections.extraction import EXTRACTOR, ExtractionSection
 from dil.sections.paging import PAGES, SESSION, TOTAL, PagingSection
-from dil.sections.parameters import KEY as PARAMETERS
-from dil.sections.parameters import ParametersSection
-from dil.sections.secondary import KEY as SECONDARY
-from dil.sections.secondary import SecondarySection
+from dil.sections.parameters import PARAMETERS, ParametersSection
+from dil.sections.secondary import SECONDARY, SecondarySection
 from dil.sections.source import KEY_RANGES, STATEMENT, URI, DatabaseSection, SourceSection
 from dil.spi.connector import Connector, RowSession, SessionContext, SparkReader
 from dil.text.variables import placeholders

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,22 +11,20 @@ from dil.config.destinations import TablesSection, other_place, require_package
 from dil.config.findings import Findings
 from dil.config.identity import DatasetSection
 from dil.config.property import names_of
-from dil.config.publishing import FINAL_DIR, PublishingSection
-from dil.config.writing import FORMAT as WRITTEN
-from dil.config.writing import PATH_TYPE, WritingSection
+from dil.config.publishing import FINAL_DIR, PublishingSection, has_run_folder
+from dil.config.writing import FILE_FORMAT, PATH_TYPE, WritingSection
 from dil.model.destination import CatalogSpec, CatalogType, Layout
-from dil.model.job import OutputFormat, PublishingSpec
+from dil.model.job import OutputFormat
 from dil.model.messages import quote
 from dil.model.properties import Properties
 from dil.model.schema import Primitive
 from dil.model.section import ONE_OF, Section, Text, prop
 from dil.model.timelabels import LABEL_FIELDS
-from dil.sections.extraction import ExtractionSection
 from dil.sections.schema import SCHEMA, SchemaSection
 from dil.storage.locations import PathError, local_path
 
-TYPE = "ms.catalog.type"
-DATABASE, TABLE = "ms.catalog.database", "ms.catalog.table"
+CATALOG_TYPE = "ms.catalog.type"
+DATABASE, CATALOG_TABLE = "ms.catalog.database", "ms.catalog.table"
 METASTORE = "ms.catalog.hive.metastore"
 REGION, ENDPOINT = "ms.catalog.glue.region", "ms.catalog.glue.endpoint"
 _FORMATS = (OutputFormat.PARQUET, OutputFormat.ORC)
@@ -45,7 +43,7 @@ class CatalogSection(Section):
     """The catalog, and the table under which it registers the dataset."""
 
     type: Annotated[Literal["none", "hive", "glue"], ONE_OF] = prop(
-        TYPE,
+        CATALOG_TYPE,
         "Where the dataset's table and partitions are registered after each publish: a Hive "
         "metastore or AWS Glue.",
         default="none",
@@ -58,7 +56,7 @@ class CatalogSection(Section):
         identity=False,
     )
     table: Text = prop(
-        TABLE,
+        CATALOG_TABLE,
         "The catalog's table. Unset: `extract.table.name`.",
         default="",
         identity=False,
@@ -86,25 +84,18 @@ class CatalogSection(Section):
     )
 
 
-def with_catalog(
-    publishing: PublishingSpec, values: Properties, folder: Path, findings: Findings
-) -> PublishingSpec:
-    """Return the publishing part, with the catalog's table if there is one.
-
-    Relative paths start at ``folder``.
-    """
+def catalog_spec(values: Properties, folder: Path, findings: Findings) -> CatalogSpec | None:
+    """Return the catalog's table, None if there is none; relative paths start at ``folder``."""
     section = values.section(CatalogSection)
-    if values.section(ExtractionSection).is_file_dump:
-        return publishing
     if section.type == "none":
-        unused = names_of(CatalogSection) - {TYPE}
-        findings.unused(unused, f"has no effect while {TYPE} is none", "Leave it out.")
-        return publishing
-    _check_output(values, findings, run_folder=publishing.run_folder)
+        unused = names_of(CatalogSection) - {CATALOG_TYPE}
+        findings.unused(unused, f"has no effect while {CATALOG_TYPE} is none", "Leave it out.")
+        return None
+    _check_output(values, findings)
     _check_columns(values, findings)
     kind, region, endpoint = CatalogType(section.type), section.region, section.endpoint
     if kind is CatalogType.GLUE:
-        require_package("botocore", "glue", TYPE, 'is "glue"', findings)
+        require_package("botocore", "glue", CATALOG_TYPE, 'is "glue"', findings)
         if region and not endpoint and not _REGION.fullmatch(region):
             what = f"is {quote(region)}, which is no region of AWS"
             findings.problem(REGION, what, "Write one such as eu-central-1.")
@@ -113,25 +104,24 @@ def with_catalog(
             findings.problem(ENDPOINT, what, "Write http://host:port or https://host.")
     dataset = values.section(DatasetSection)
     database = section.database or dataset.namespace.rpartition(".")[2]
-    spec = CatalogSpec(
+    return CatalogSpec(
         type=kind,
         database=_name(DATABASE, database, values, findings),
-        table=_name(TABLE, section.table or dataset.table, values, findings),
+        table=_name(CATALOG_TABLE, section.table or dataset.table, values, findings),
         metastore=_metastore(section.metastore, folder, findings)
         if kind is CatalogType.HIVE
         else "",
         region=region,
         endpoint=endpoint,
     )
-    return replace(publishing, catalog=spec)
 
 
-def _check_output(values: Properties, findings: Findings, *, run_folder: bool) -> None:
+def _check_output(values: Properties, findings: Findings) -> None:
     """Refuse output that the catalog's readers, which list folders, would misread."""
-    kind, origin = values.section(CatalogSection).type, values.origin(TYPE)
+    kind, origin = values.section(CatalogSection).type, values.origin(CATALOG_TYPE)
     if key := other_place(values):
         findings.problem(
-            TYPE,
+            CATALOG_TYPE,
             f"is {quote(kind)}, and {key} is set: a catalog registers folders of plain files",
             "Leave it out. Iceberg tables have a catalog of their own, ms.iceberg.catalog.uri.",
         )
@@ -139,20 +129,20 @@ def _check_output(values: Properties, findings: Findings, *, run_folder: bool) -
     if values.section(PublishingSection).final_dir.lower().startswith(("webhdfs:", "swebhdfs:")):
         findings.problem(
             FINAL_DIR,
-            f"is an address over HTTP, which Spark's own client of HDFS cannot read, and {TYPE} is "
-            "set",
+            f"is an address over HTTP, which Spark's own client of HDFS cannot read, and "
+            f"{CATALOG_TYPE} is set",
             "Write hdfs://host:8020/folder; the name node's web server must have port 9870.",
         )
     writing = values.section(WritingSection)
     if writing.format not in _FORMATS:
         findings.problem(
-            WRITTEN,
+            FILE_FORMAT,
             f"is {quote(writing.format_word)}, and the files of a table in a catalog are Parquet or"
             " ORC, which name their columns and types",
             "Write PARQUET or ORC.",
-            values.origin(WRITTEN) or origin,
+            values.origin(FILE_FORMAT) or origin,
         )
-    if run_folder:
+    if has_run_folder(values):
         findings.problem(
             PATH_TYPE,
             "makes a folder for each run, and a table in a catalog has one folder",
@@ -173,7 +163,7 @@ def _check_columns(values: Properties, findings: Findings) -> None:
     for name in (*apart, *inside):
         if name.lower() in seen:
             findings.problem(
-                TYPE,
+                CATALOG_TYPE,
                 f'is {quote(kind)}, and "{name}" would name two columns there, '
                 "as letter case does not count",
                 "Rename one with ms.derived.fields and ms.output.schema"
@@ -186,7 +176,7 @@ def _check_columns(values: Properties, findings: Findings) -> None:
             findings.problem(
                 SCHEMA,
                 f'has the column "{column.name}" of type time, which Hive and Glue do not have',
-                f"Declare it as string, or leave {TYPE} out.",
+                f"Declare it as string, or leave {CATALOG_TYPE} out.",
             )
 
 
@@ -195,14 +185,17 @@ def _name(key: str, text: str, values: Properties, findings: Findings) -> str:
     name = text.lower()
     if not name:
         findings.problem(
-            key, "is not set, and extract.namespace is empty", "Name one.", values.origin(TYPE)
+            key,
+            "is not set, and extract.namespace is empty",
+            "Name one.",
+            values.origin(CATALOG_TYPE),
         )
     elif not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
         findings.problem(
             key,
             f"is {quote(text)}, which is no name in a catalog",
             f"Write letters, digits and _, at most {_LONGEST_NAME}.",
-            values.origin(key) or values.origin(TYPE),
+            values.origin(key) or values.origin(CATALOG_TYPE),
         )
     return name
 

@@ -12,15 +12,12 @@ from collections.abc import Mapping
 
 from dil.config.conversion import WITH_TARGET
 from dil.config.destinations import FIELDS, TablesSection
-from dil.config.event_time import COLUMN as EVENTS
-from dil.config.event_time import PARTITION_COLUMN as STREAMS
-from dil.config.event_time import EventTimeSection
+from dil.config.event_time import EVENT_COLUMN, PARTITION_COLUMN, EventTimeSection
 from dil.config.findings import Findings
 from dil.config.identity import DELTAS, KEYS, DatasetSection
-from dil.config.merging import OP, MergingSection
+from dil.config.merging import OP_FIELD, MergingSection
 from dil.config.publishing import publish_mode
-from dil.config.timelabels import COLUMN as LABEL
-from dil.config.timelabels import TimelabelsSection
+from dil.config.timelabels import LABEL_COLUMN, TimelabelsSection
 from dil.config.writing import SYSTEM, WritingSection
 from dil.model.job import Plugins, PublishMode
 from dil.model.messages import nearest_word, quote
@@ -56,32 +53,32 @@ def check_columns(values: Properties, plugins: Plugins, findings: Findings) -> N
         KEYS: dataset.primary_keys,
         DELTAS: dataset.delta_fields,
         FIELDS: values.section(TablesSection).partition_fields,
-        OP: (values.section(MergingSection).op_field,) if is_merged else (),
-        LABEL: (values.section(TimelabelsSection).column,),
-        EVENTS: (events.column,),
-        STREAMS: (events.stream_column,),
+        OP_FIELD: (values.section(MergingSection).op_field,) if is_merged else (),
+        LABEL_COLUMN: (values.section(TimelabelsSection).column,),
+        EVENT_COLUMN: (events.column,),
+        PARTITION_COLUMN: (events.stream_column,),
     }
     named = ((key, text) for key, texts in several.items() for text in dict.fromkeys(texts) if text)
     for key, text in named:
-        name = _column_of(text, columns) if key in {EVENTS, STREAMS} else text
+        name = _column_of(text, columns) if key in {EVENT_COLUMN, PARTITION_COLUMN} else text
         if name not in columns:
             report = findings.problem if is_merged or key not in {KEYS, DELTAS} else findings.notice
             report(key, f"names {quote(name)}, which is no column of {origin}", _fix(name, columns))
-        elif is_merged and key in {KEYS, DELTAS, OP} and isinstance(columns[name], _NESTED):
+        elif is_merged and key in {KEYS, DELTAS, OP_FIELD} and isinstance(columns[name], _NESTED):
             findings.problem(
                 key,
                 f"names {quote(name)}, a column of records, lists or maps in {origin}: rows can"
                 " be compared by plain values only",
                 f"Name another column, or take a member out with {DERIVED}.",
             )
-        elif key == LABEL and columns[name] not in _TIMES:
+        elif key == LABEL_COLUMN and columns[name] not in _TIMES:
             findings.problem(
                 key,
                 f"names {quote(name)}, which holds no times in {origin}",
                 "Name a column of type timestamp, date, or long (epoch milliseconds); texts become "
                 "times if the schema declares them as times.",
             )
-        elif key == EVENTS and name == text and columns[name] not in _EVENT_TIMES:
+        elif key == EVENT_COLUMN and name == text and columns[name] not in _EVENT_TIMES:
             findings.problem(
                 key,
                 f"names {quote(name)}, which holds no times in {origin}",

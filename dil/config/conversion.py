@@ -40,8 +40,7 @@ from dil.sections.conversion import (
 )
 from dil.sections.extraction import ExtractionSection
 from dil.sections.schema import CONTRACT, SCHEMA, TARGET, SchemaSection
-from dil.sections.secondary import KEY as SECONDARY
-from dil.sections.secondary import SecondarySection
+from dil.sections.secondary import SECONDARY, SecondarySection
 from dil.sections.source import SourceSection
 from dil.spi.registry import PluginKind, short_name
 from dil.text.paths import compile_path

@@ -14,23 +14,24 @@ from typing import TYPE_CHECKING, Annotated
 
 from dil.config.egress import progress_key
 from dil.config.findings import Findings
-from dil.config.identity import NAMESPACE, TABLE, DatasetSection
+from dil.config.identity import NAMESPACE, TABLE_NAME, DatasetSection
 from dil.config.state import DEFAULT_STATE_FOLDER, SERVER_KINDS, StateSection
-from dil.config.timelabels import COLUMN, TimelabelsSection
+from dil.config.timelabels import LABEL_COLUMN, TimelabelsSection
 from dil.model.database_address import DatabaseUrlError
 from dil.model.destination import Operation, TableFormat, TableKind, TableSpec, WarehouseSpec
 from dil.model.messages import quote
 from dil.model.properties import Properties
 from dil.model.schema import EnumType, Primitive
 from dil.model.secret import SecretUrl
-from dil.model.section import ONE_OF, ClassName, SecretText, Section, Texts, prop
+from dil.model.section import ONE_OF, SecretText, Section, Texts, ValueType, Written, prop
 from dil.sections.schema import SchemaSection
+from dil.spi.registry import PluginKind
 from dil.storage.locations import PathError, any_path, is_local, local_path
 
 if TYPE_CHECKING:
     from dil.text.warehouse_url import WarehouseAddress
 
-URL, OPERATION, KIND = "ms.warehouse.url", "ms.warehouse.operation", "ms.warehouse.table.kind"
+URL, OPERATION, TABLE_KIND = "ms.warehouse.url", "ms.warehouse.operation", "ms.warehouse.table.kind"
 USER = "ms.warehouse.user"
 PASSWORD = "ms.warehouse.password"  # noqa: S105 - the name of a property
 # A server cuts a longer name with no more than a notice: two tables would become one (timelabels.md
@@ -44,7 +45,7 @@ _DRIVERS = {
     "duckdb": ("duckdb", "duckdb"),
     "sqlite": ("sqlite3", "sqlite"),
 }
-FORMAT, FIELDS = "ms.table.format", "ms.table.partition.fields"
+TABLE_FORMAT, FIELDS = "ms.table.format", "ms.table.partition.fields"
 CATALOG = "ms.iceberg.catalog.uri"
 _DEFAULT_CATALOG = "iceberg-catalog.db"
 _PACKAGES = {TableFormat.DELTA: "deltalake", TableFormat.ICEBERG: "pyiceberg"}
@@ -86,7 +87,7 @@ class WarehouseSection(Section):
         identity=False,
     )
     kind: Annotated[TableKind, ONE_OF] = prop(
-        KIND,
+        TABLE_KIND,
         "regular is one table; timeseries has a table `_<table>_<timelabel>` for each "
         "timelabel, and the view `<table>_view` of all of them.",
         default=TableKind.REGULAR,
@@ -104,7 +105,7 @@ class TablesSection(Section):
     """The table of files that rows are published to."""
 
     format: Annotated[TableFormat, ONE_OF] = prop(
-        FORMAT,
+        TABLE_FORMAT,
         "files are plain files with a manifest; delta and iceberg are tables of Parquet files.",
         default=TableFormat.FILES,
     )
@@ -127,7 +128,7 @@ class TablesSection(Section):
 class DestinationSection(Section):
     """A destination of the job's own."""
 
-    name: ClassName = prop(
+    name: Annotated[str, Written(ValueType.CLASS, plugin=PluginKind.DESTINATION)] = prop(
         DESTINATION,
         "Class that publishes the rows, in place of files, tables and warehouses: the name that an"
         " installed package offers, or the Python path of a class of the job's own.",
@@ -147,7 +148,7 @@ def other_place(values: Properties) -> str | None:
         return DESTINATION
     if values.section(WarehouseSection).url is not None:
         return URL
-    return None if values.section(TablesSection).format is TableFormat.FILES else FORMAT
+    return None if values.section(TablesSection).format is TableFormat.FILES else TABLE_FORMAT
 
 
 def is_timeseries(values: Properties) -> bool:
@@ -220,7 +221,7 @@ def _duckdb_name(path: str) -> str:
 
 
 def _check_names(engine: str, schema: str, table: str, findings: Findings) -> None:
-    for key, name in ((TABLE, table), (NAMESPACE, schema)):
+    for key, name in ((TABLE_NAME, table), (NAMESPACE, schema)):
         if engine == "postgresql" and len(name.encode()) > _PG_NAME_BYTES:
             what = f'gives the name "{name}" of {len(name.encode())} bytes'
             findings.problem(key, what, f"PostgreSQL keeps {_PG_NAME_BYTES} bytes of a name.")
@@ -229,7 +230,7 @@ def _check_names(engine: str, schema: str, table: str, findings: Findings) -> No
             findings.problem(key, what, f"MySQL takes names of {_MYSQL_NAME_LENGTH} characters.")
     if table.lower() in _OWN_TABLES:
         findings.problem(
-            TABLE,
+            TABLE_NAME,
             f'is "{table}", the name of a table that records what was loaded, or sorts rows',
             "Choose another name.",
         )
@@ -246,9 +247,9 @@ def table_spec(values: Properties, folder: Path, place: str, findings: Findings)
     dataset, word = values.section(DatasetSection), section.format
     if word is not TableFormat.FILES:
         if values.section(WarehouseSection).url:
-            what = f"is set, and so is {FORMAT}={word}"
+            what = f"is set, and so is {TABLE_FORMAT}={word}"
             findings.problem(URL, what, "Rows go to one place: leave one of them out.")
-        require_package(_PACKAGES[word], word, FORMAT, f'is "{word}"', findings)
+        require_package(_PACKAGES[word], word, TABLE_FORMAT, f'is "{word}"', findings)
     if word is TableFormat.ICEBERG:
         catalog = _catalog(values, folder, findings)
         warehouse = f"file://{place}" if is_local(place) else place
@@ -257,10 +258,11 @@ def table_spec(values: Properties, folder: Path, place: str, findings: Findings)
                 NAMESPACE,
                 f"is {quote(dataset.namespace)}, and an Iceberg table is in a namespace",
                 "Name one, such as shop or shop.sales.",
-                values.origin(FORMAT),
+                values.origin(TABLE_FORMAT),
             )
-    elif CATALOG in values.explicit:
-        findings.notice(CATALOG, f"has no effect while {FORMAT} is {word}", "Leave it out.")
+    else:
+        what = f"has no effect while {TABLE_FORMAT} is {word}"
+        findings.unused((CATALOG,), what, "Leave it out.")
     return TableSpec(
         format=word,
         namespace=dataset.namespace,
@@ -302,7 +304,7 @@ def _default_catalog(values: Properties, folder: Path, findings: Findings) -> Se
             CATALOG,
             "is not set, and there is no state folder on this machine for a catalog of its own",
             _CATALOG_FORMS,
-            values.origin(FORMAT),
+            values.origin(TABLE_FORMAT),
         )
         return None
     return SecretUrl(f"sqlite:///{path}/{_DEFAULT_CATALOG}")
@@ -315,7 +317,7 @@ def check_rows_apart(values: Properties, findings: Findings) -> None:
     apart = f"separates rows, and {key} keeps progress between pages: the two do not go together"
     if key and values.section(TimelabelsSection).column:
         fix = "Leave one of them out. Without the column each work unit has one label."
-        findings.problem(COLUMN, apart, fix)
+        findings.problem(LABEL_COLUMN, apart, fix)
     if not names:
         return
     check_doubles(FIELDS, names, findings)

@@ -17,8 +17,7 @@ from dil.model.destination import AuditSpec, EgressSpec
 from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Bool, Int, Long, PathText, Section, Text, no_effect, prop
 from dil.sections.http import IDEMPOTENCY_HEADER, METHOD, SendingSection
-from dil.sections.secondary import KEY as SECONDARY
-from dil.sections.secondary import SecondarySection
+from dil.sections.secondary import SECONDARY, SecondarySection
 
 _FAILED = "ms.egress.failed.rows"
 _ROWS = "ms.egress.batch.rows"

@@ -20,7 +20,7 @@ from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Duration, Int, Section, Text, ValueType, Written, prop
 from dil.sections.reading import Finding, ReadContext, ShapeError, as_object, build
 
-COLUMN = "ms.event.column"
+EVENT_COLUMN = "ms.event.column"
 STRATEGY, DELAY = "ms.event.watermark", "ms.event.delay"
 PARTITION_COLUMN, IDLE = "ms.event.partition.column", "ms.event.idle.timeout"
 POLICY = "ms.event.multi.policy"
@@ -136,7 +136,7 @@ class EventTimeSection(Section):
     """The event time of rows, its watermark, and late rows."""
 
     column: Text = prop(
-        COLUMN,
+        EVENT_COLUMN,
         "Column of the time at which the event of a row happened: a timestamp, a date or epoch "
         "milliseconds; or a JSONPath of it.",
         default="",

@@ -7,18 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from dil.config.canonical import DEPRECATED, MISSPELLED
-from dil.config.destinations import DESTINATION
-from dil.config.identity import CLASS
-from dil.config.output_classes import WRITER
-from dil.config.preprocessing import NAMES as PREPROCESSORS
 from dil.config.property import Group, Property, form_of, properties_of
 from dil.config.table import ALIASES, GROUPS, PLUGIN_PREFIX, TABLE, group_of, lookup
 from dil.errors import ConfigError
 from dil.model.json import JsonObject, JsonValue
 from dil.model.messages import property_suggestion, suggestion
 from dil.model.section import Support, ValueType
-from dil.sections.conversion import CONVERTERS
-from dil.sections.extraction import EXTRACTOR
 from dil.spi import registry
 from dil.spi.connector import PluginProperty
 from dil.spi.registry import PluginKind, installed_classes
@@ -27,14 +21,6 @@ _SHOWN_NEAR = 12
 REFERENCE = "reference/properties.md"
 _NAMED = re.compile(r"`([A-Za-z][\w.]*)`")
 _NEIGHBOURS = 6
-_KINDS: Mapping[str, PluginKind] = {
-    CLASS: PluginKind.CONNECTOR,
-    EXTRACTOR: PluginKind.EXTRACTOR,
-    CONVERTERS: PluginKind.CONVERTER,
-    PREPROCESSORS: PluginKind.PREPROCESSOR,
-    DESTINATION: PluginKind.DESTINATION,
-    WRITER: PluginKind.WRITER,
-}
 _SAMPLES_BY_TYPE: Mapping[ValueType, str] = {
     ValueType.BOOL: "true",
     ValueType.REGEX: ".*[.]csv",
@@ -160,8 +146,8 @@ def groups_json() -> JsonObject:
 
 def known_classes(name: str) -> tuple[str, ...]:
     """Return the short names of the classes that a property takes, also of installed classes."""
-    kind = _KINDS.get(name)
-    return () if kind is None else registry.names(kind)
+    kind = TABLE[name].written.plugin
+    return registry.names(PluginKind(kind)) if kind else ()
 
 
 def old_key_text(name: str) -> str:

@@ -7,27 +7,25 @@ from __future__ import annotations
 
 import re
 
-from dil.config.catalog import TYPE, CatalogSection
+from dil.config.catalog import CATALOG_TYPE, CatalogSection
 from dil.config.destinations import (
     DESTINATION,
     FIELDS,
-    FORMAT,
+    TABLE_FORMAT,
     URL,
     DestinationSection,
     TablesSection,
     WarehouseSection,
 )
 from dil.config.egress import COMMIT, RESUME, EgressSection, ProgressSection, egress_section
-from dil.config.event_time import COLUMN as EVENTS
-from dil.config.event_time import EventTimeSection
+from dil.config.event_time import EVENT_COLUMN, EventTimeSection
 from dil.config.findings import Findings
 from dil.config.identity import DatasetSection
 from dil.config.output_classes import WRITER, WriterSection
 from dil.config.preprocessing import dump_name, expansion
-from dil.config.publishing import FILE_EACH, MODE, PublishingSection
+from dil.config.publishing import FILE_EACH, PUBLISH_MODE, PublishingSection
 from dil.config.running import ExecutionSection
-from dil.config.timelabels import COLUMN as LABELS
-from dil.config.timelabels import TimelabelsSection
+from dil.config.timelabels import LABEL_COLUMN, TimelabelsSection
 from dil.config.watermarks import PlanningSection
 from dil.config.writing import SYSTEM, WritingSection
 from dil.model.csv_settings import CsvSpec
@@ -188,15 +186,15 @@ def check_dump(values: Properties, findings: Findings) -> None:
             "Name the file below data.publisher.final.dir; {{variables}} distinguish work units.",
         )
     about_rows = {
-        FORMAT: values.section(TablesSection).format is not TableFormat.FILES,
+        TABLE_FORMAT: values.section(TablesSection).format is not TableFormat.FILES,
         FIELDS: values.section(TablesSection).partition_fields,
         URL: values.section(WarehouseSection).url is not None,
-        TYPE: values.section(CatalogSection).type != "none",
+        CATALOG_TYPE: values.section(CatalogSection).type != "none",
         DESTINATION: values.section(DestinationSection).name,
         WRITER: values.section(WriterSection).name,
         SYSTEM: values.section(WritingSection).system_columns,
-        LABELS: values.section(TimelabelsSection).column,
-        EVENTS: values.section(EventTimeSection).column,
+        LABEL_COLUMN: values.section(TimelabelsSection).column,
+        EVENT_COLUMN: values.section(EventTimeSection).column,
         COMMIT: values.section(ProgressSection).commit == "page",
         RESUME: values.section(EgressSection).resumes,
     }
@@ -210,4 +208,4 @@ def check_dump(values: Properties, findings: Findings) -> None:
         findings.problem(FILE_EACH, what, _DUMP_FIX)
     if publishing.mode not in (None, PublishMode.APPEND):
         what = "does not go with a file dump: a file replaces only the file of the same name"
-        findings.problem(MODE, what, "Leave it out.")
+        findings.problem(PUBLISH_MODE, what, "Leave it out.")

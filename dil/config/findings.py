@@ -50,9 +50,13 @@ class Findings:
 
     def unused(self, names: Iterable[str], what: str, fix: str) -> None:
         """Add a notice about each of these properties that is set."""
-        for name in sorted(names):
-            if name in self.origins:
-                self.notice(name, what, fix)
+        for name in sorted(self.origins.keys() & names):
+            self.notice(name, what, fix)
+
+    def misplaced(self, names: Iterable[str], what: str, fix: str) -> None:
+        """Add a problem of each of these properties that is set."""
+        for name in sorted(self.origins.keys() & names):
+            self.problem(name, what, fix)
 
     def information(self, what: str, origin: Origin) -> None:
         """Add a notice that asks for nothing."""

@@ -18,7 +18,7 @@ from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Duration, Int, Section, ValueType, Written, prop
 from dil.sections.reading import ReadContext
 
-MODE, QUANTILE = "ms.grace.mode", "ms.grace.quantile"
+GRACE_MODE, QUANTILE = "ms.grace.mode", "ms.grace.quantile"
 LEAST, MOST = "ms.grace.min", "ms.grace.max"
 _FIXED = (GRACE, f"{GRACE}.days")
 _DEFAULT = GraceSpec()
@@ -33,7 +33,7 @@ class GraceSection(Section):
     """How far back runs read for rows that come late."""
 
     mode: Annotated[GraceMode, ONE_OF] = prop(
-        MODE,
+        GRACE_MODE,
         "How a run gets its grace period: `fixed` takes `ms.grace.period(.days)`; `auto` measures "
         "how late new rows came so far, which needs `ms.event.column`, and takes "
         "`ms.grace.period(.days)` until 10,000 rows and 7 commits are measured; `max` takes "
@@ -78,10 +78,10 @@ def grace_section(partition: str | Composite, values: Properties, findings: Find
     section = values.section(GraceSection)
     if section.low_ms > section.high_ms:
         findings.problem(LEAST, f"is longer than {MOST}", "Write a shorter one.")
-    words = (partition,) if isinstance(partition, str) else [word for word, _, _ in partition]
+    words = (partition,) if isinstance(partition, str) else [each.word for each in partition]
     unit = section.unit or ("hour" if "hourly" in words else "day")
     if section.mode is GraceMode.MAX:
-        findings.unused(_FIXED, f"has no effect with {MODE}=max", f"Set {MOST}.")
+        findings.unused(_FIXED, f"has no effect with {GRACE_MODE}=max", f"Set {MOST}.")
     return GraceSpec(
         section.mode,
         section.quantile,
@@ -98,13 +98,13 @@ def check_measured(parts: JobParts, findings: Findings, *, has_events: bool) -> 
         return
     if not has_events:
         what = "is auto, and no column has the time of a row, so lateness cannot be measured"
-        findings.problem(MODE, what, "Set ms.event.column, or ms.grace.mode=fixed.")
+        findings.problem(GRACE_MODE, what, "Set ms.event.column, or ms.grace.mode=fixed.")
     elif not parts.state.enabled:
         what = "is auto, and the job keeps no state, which would hold the measure"
-        findings.problem(MODE, what, "Keep state, or set ms.grace.mode=fixed.")
+        findings.problem(GRACE_MODE, what, "Keep state, or set ms.grace.mode=fixed.")
     elif not parts.publishing.keeps_files:
         what = (
             "is auto, and rows that are read again are not compared with the rows of a database: "
             "the configured grace period is used"
         )
-        findings.notice(MODE, what, "Set ms.grace.mode=fixed, or max.")
+        findings.notice(GRACE_MODE, what, "Set ms.grace.mode=fixed, or max.")

@@ -11,12 +11,14 @@ from dil.model.job import TableType
 from dil.model.section import (
     ONE_OF,
     Bool,
-    ClassName,
     Int,
     PathText,
+    Reported,
     Section,
     Text,
     Texts,
+    ValueType,
+    Written,
     Zone,
     internal,
     no_effect,
@@ -24,17 +26,18 @@ from dil.model.section import (
 )
 from dil.spi.registry import PluginKind, known_name
 
-CLASS, NAMESPACE, TABLE = "source.class", "extract.namespace", "extract.table.name"
-TYPE = "extract.table.type"
+CLASS, NAMESPACE, TABLE_NAME = "source.class", "extract.namespace", "extract.table.name"
+TABLE_TYPE = "extract.table.type"
 KEYS, DELTAS = "extract.primary.key.fields", "extract.delta.fields"
 NAME, TEMPLATE, PLUGIN_PATH = "job.name", "job.template", "ms.plugin.path"
+_Connector = Annotated[str, Written(ValueType.CLASS, plugin=PluginKind.CONNECTOR)]
 
 
 @dataclass(frozen=True, slots=True)
 class JobSection(Section):
     """The name of a job, its connector, and properties of the launcher."""
 
-    source_class: ClassName = prop(
+    source_class: _Connector = prop(
         CLASS,
         "The connector: a short name such as `http`, a Java name of DIL's, or "
         "`package.module:Class`.",
@@ -51,12 +54,19 @@ class JobSection(Section):
         required=True,
         identity=False,
     )
-    group: Text = no_effect("job.group", "Label for people.")
-    description: Text = no_effect("job.description", "Free text for people.")
-    folder: Text = no_effect("job.dir", "A folder to be used as `${job.dir}` in other properties.")
+    group: Text = no_effect("job.group", "Label for people.", reported=Reported.NEVER)
+    description: Text = no_effect(
+        "job.description", "Free text for people.", reported=Reported.NEVER
+    )
+    folder: Text = no_effect(
+        "job.dir",
+        "A folder to be used as `${job.dir}` in other properties.",
+        reported=Reported.NEVER,
+    )
     schedule: Text = no_effect(
         "job.schedule",
         "Cron text of Gobblin's scheduler; start the job from cron or a workflow tool.",
+        reported=Reported.ALONE,
     )
     runs_once: Bool = no_effect(
         "job.runonce", "Belongs to Gobblin's scheduler; here each run happens once.", default=False
@@ -72,6 +82,7 @@ class JobSection(Section):
         "Gobblin's switch. One run of the job is active at a time, always: the lease cannot be "
         "switched off.",
         default=True,
+        reported=Reported.ALONE,
     )
     lease_s: Annotated[Int, Ge(1)] = prop(
         "ms.lease.seconds",
@@ -116,14 +127,14 @@ class DatasetSection(Section):
         example="com.acme.crm",
     )
     table: Text = prop(
-        TABLE,
+        TABLE_NAME,
         "Name of the dataset, of its folder and of the Avro record.",
         default="",
         example="orders",
         required=True,
     )
     table_type: Annotated[TableType, ONE_OF] = prop(
-        TYPE,
+        TABLE_TYPE,
         "SNAPSHOT_ONLY reads the whole dataset, APPEND_ONLY new rows, and SNAPSHOT_APPEND new "
         "versions of rows. If `ms.publish.mode` is not set, this property chooses the mode of "
         "tables and warehouses. A job that publishes plain files reads each work unit once, "

@@ -10,7 +10,7 @@ from dataclasses import replace
 from dil.config.egress import COMMIT
 from dil.config.event_time import (
     AFTER_CLOSE,
-    COLUMN,
+    EVENT_COLUMN,
     LATE_ACTION,
     STRATEGY,
     EventTimeSection,
@@ -19,10 +19,11 @@ from dil.config.event_time import (
 from dil.config.findings import Findings
 from dil.config.parts import JobParts
 from dil.config.property import names_of
+from dil.config.publishing import publish_mode
 from dil.config.requests import sends_low_watermark
 from dil.config.timelabels import CLOSE, TimelabelsSection
 from dil.model.event_time import EventTimeSpec, Strategy
-from dil.model.job import PlanningSpec, PublishingSpec, PublishMode, StateSpec
+from dil.model.job import PlanningSpec, PublishMode, StateSpec
 from dil.model.properties import Properties
 from dil.model.timelabels import AfterClose, LabelClosing
 
@@ -38,28 +39,30 @@ def job_events(parts: JobParts, values: Properties, findings: Findings) -> Event
     strategy = spec.strategy
     if not spec.column:
         if strategy is Strategy.NONE:
-            names, what = names_of(EventTimeSection), f"has no effect without {COLUMN}"
+            names, what = names_of(EventTimeSection), f"has no effect without {EVENT_COLUMN}"
             findings.unused(
-                names - {STRATEGY, AFTER_CLOSE}, what, f"Leave it out, or set {COLUMN}."
+                names - {STRATEGY, AFTER_CLOSE}, what, f"Leave it out, or set {EVENT_COLUMN}."
             )
         else:
             what = f"is {strategy}, and no column says when rows happened"
-            findings.problem(STRATEGY, what, f"Set {COLUMN}, or leave {STRATEGY} out.")
+            findings.problem(STRATEGY, what, f"Set {EVENT_COLUMN}, or leave {STRATEGY} out.")
         return None
     if strategy is Strategy.NONE:
         findings.notice(
             STRATEGY,
-            f"is none, so event times of {COLUMN} are counted, and no row is late",
+            f"is none, so event times of {EVENT_COLUMN} are counted, and no row is late",
             f"Set {STRATEGY}, such as adaptive; docs/event-time.md says which one.",
         )
     if parts.only_validates:
         what = "needs rows, and the job validates them and writes none"
-        findings.problem(COLUMN, what, "Leave it out, or set it in the job that writes the rows.")
+        findings.problem(
+            EVENT_COLUMN, what, "Leave it out, or set it in the job that writes the rows."
+        )
     if parts.commits_pages:
         findings.problem(
             COMMIT,
-            f"is page, and {COLUMN} is set: an attempt that resumes does not see the event times of"
-            " earlier pages",
+            f"is page, and {EVENT_COLUMN} is set: an attempt that resumes does not see the event "
+            "times of earlier pages",
             f"Leave {COMMIT} out, and make work units smaller with ms.work.unit.partition.",
         )
     if strategy is not Strategy.NONE and not parts.state.enabled:
@@ -77,20 +80,14 @@ def job_events(parts: JobParts, values: Properties, findings: Findings) -> Event
 
 
 def with_closing(
-    planning: PlanningSpec,
-    publishing: PublishingSpec,
-    state: StateSpec,
-    values: Properties,
-    findings: Findings,
+    planning: PlanningSpec, state: StateSpec, values: Properties, findings: Findings
 ) -> PlanningSpec:
     """Return the planning part with the closing of timelabels; contradictions become findings."""
     labels = planning.timelabel
     closing = values.section(TimelabelsSection).closing
     if labels is None or closing is LabelClosing.NEVER:
-        if AFTER_CLOSE in values.explicit:
-            findings.notice(
-                AFTER_CLOSE, "has no effect: no timelabel is closed", f"Set {CLOSE} too."
-            )
+        what = "has no effect: no timelabel is closed"
+        findings.unused((AFTER_CLOSE,), what, f"Set {CLOSE} too.")
         return planning
     if not findings.is_sound(CLOSE, AFTER_CLOSE):
         return planning
@@ -101,7 +98,7 @@ def with_closing(
          "Keep the state."),
         (not is_cut, "work units have no time, so that no period is ever complete",
          "Give ms.watermark a range of time, and cut it by ms.work.unit.partition."),
-        (publishing.mode is PublishMode.REPLACE,
+        (publish_mode(values) is PublishMode.REPLACE,
          "ms.publish.mode is replace: each run rewrites all periods",
          "Set ms.publish.mode=window_replace."),
     ):  # fmt: skip

@@ -18,7 +18,6 @@ from dil.config import (
     text_checks,
 )
 from dil.config.canonical import canonical
-from dil.config.catalog import with_catalog
 from dil.config.destinations import check_rows_apart
 from dil.config.digest import digest
 from dil.config.entry import Entry
@@ -30,7 +29,7 @@ from dil.config.inheritance import TrustedUsers, may_import
 from dil.config.interpolation import interpolate, references
 from dil.config.late_rows import job_events, uses_side_table, with_closing
 from dil.config.legacy_digest import legacy_digest
-from dil.config.output_classes import with_destination, with_writer
+from dil.config.output_classes import writer_spec
 from dil.config.parts import JobParts
 from dil.config.planning import PLANNING_NAMES, planning_section
 from dil.config.plugins import (
@@ -41,7 +40,7 @@ from dil.config.plugins import (
     read_plugin_properties,
 )
 from dil.config.property import names_of
-from dil.config.publishing import publishing_spec
+from dil.config.publishing_spec import publishing_spec
 from dil.config.query import own_events, query_spec, refuse_source_properties
 from dil.config.query_inputs import LoadInput, QueryParts
 from dil.config.read_context import JobFileLocation, JobReadContext
@@ -54,7 +53,6 @@ from dil.config.state import state_section
 from dil.config.streaming import stream_spec
 from dil.config.table import ALIASES, SECTIONS
 from dil.config.templates import with_templates
-from dil.config.timeseries import with_labels
 from dil.config.writing import check_writing, writing_spec
 from dil.errors import ConfigError, Origin, Problem
 from dil.model.event_time import EventTimeSpec
@@ -255,89 +253,58 @@ class _Builder(Struct):
 
     def _checked(
         self,
-        properties: Properties,
+        values: Properties,
         plugins: Plugins,
         plugin_folders: tuple[str, ...],
         around: JobReadContext,
     ) -> Job:
-        """Check the properties with each other, and build the job; raise if there are problems."""
-        findings, folder = self.findings, self.place.folder
-        extraction.check_data_field(properties, plugins.extractor, findings)
-        planning = planning_section(properties, findings)
-        writing = writing_spec(properties)
-        publishing = publishing_spec(properties, self.entries, folder, findings)
-        publishing = with_destination(publishing, plugins, properties, findings)
-        writing = with_writer(writing, publishing, plugins, properties, findings)
-        publishing = with_catalog(publishing, properties, folder, findings)
-        state = state_section(properties, folder, findings)
-        planning = with_closing(planning, publishing, state, properties, findings)
-        publishing = with_labels(publishing, planning.timelabel, properties, findings)
-        running = running_section(properties, plugin_folders, findings)
-        audit = egress.audit_section(properties, folder, findings)
-        text_checks.note_plain_credentials(properties, self.entries, findings)
-        text_checks.check_names_and_hosts(properties, findings)
-        requests.check_paging(properties, plugins, findings)
-        egress.check_egress(properties, findings)
-        requests.check_secondary_input(properties, folder, findings)
-        requests.check_parameters(properties, planning, findings)
-        conversion.check_rows(properties, planning, findings)
-        conversion.check_sources(properties, findings)
-        text_checks.check_patterns(properties, findings)
-        extraction.check_csv(properties, plugins.extractor, findings)
-        preprocessing.check_preprocessors(plugins.preprocessors, properties, findings)
-        extraction.check_dump(properties, findings)
-        check_writing(properties, publishing.final_dir, findings)
-        check_rows_apart(properties, findings)
-        conversion.check_contract(properties, state, findings)
-        conversion.check_conversion(properties, plugins.converters, findings)
-        column_checks.check_columns(properties, plugins, findings)
-        column_checks.check_json_columns(properties, plugins, findings)
+        """Build the job, and check its properties with each other; raise if there are problems."""
+        findings, folder, path = self.findings, self.place.folder, self.place.path
+        state = state_section(values, folder, findings)
+        planning = with_closing(planning_section(values, findings), state, values, findings)
+        labels = planning.timelabel
+        publishing = publishing_spec(values, self.entries, folder, plugins, labels, findings)
+        writing = writing_spec(values, writer_spec(plugins, publishing, values, findings))
+        running = running_section(values, plugin_folders, findings)
         parts = JobParts(planning, writing, publishing, state, running, plugins.converters)
-        check_rereading(parts, properties, findings)
-        events = job_events(parts, properties, findings)
-        events = own_events(events, properties, self.place.path, findings)
+        audit = egress.audit_section(values, folder, findings)
+        self._check(parts, plugins, values)
+        events = own_events(job_events(parts, values, findings), values, path, findings)
         check_measured(parts, findings, has_events=events is not None)
         is_beside = uses_side_table(parts, findings)
         is_beside |= events is not None and events.late_action == "side_table"
         publishing = replace(publishing, has_side_table=is_beside)
-        name = properties.section(JobSection).name
-        query = query_spec(
-            QueryParts(
-                name,
-                Path(self.place.path),
-                publishing,
-                state,
-                around,
-                self.load_input,
-                self.entries.get(SQL),
-                has_events=events is not None,
-            ),
-            properties,
-            findings,
+        name = values.section(JobSection).name
+        query_parts = QueryParts(
+            name,
+            Path(path),
+            publishing,
+            state,
+            around,
+            self.load_input,
+            self.entries.get(SQL),
+            has_events=events is not None,
         )
-        stream = stream_spec(
-            parts, None if query is None else query.mode, properties, folder, findings
-        )
+        query = query_spec(query_parts, values, findings)
+        stream = stream_spec(parts, None if query is None else query.mode, values, folder, findings)
         self._raise_problems()
         if plugins.connector is None or plugins.extractor is None:
             # Both are required, so a missing one was a problem above; this is for the type checker.
             raise ConfigError.single(
                 "source.class", "and ms.extractor.class are required", "Set both."
             )
-        source, secondary = properties.section(SourceSection), properties.section(SecondarySection)
+        source, secondary = values.section(SourceSection), values.section(SecondarySection)
         current = digest(self.entries, publishing, writing)
         return Job(
             name=name,
-            path=self.place.path,
+            path=path,
             digest=current,
             known_digests=(current, legacy_digest(self.entries, publishing, writing)),
-            properties=properties,
+            properties=values,
             planning=planning,
             source=SourceSpec(plugins.connector, source.uri, source.username, source.password),
-            extraction=extraction.extraction_spec(
-                properties, plugins.extractor, plugins.preprocessors
-            ),
-            conversion=conversion.conversion_spec(properties, plugins.converters),
+            extraction=extraction.extraction_spec(values, plugins.extractor, plugins.preprocessors),
+            conversion=conversion.conversion_spec(values, plugins.converters),
             writing=writing,
             publishing=publishing,
             running=running,
@@ -348,6 +315,34 @@ class _Builder(Struct):
             query=query,
             stream=stream,
         )
+
+    def _check(self, parts: JobParts, plugins: Plugins, values: Properties) -> None:
+        """Check the properties of all subjects with each other.
+
+        A check leaves out what depends on a property that has a problem by then. So parameters are
+        checked after paging and secondary input, and columns after CSV, writing and conversion.
+        """
+        findings, folder, planning = self.findings, self.place.folder, parts.planning
+        extraction.check_data_field(values, plugins.extractor, findings)
+        text_checks.note_plain_credentials(values, self.entries, findings)
+        text_checks.check_names_and_hosts(values, findings)
+        requests.check_paging(values, plugins, findings)
+        egress.check_egress(values, findings)
+        requests.check_secondary_input(values, folder, findings)
+        requests.check_parameters(values, planning, findings)
+        conversion.check_rows(values, planning, findings)
+        conversion.check_sources(values, findings)
+        text_checks.check_patterns(values, findings)
+        extraction.check_csv(values, plugins.extractor, findings)
+        preprocessing.check_preprocessors(plugins.preprocessors, values, findings)
+        extraction.check_dump(values, findings)
+        check_writing(values, parts.publishing.final_dir, findings)
+        check_rows_apart(values, findings)
+        conversion.check_contract(values, parts.state, findings)
+        conversion.check_conversion(values, plugins.converters, findings)
+        column_checks.check_columns(values, plugins, findings)
+        column_checks.check_json_columns(values, plugins, findings)
+        check_rereading(parts, values, findings)
 
     def _raise_problems(self) -> None:
         if self.findings.problems:

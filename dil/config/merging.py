@@ -17,7 +17,7 @@ from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Bool, Int, Section, Text, Texts, prop
 
 MISSING = "ms.merge.delete.missing"
-OP = "ms.merge.op.field"
+OP_FIELD = "ms.merge.op.field"
 _WORDS, _DELETES = "ms.merge.op.deletes", "ms.merge.deletes"
 
 
@@ -26,7 +26,7 @@ class MergingSection(Section):
     """How the source marks changed rows, and how a merge treats deleted rows."""
 
     op_field: Text = prop(
-        OP,
+        OP_FIELD,
         "Column with the operation that changed a row at the source, such as `op` of a change log.",
         default="",
     )
@@ -71,7 +71,11 @@ def merge_spec(values: Properties, mode: PublishMode, findings: Findings) -> Mer
             values.origin("ms.publish.mode") or values.origin(OPERATION),
         )
     section, table = values.section(MergingSection), values.section(TablesSection)
-    compared = {KEYS: dataset.primary_keys, DELTAS: dataset.delta_fields, OP: (section.op_field,)}
+    compared = {
+        KEYS: dataset.primary_keys,
+        DELTAS: dataset.delta_fields,
+        OP_FIELD: (section.op_field,),
+    }
     # The files of an Iceberg table hold the columns that separate rows; other files do not.
     only_folders = () if table.format is TableFormat.ICEBERG else table.partition_fields
     for name, fields in compared.items():
@@ -86,8 +90,8 @@ def merge_spec(values: Properties, mode: PublishMode, findings: Findings) -> Mer
     if not section.op_field:
         findings.unused(
             (_WORDS,) if section.deletes_missing else (_WORDS, _DELETES),
-            f"has no effect: {OP} names no column that marks deletes",
-            f"Set {OP}, or leave the property out.",
+            f"has no effect: {OP_FIELD} names no column that marks deletes",
+            f"Set {OP_FIELD}, or leave the property out.",
         )
     return MergeSpec(
         keys=dataset.primary_keys,

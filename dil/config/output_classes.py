@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
+from typing import Annotated
 
-from dil.config.catalog import TYPE, CatalogSection
-from dil.config.destinations import DESTINATION, FORMAT, URL, other_place
+from dil.config.catalog import CATALOG_TYPE, CatalogSection
+from dil.config.destinations import (
+    DESTINATION,
+    TABLE_FORMAT,
+    URL,
+    TablesSection,
+    WarehouseSection,
+    other_place,
+)
 from dil.config.findings import Findings
 from dil.config.merging import MISSING
 from dil.config.property import properties_of
-from dil.config.publishing import FILE_EACH, MODE
-from dil.config.writing import FORMAT as WRITTEN
-from dil.model.destination import TableFormat
+from dil.config.publishing import FILE_EACH, PUBLISH_MODE, publish_mode
+from dil.config.writing import FILE_FORMAT
+from dil.model.destination import MergeSpec, TableFormat
 from dil.model.job import (
     DestinationSpec,
     OutputFormat,
@@ -22,14 +30,12 @@ from dil.model.job import (
     PublishingSpec,
     PublishMode,
     WriterSpec,
-    WritingSpec,
 )
 from dil.model.messages import quote
 from dil.model.properties import Properties
-from dil.model.section import ClassName, Section, prop
-from dil.sections.extraction import ExtractionSection
+from dil.model.section import Section, ValueType, Written, prop
 from dil.spi.destination import Destination
-from dil.spi.registry import is_built_in, load
+from dil.spi.registry import PluginKind, is_built_in, load
 from dil.spi.writer import FileWriter
 
 WRITER = "ms.writer.class"
@@ -41,7 +47,7 @@ _DATABASES = ("warehouse", "postgresql", "mysql", "mariadb", "duckdb", "sqlite")
 class WriterSection(Section):
     """A file format of the job's own."""
 
-    name: ClassName = prop(
+    name: Annotated[str, Written(ValueType.CLASS, plugin=PluginKind.WRITER)] = prop(
         WRITER,
         "Class that writes the files, in place of the format that `writer.output.format` names: "
         "the name that an installed package offers, or the Python path of a class of the job's "
@@ -58,33 +64,35 @@ def built_in_advice(key: str, text: str) -> str:
     """
     word = text.lower()
     if key == WRITER:
-        return f"Set {WRITTEN}={word.upper()} in its place." if word in set(OutputFormat) else ""
+        return (
+            f"Set {FILE_FORMAT}={word.upper()} in its place." if word in set(OutputFormat) else ""
+        )
     if word in set(TableFormat):
-        return f"Set {FORMAT}={word} in its place."
+        return f"Set {TABLE_FORMAT}={word} in its place."
     return f"Set {URL} in its place." if word in _DATABASES else ""
 
 
-def with_destination(
-    publishing: PublishingSpec, plugins: Plugins, values: Properties, findings: Findings
-) -> PublishingSpec:
-    """Return the publishing part, with the job's own destination class if the job names one."""
-    ref, mode, merge = plugins.destination, publishing.mode, publishing.merge
-    if ref is None or values.section(ExtractionSection).is_file_dump:
-        return publishing
+def destination_spec(
+    plugins: Plugins, merge: MergeSpec | None, values: Properties, findings: Findings
+) -> DestinationSpec | None:
+    """Return the job's own destination class, None if the job names none."""
+    ref, mode = plugins.destination, publish_mode(values)
+    if ref is None:
+        return None
     kind: type[Destination] = load(ref)
     for key, is_set in (
-        (URL, publishing.warehouse is not None),
-        (FORMAT, publishing.table.format is not TableFormat.FILES),
+        (URL, values.section(WarehouseSection).url is not None),
+        (TABLE_FORMAT, values.section(TablesSection).format is not TableFormat.FILES),
     ):
         if is_set:
             what = f"is set, and so is {DESTINATION}"
             findings.problem(key, what, "Rows go to one place: leave one of them out.")
     if mode not in kind.modes:
         findings.problem(
-            MODE,
+            PUBLISH_MODE,
             f"is {mode}, which {kind.__name__} does not have",
             f"Write one that it has: {', '.join(sorted(kind.modes))}.",
-            values.origin(MODE) or values.origin(DESTINATION),
+            values.origin(PUBLISH_MODE) or values.origin(DESTINATION),
         )
     elif merge is not None and merge.deletes_missing and kind.missing is Destination.missing:
         what = f"is true, and {kind.__name__} does not look for rows that are missing"
@@ -93,7 +101,7 @@ def with_destination(
     others = [load(each) for each in plugins.refs if each != ref and not is_built_in(each)]
     secrets = tuple(_secrets_of(kind) - _secrets_of(*others))
     own = values.only(kind.sections, [each.name for each in kind.properties])
-    return replace(publishing, destination=DestinationSpec(ref, own, secrets))
+    return DestinationSpec(ref, own, secrets)
 
 
 def _secrets_of(*classes: type) -> frozenset[str]:
@@ -104,17 +112,13 @@ def _secrets_of(*classes: type) -> frozenset[str]:
     return frozenset(each.name for each in chain(single, declared) if each.secret)
 
 
-def with_writer(
-    writing: WritingSpec,
-    publishing: PublishingSpec,
-    plugins: Plugins,
-    values: Properties,
-    findings: Findings,
-) -> WritingSpec:
-    """Return the writing part of a job, with the job's own writer class if the job names one."""
+def writer_spec(
+    plugins: Plugins, publishing: PublishingSpec, values: Properties, findings: Findings
+) -> WriterSpec | None:
+    """Return the job's own writer class, None if the job names none."""
     ref = plugins.writer
     if ref is None:
-        return writing
+        return None
     kind: type[FileWriter] = load(ref)
     extension: object = getattr(kind, "extension", None)
     what = f"is {ref}, whose extension is {extension!r}"
@@ -128,22 +132,25 @@ def with_writer(
         )
     for key, why, fix in _contradictions(publishing, values):
         findings.problem(key, f"{why}, and {WRITER} is set", fix)
-    own = WriterSpec(ref, values.only(kind.sections, [each.name for each in kind.properties]))
-    return replace(writing, format=OutputFormat.PARQUET, own=own)
+    return WriterSpec(ref, values.only(kind.sections, [each.name for each in kind.properties]))
 
 
 def _contradictions(
     publishing: PublishingSpec, values: Properties
 ) -> Iterator[tuple[str, str, str]]:
     """Yield the properties that contradict the job's own writer, each with why and the fix."""
-    if WRITTEN in values.explicit:
-        yield WRITTEN, "says another format", "Leave one of them out."
+    if FILE_FORMAT in values.explicit:
+        yield FILE_FORMAT, "says another format", "Leave one of them out."
     if place := other_place(values):
         yield place, "is set, and only Parquet files go there", f"Leave {WRITER} out."
     if publishing.mode is PublishMode.MERGE:
         why = "is merge, for which files are read back"
-        yield MODE, why, "Write append, replace or window_replace."
+        yield PUBLISH_MODE, why, "Write append, replace or window_replace."
     if publishing.shares_files:
         yield FILE_EACH, "is false, for which files are read back", "Leave it out."
     if (catalog := values.section(CatalogSection).type) != "none":
-        yield TYPE, f"is {quote(catalog)}, which takes Parquet and ORC", "Leave one of them out."
+        yield (
+            CATALOG_TYPE,
+            f"is {quote(catalog)}, which takes Parquet and ORC",
+            "Leave one of them out.",
+        )

@@ -10,8 +10,7 @@ from dataclasses import replace
 from dil.config.destinations import is_timeseries
 from dil.config.egress import COMMIT
 from dil.config.findings import Findings
-from dil.config.grace import MODE as GRACE_MODE
-from dil.config.grace import GraceSection, grace_section
+from dil.config.grace import GRACE_MODE, GraceSection, grace_section
 from dil.config.identity import DatasetSection, JobSection
 from dil.config.property import names_of
 from dil.config.publishing import publish_mode
@@ -39,8 +38,7 @@ from dil.model.messages import quote
 from dil.model.properties import Properties
 from dil.model.timelabels import TimelabelSpec
 from dil.sections.query import INPUTS
-from dil.sections.secondary import KEY as SECONDARY
-from dil.sections.secondary import SecondarySection
+from dil.sections.secondary import SECONDARY, SecondarySection
 from dil.sections.source import KEY_RANGES, ONCE, DatabaseSection, FilesSection
 
 # Planning needs these sections; dil.api.plan reads no others.
@@ -159,7 +157,8 @@ def _period(
 def _note_default_zone(section: PlanningSection, findings: Findings) -> None:
     """Add a notice with the zone that is used because none is named (rule P6)."""
     marks, partition, zone = section.marks, section.partition, section.zone
-    ends = () if isinstance(partition, str) else [text for _, *ends in partition for text in ends]
+    sub_ranges = () if isinstance(partition, str) else partition
+    ends = [text for each in sub_ranges for text in (each.start, each.end)]
     fix = "Set ms.timezone to say which zone is meant."
     if not marks.is_dated:
         findings.notice(

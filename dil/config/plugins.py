@@ -11,8 +11,7 @@ from dil.config.findings import Findings
 from dil.config.identity import CLASS, JobSection
 from dil.config.output_classes import WRITER, WriterSection, built_in_advice
 from dil.config.planning import asked_of_source
-from dil.config.preprocessing import NAMES as PREPROCESSORS
-from dil.config.preprocessing import PreprocessingSection, find_preprocessors
+from dil.config.preprocessing import find_preprocessors
 from dil.config.property import properties_of
 from dil.config.read_context import JobReadContext
 from dil.config.sections import at_entry, read_section
@@ -63,18 +62,17 @@ _BASES: Mapping[PluginKind, type] = {
 
 def own_classes(values: Properties) -> Iterator[str]:
     """Yield the properties that name a class of the user's own; nothing is imported."""
-    named = {
-        CLASS: (values.section(JobSection).source_class,),
-        EXTRACTOR: (values.section(ExtractionSection).extractor,),
-        CONVERTERS: values.section(ConversionSection).classes,
-        PREPROCESSORS: values.section(PreprocessingSection).names,
-        DESTINATION: (values.section(DestinationSection).name,),
-        WRITER: (values.section(WriterSection).name,),
-    }
     if values.section(QuerySection).function:
         yield FUNCTION
-    for key, names in named.items():
-        if any(is_own(name) for name in names):
+    named = {
+        entry.written.plugin: (entry.name, getattr(section, entry.field))
+        for section in values.sections()
+        for entry in properties_of(type(section))
+        if entry.written.plugin
+    }
+    for kind in filter(named.get, PluginKind):
+        key, names = named[kind]
+        if any(map(is_own, names if isinstance(names, tuple) else (names,))):
             yield key
 
 

@@ -19,15 +19,15 @@ from dil.model.json import JsonValue, as_text
 from dil.model.messages import suggestion
 from dil.model.properties import Properties
 from dil.model.secret import Secret, revealed
-from dil.model.section import ClassNames, Int, Long, Section, ValueType, Written, prop
+from dil.model.section import Int, Long, Section, ValueType, Written, prop
 from dil.sections.extraction import DumpSection, ExtractionSection
 from dil.sections.reading import ReadContext, ShapeError, as_object, is_scalar, note_missing
 from dil.spi.preprocessor import Preprocessor
 from dil.spi.registry import PluginKind, is_built_in, known_name, load, resolve, simple_name
 from dil.storage.locations import PathError, local_path
 
-NAMES = "ms.extract.preprocessors"
-PARAMETERS = "ms.extract.preprocessor.parameters"
+PREPROCESSORS = "ms.extract.preprocessors"
+_PARAMETERS = "ms.extract.preprocessor.parameters"
 KEYSTORE = "keystore_path"
 _GPG = "GpgProcessor"
 _SECRET = re.compile(r"passw|passphrase|secret|token", re.IGNORECASE)
@@ -100,6 +100,9 @@ def _key_file(text: str, where: str, around: ReadContext) -> str | Secret:
     return path if secret is None else Secret(path)
 
 
+_Preprocessors = Annotated[
+    tuple[str, ...], Written(ValueType.CLASS_LIST, plugin=PluginKind.PREPROCESSOR)
+]
 _Parameters = Annotated[
     dict[str, dict[str, str | Secret]],
     Written(
@@ -114,15 +117,15 @@ _Parameters = Annotated[
 class PreprocessingSection(Section):
     """How the bytes of responses are processed before they are read."""
 
-    names: ClassNames = prop(
-        NAMES,
+    names: _Preprocessors = prop(
+        PREPROCESSORS,
         "Filters over the bytes of each response, left to right: `gunzip`, `bzip2`, `xz`, "
         "`zstd`, `deflate`, `zip`, `tar`, `gpg-decrypt`, `aggregated-json`, for dumped files "
         "`gpg-encrypt`, Java names of DIL's, or `package.module:Class`.",
         default=(),
     )
     parameters: _Parameters = prop(
-        PARAMETERS,
+        _PARAMETERS,
         "Parameters by preprocessor, which is named as in `ms.extract.preprocessors`.",
         default_factory=dict,
         example=_EXAMPLE,
@@ -168,13 +171,13 @@ def find_preprocessors(values: Properties, findings: Findings) -> tuple[Preproce
             ref = resolve(PluginKind.PREPROCESSOR, meant, Preprocessor)
         except PluginError as error:
             for problem in error.problems:
-                findings.problem(NAMES, problem.what, problem.fix)
+                findings.problem(PREPROCESSORS, problem.what, problem.fix)
             continue
         found.append(PreprocessorSpec(name, ref, own))
     for name in parameters:
         if names and name not in used:
-            fix = suggestion(name, names) or f"Name it as in {NAMES}."
-            findings.notice(PARAMETERS, f'"{name}" is none of the job\'s preprocessors', fix)
+            fix = suggestion(name, names) or f"Name it as in {PREPROCESSORS}."
+            findings.notice(_PARAMETERS, f'"{name}" is none of the job\'s preprocessors', fix)
     return tuple(found)
 
 
@@ -203,11 +206,11 @@ def check_preprocessors(
         kind: type[Preprocessor] = load(spec.filter)
         if kind.is_output and not values.section(ExtractionSection).is_file_dump:
             findings.problem(
-                NAMES,
+                PREPROCESSORS,
                 f'names "{spec.name}", which prepares dumped files, and this job dumps none',
                 "Leave it out, or set ms.extractor.class=filedump.",
             )
-        if not findings.is_sound(PARAMETERS):
+        if not findings.is_sound(_PARAMETERS):
             continue
         texts = kind.parameters
         known = " ".join(f"{name}: {meaning}" for name, meaning in texts.items())
@@ -219,8 +222,8 @@ def check_preprocessors(
         ]
         wrong += [(what, advice) for what in kind.check(spec.parameters)]
         for what, fix in wrong:
-            findings.problem(PARAMETERS, f'"{spec.name}": {what}', fix)
+            findings.problem(_PARAMETERS, f'"{spec.name}": {what}', fix)
         given = spec.parameters.get(KEYSTORE, "")
         if path := revealed(given):
             where = f'"{spec.name}": {KEYSTORE} '
-            note_missing(path, partial(findings.notice, PARAMETERS), where)
+            note_missing(path, partial(findings.notice, _PARAMETERS), where)

@@ -14,6 +14,7 @@ from dil.model.members import Setting
 from dil.model.secret import Secret
 from dil.model.section import (
     MemberText,
+    Reported,
     Section,
     StandsFor,
     Support,
@@ -42,8 +43,9 @@ class Property:
     meaning. ``variables`` says that ``{{name}}`` is replaced in the value. ``secret`` says that the
     whole value is a secret; ``hidden_members`` are the secret members of a JSON value. ``identity``
     says that the value decides what is extracted or how it is written, so it is part of the job's
-    digest. ``example`` is a value as a job file writes it. ``model`` describes the members of a
-    JSON value. Without a model, ``members`` has their paths, values and meanings.
+    digest. ``reported`` says how a run reports that it has no effect. ``example`` is a value as a
+    job file writes it. ``model`` describes the members of a JSON value. Without a model,
+    ``members`` has their paths, values and meanings.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Property:
     variables: bool
     hidden_members: str
     support: Support
+    reported: Reported
     identity: bool
     example: str
     model: JsonModel | None
@@ -139,6 +142,7 @@ def _property(declared: Field[Any], hint: object) -> Property:
         variables=facts["variables"],
         hidden_members=facts["hidden_members"],
         support=facts["support"],
+        reported=facts["reported"],
         identity=facts["identity"],
         example=facts["example"],
         model=next(inner_models(kind), None),

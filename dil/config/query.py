@@ -7,28 +7,28 @@ from collections.abc import Mapping
 from dil.config.destinations import DESTINATION
 from dil.config.egress import EgressSection, ProgressSection
 from dil.config.entry import Entry
-from dil.config.event_time import COLUMN
+from dil.config.event_time import EVENT_COLUMN
 from dil.config.findings import Findings
 from dil.config.grace import GraceSection
 from dil.config.identity import CLASS
 from dil.config.output_classes import WRITER
 from dil.config.preprocessing import PreprocessingSection
 from dil.config.property import names_of
-from dil.config.publishing import MODE as PUBLISH_MODE
+from dil.config.publishing import PUBLISH_MODE
 from dil.config.query_inputs import QueryParts, found_inputs
-from dil.config.query_text import query_text
+from dil.config.query_text import QueryText, query_text
 from dil.config.state import ENABLED
 from dil.config.timelabels import (
     CATCHUP,
     CLOSE,
     EVERY,
     FIRST_RUN,
+    LABEL_COLUMN,
     SCHEDULE,
     SPLIT,
     UNIT,
     TimelabelsSection,
 )
-from dil.config.timelabels import COLUMN as LABEL_COLUMN
 from dil.config.watermarks import ZONE, PlanningSection
 from dil.errors import Origin
 from dil.model.derived import (
@@ -53,7 +53,7 @@ from dil.sections.query import (
     FILE,
     FUNCTION,
     INPUTS,
-    MODE,
+    QUERY_MODE,
     SIZE,
     SLIDE,
     SQL,
@@ -88,13 +88,13 @@ _MEANT = {
 }
 _WITHOUT_EVENTS = {
     QueryMode.FULL: (
-        f"is set, and {MODE}=full reads all rows again each time: a row that is read again is not"
-        " late",
-        f"Leave it out, or set {MODE}=append.",
+        f"is set, and {QUERY_MODE}=full reads all rows again each time: a row that is read again "
+        "is not late",
+        f"Leave it out, or set {QUERY_MODE}=append.",
     ),
     QueryMode.WINDOWED: (
-        f"is set, and {MODE}=windowed publishes each window once, when it is closed: no row of it"
-        " comes late",
+        f"is set, and {QUERY_MODE}=windowed publishes each window once, when it is closed: no row "
+        "of it comes late",
         "Leave it out. Windows close by the watermark of the input: set it in the job that reads"
         " the source.",
     ),
@@ -131,40 +131,38 @@ def _is_own(origin: Origin, path: str) -> bool:
 def _query_mode(values: Properties) -> QueryMode | None:
     """Return the mode of a job's query; None for a job that reads a source."""
     section = values.section(QuerySection)
-    if not section.inputs:
-        return None
-    return QueryMode(section.mode)
+    return QueryMode(section.mode) if section.inputs else None
 
 
 def query_spec(parts: QueryParts, values: Properties, findings: Findings) -> QuerySpec | None:
     """Return the query of a job; None for a job that reads a source."""
     section, mode = values.section(QuerySection), _query_mode(values)
     if mode is None:
-        unused = names_of(QuerySection, WindowSection, DedupeSection) & values.explicit
-        for name in sorted(unused) if INPUTS not in values.explicit else ():
+        if INPUTS not in values.explicit:
+            names = names_of(QuerySection, WindowSection, DedupeSection)
             fix = f"Leave it out, or set {INPUTS}."
-            findings.problem(name, f"has no effect without {INPUTS}", fix)
+            findings.misplaced(names, f"has no effect without {INPUTS}", fix)
         return None
     windows = _window_spec(values, findings)
     _check_mode(mode, parts, values, findings)
     if windows is None:
-        text, places, function, code = query_text(parts, values, findings)
+        query = query_text(parts, values, findings)
     else:
-        text, places, function, code = windows.query(section.inputs[0].view), (), None, ""
+        query = QueryText(windows.query(section.inputs[0].view))
     is_full = mode is QueryMode.FULL
     return QuerySpec(
         inputs=tuple(found_inputs(section, parts, mode, findings)),
         mode=mode,
-        text=text,
-        function=function,
-        code=code,
+        text=query.text,
+        function=query.function,
+        code=query.code,
         max_blocks=None if is_full else section.max_blocks,
         max_rows=None if is_full else section.max_rows,
         hashes_rows=section.hashes_rows,
         wait_ms=section.wait_ms,
         windows=windows,
         dedupe=_dedupe_spec(parts.publishing, values, mode, findings),
-        places=places,
+        places=query.places,
         holds_watermark=_overrules_events(values, mode, str(parts.path)),
     )
 
@@ -176,13 +174,14 @@ def _check_mode(mode: QueryMode, parts: QueryParts, values: Properties, findings
     if closed and mode is QueryMode.WINDOWED:
         findings.problem(
             INPUTS,
-            f"{closed[0]}.closed is true, and {MODE}={mode} waits for the watermark of its input",
-            f"Leave it out, or set {MODE}=append.",
+            f"{closed[0]}.closed is true, and {QUERY_MODE}={mode} waits for the watermark of its "
+            "input",
+            f"Leave it out, or set {QUERY_MODE}=append.",
         )
     if publish_mode not in _MEANT[mode]:
         findings.problem(
-            next((each for each in (PUBLISH_MODE, MODE) if each in values.explicit), INPUTS),
-            f"does not fit: {MODE} is {mode}, and rows would be published by {publish_mode}",
+            next((each for each in (PUBLISH_MODE, QUERY_MODE) if each in values.explicit), INPUTS),
+            f"does not fit: {QUERY_MODE} is {mode}, and rows would be published by {publish_mode}",
             f"Set {PUBLISH_MODE}={' or '.join(_MEANT[mode])}, or leave it out.",
         )
     schedule = next(filter(None, map(values.origin, (SCHEDULE, EVERY, UNIT))), None)
@@ -195,7 +194,7 @@ def _check_mode(mode: QueryMode, parts: QueryParts, values: Properties, findings
             schedule,
         )
     if parts.has_events and mode.reads_whole:
-        findings.problem(COLUMN, *_WITHOUT_EVENTS[mode])
+        findings.problem(EVENT_COLUMN, *_WITHOUT_EVENTS[mode])
     if not parts.state.enabled:
         what = "is false, and a query keeps its progress through the inputs in the state"
         findings.problem(ENABLED, what, "Leave it out.")
@@ -213,37 +212,37 @@ def own_events(
     if events is None or mode is None:
         return events
     if _overrules_events(values, mode, path):
-        what = f"has no effect in this run, which reads all rows again ({MODE}=full)"
-        findings.hint(COLUMN, what, "No row of it is late; the next run judges its rows again.")
+        what = f"has no effect in this run, which reads all rows again ({QUERY_MODE}=full)"
+        findings.hint(
+            EVENT_COLUMN, what, "No row of it is late; the next run judges its rows again."
+        )
         return None
-    origin = values.origin(COLUMN)
+    origin = values.origin(EVENT_COLUMN)
     return events if origin is not None and _is_own(origin, path) else None
 
 
 def _overrules_events(values: Properties, mode: QueryMode, path: str) -> bool:
     """Return whether ``-D`` lets this run rebuild the dataset, while other runs judge rows."""
-    origin = values.origin(COLUMN)
+    origin = values.origin(EVENT_COLUMN)
     is_set = origin is not None and _is_own(origin, path)
-    return is_set and mode is QueryMode.FULL and values.is_overruled(COLUMN, MODE)
+    return is_set and mode is QueryMode.FULL and values.is_overruled(EVENT_COLUMN, QUERY_MODE)
 
 
 def _window_spec(values: Properties, findings: Findings) -> WindowSpec | None:
     """Return the windows of a job, None if it has none; problems become findings."""
     section, query = values.section(WindowSection), values.section(QuerySection)
     if query.mode != "windowed":
-        for name in sorted(names_of(WindowSection) & values.explicit):
-            findings.problem(name, "has no effect here", f"Leave it out, or set {MODE}=windowed.")
+        fix = f"Leave it out, or set {QUERY_MODE}=windowed."
+        findings.misplaced(names_of(WindowSection), "has no effect here", fix)
         return None
-    for name in (SQL, FILE, FUNCTION):
-        if name in values.explicit:
-            findings.problem(
-                name,
-                f"does not go with {MODE}=windowed: the windows are the query",
-                f"Let another job with {MODE}=append choose and change rows, and read its dataset.",
-            )
+    findings.misplaced(
+        (SQL, FILE, FUNCTION),
+        f"does not go with {QUERY_MODE}=windowed: the windows are the query",
+        f"Let another job with {QUERY_MODE}=append choose and change rows, and read its dataset.",
+    )
     if len(query.inputs) > 1:
         findings.problem(
-            MODE,
+            QUERY_MODE,
             f"is windowed, and there are {len(query.inputs)} inputs",
             "Name one: windows are over one dataset.",
         )
@@ -253,7 +252,7 @@ def _window_spec(values: Properties, findings: Findings) -> WindowSpec | None:
         (AGGS, section.aggs, 'Write {"total": "sum(amount)"}.'),
     ):
         if not value:
-            findings.problem(MODE, f"is windowed, and {name} is not set", fix)
+            findings.problem(QUERY_MODE, f"is windowed, and {name} is not set", fix)
     if section.size_ms is not None and (section.slide_ms or 0) > section.size_ms:
         what = f"is longer than {SIZE}: rows between two windows would be in none"
         findings.problem(SLIDE, what, f"Write at most {SIZE}, or leave it out.")
@@ -288,13 +287,11 @@ def _dedupe_spec(
     """Return the rule for repeats, None if all rows are published; problems become findings."""
     section = values.section(DedupeSection)
     if not section.keys:
-        for name in sorted(names_of(DedupeSection) & values.explicit):
-            findings.problem(
-                name, f"has no effect without {DEDUPE_KEYS}", f"Set {DEDUPE_KEYS} as well."
-            )
+        what, fix = f"has no effect without {DEDUPE_KEYS}", f"Set {DEDUPE_KEYS} as well."
+        findings.misplaced(names_of(DedupeSection), what, fix)
         return None
     if mode is QueryMode.WINDOWED:
-        findings.problem(DEDUPE_KEYS, f"does not go with {MODE}={mode}", _APART)
+        findings.problem(DEDUPE_KEYS, f"does not go with {QUERY_MODE}={mode}", _APART)
     if publishing.mode is PublishMode.MERGE:
         findings.problem(
             DEDUPE_KEYS,

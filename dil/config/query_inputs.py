@@ -8,15 +8,14 @@ from pathlib import Path
 
 from dil.config.entry import Entry
 from dil.config.findings import Findings
-from dil.config.publishing import CHANGELOG
-from dil.config.publishing import MODE as PUBLISH_MODE
+from dil.config.publishing import CHANGELOG, PUBLISH_MODE
 from dil.config.read_context import JobReadContext
 from dil.config.state import ENABLED, KIND, SERVER_KINDS, StateSection, state_section
 from dil.config.timelabels import CLOSE
 from dil.errors import ConfigError
 from dil.model.job import DatasetInput, Job, PublishingSpec, PublishMode, QueryMode, StateSpec
 from dil.model.properties import Properties
-from dil.sections.query import INPUTS, MODE, InputStore, QueryInput, QuerySection
+from dil.sections.query import INPUTS, QUERY_MODE, InputStore, QueryInput, QuerySection
 from dil.sections.reading import ShapeError
 from dil.storage.locations import PathError, local_path
 
@@ -144,14 +143,13 @@ def _obstacles(job: Job, mode: QueryMode, item: QueryInput) -> Iterator[tuple[st
     is_recorded = publishing.keeps_changelog and mode is QueryMode.APPEND
     is_kept = how is PublishMode.APPEND or mode is QueryMode.FULL or is_recorded
     if not item.closed and not is_kept:
-        fix = f"Set {MODE}=full, which reads the whole input again and replaces the dataset."
+        fix = f"Set {QUERY_MODE}=full, which reads the whole input again and replaces the dataset."
         if how is PublishMode.MERGE and mode is QueryMode.APPEND:
-            fix += (
-                f" Or set {CHANGELOG}=true there: {MODE}=append reads the rows that merges change."
-            )
+            fix += f" Or set {CHANGELOG}=true there: {QUERY_MODE}=append reads the rows that merges"
+            fix += " change."
         yield (
             f"publishes by {PUBLISH_MODE}={how}: later runs remove rows that were read, and "
-            f"{MODE}={mode} cannot remove its results of them",
+            f"{QUERY_MODE}={mode} cannot remove its results of them",
             fix,
         )
 

@@ -6,9 +6,9 @@ import ast
 import hashlib
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeAlias
 
 from dil.config.findings import Findings
 from dil.config.inheritance import TrustedUsers
@@ -19,14 +19,19 @@ from dil.model.messages import nearest
 from dil.model.properties import Properties
 from dil.sections.query import FILE, FUNCTION, INPUTS, SQL, QuerySection
 
-# The offset of each line in the SQL, with the line's file and number.
-Places: TypeAlias = tuple[tuple[int, str], ...]
+
+@dataclass(frozen=True, slots=True)
+class QueryText:
+    """SQL and where it was written, or a function; the fields are as in QuerySpec."""
+
+    text: str = ""
+    places: tuple[tuple[int, str], ...] = ()
+    function: ClassRef | None = None
+    code: str = ""
 
 
-def query_text(
-    parts: QueryParts, values: Properties, findings: Findings
-) -> tuple[str, Places, ClassRef | None, str]:
-    """Return the SQL with its places, or a function and the SHA-256 of its module's file."""
+def query_text(parts: QueryParts, values: Properties, findings: Findings) -> QueryText:
+    """Return the query of a job; problems become findings."""
     section = values.section(QuerySection)
     given = [name for name in (SQL, FILE, FUNCTION) if name in values.explicit]
     if len(given) != 1:
@@ -36,22 +41,22 @@ def query_text(
             what or "needs a query, and has none",
             f"Set exactly one of {SQL}, {FILE} and {FUNCTION}.",
         )
-        return "", (), None, ""
+        return QueryText()
     if section.file:
-        return *_sql_of_file(section.file, parts, findings), None, ""
+        return _sql_of_file(section.file, parts, findings)
     if section.function:
-        return "", (), *_function(section.function, findings)
-    places: Places = ()
-    if parts.sql is not None and section.sql:
-        starts = (0, *parts.sql.breaks)
-        places = tuple((start, str(parts.sql.origin_at(start))) for start in starts)
-    return section.sql, places, None, ""
+        return _function(section.function, findings)
+    if parts.sql is None or not section.sql:
+        return QueryText(section.sql)
+    starts = (0, *parts.sql.breaks)
+    places = tuple((start, str(parts.sql.origin_at(start))) for start in starts)
+    return QueryText(section.sql, places)
 
 
-def _sql_of_file(text: str, parts: QueryParts, findings: Findings) -> tuple[str, Places]:
+def _sql_of_file(text: str, parts: QueryParts, findings: Findings) -> QueryText:
     named = path_of(text, FILE, parts.folder, findings)
     if not named:
-        return "", ()
+        return QueryText()
     path = Path(named)
     try:
         found = path.read_text("utf-8")
@@ -62,7 +67,7 @@ def _sql_of_file(text: str, parts: QueryParts, findings: Findings) -> tuple[str,
             f"names {path}, which cannot be read: {reason}",
             "A relative path starts at the folder of the job file.",
         )
-        return "", ()
+        return QueryText()
     # A query can call everything that Spark can reach, so it counts as a class of the job's own.
     if doubt := TrustedUsers(parts.path).doubt(path, in_project=True):
         findings.problem(
@@ -74,11 +79,11 @@ def _sql_of_file(text: str, parts: QueryParts, findings: Findings) -> tuple[str,
         findings.problem(FILE, f"names {path}, which is empty", "Write the query into it.")
     starts = [0, *(line.end() for line in re.finditer("\n", found))]
     places = tuple((start, f"{path}:{number}") for number, start in enumerate(starts, 1))
-    return found, places if found else ()
+    return QueryText(found, places if found else ())
 
 
-def _function(text: str, findings: Findings) -> tuple[ClassRef | None, str]:
-    """Return a function and the SHA-256 of its module's file; the module is not imported."""
+def _function(text: str, findings: Findings) -> QueryText:
+    """Return a function with the SHA-256 of its module's file; the module is not imported."""
     module, _, name = text.partition(":") if ":" in text else text.rpartition(".")
     module, name = module.strip(), name.strip()
     if not (name.isidentifier() and all(map(str.isidentifier, module.split(".")))):
@@ -87,7 +92,7 @@ def _function(text: str, findings: Findings) -> tuple[ClassRef | None, str]:
             f'is "{text}", which is not of the form module:function',
             "For example queries:big for def big(inputs) in queries.py beside the job file.",
         )
-        return None, ""
+        return QueryText()
     function = ClassRef(module, name)
     try:
         found = find_spec(module)
@@ -100,20 +105,20 @@ def _function(text: str, findings: Findings) -> tuple[ClassRef | None, str]:
             "Modules are looked for in the installed packages, in the folder of the job file and in"
             " ms.plugin.path.",
         )
-        return function, ""
+        return QueryText(function=function)
     content = Path(found.origin).read_bytes()
     try:
         names = list(dict.fromkeys(_names(ast.parse(content, found.origin))))
     except (SyntaxError, ValueError) as error:
         findings.problem(FUNCTION, f'is "{function}", which is no Python: {error}', "Correct it.")
-        return function, ""
+        return QueryText(function=function)
     if name not in names and "*" not in names:
         findings.problem(
             FUNCTION,
             f'is "{function}", and {found.origin} has no function {name}',
             nearest(name, names, f"It has: {', '.join(names) or 'none'}."),
         )
-    return function, hashlib.sha256(content).hexdigest()
+    return QueryText(function=function, code=hashlib.sha256(content).hexdigest())
 
 
 def _names(block: ast.AST) -> Iterator[str]:

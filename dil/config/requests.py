@@ -25,10 +25,8 @@ from dil.sections.conversion import DERIVED, DerivedSection
 from dil.sections.file_systems import FileSystemsSection
 from dil.sections.http import BODY
 from dil.sections.paging import PAGES, SESSION, PagingSection
-from dil.sections.parameters import KEY as PARAMETERS
-from dil.sections.parameters import ParametersSection
-from dil.sections.secondary import KEY as SECONDARY
-from dil.sections.secondary import SecondarySection
+from dil.sections.parameters import PARAMETERS, ParametersSection
+from dil.sections.secondary import SECONDARY, SecondarySection
 from dil.sections.source import STATEMENT, URI, DatabaseSection, SourceSection
 from dil.spi.converter import Converter
 from dil.spi.registry import PluginKind, load, short_name

@@ -9,19 +9,19 @@ import re
 from datetime import datetime, timedelta
 
 from dil.config.findings import Findings
-from dil.config.grace import MODE as GRACE_MODE
+from dil.config.grace import GRACE_MODE
 from dil.config.merging import MISSING, MergingSection
 from dil.config.parts import JobParts
 from dil.config.planning import is_asked_by_window
 from dil.config.requests import sends_low_watermark, sent_watermarks
 from dil.config.state import DATASET_KIND, ENABLED, KIND
-from dil.config.timelabels import COLUMN, SPLIT
+from dil.config.timelabels import LABEL_COLUMN, SPLIT
 from dil.config.watermarks import ABSTINENT, GRACE, PARTITION, WATERMARK, instant
 from dil.model.grace import GraceMode
 from dil.model.job import PlanningSpec, PublishMode
 from dil.model.properties import Properties
 from dil.model.settings import Parameter
-from dil.sections.parameters import KEY as PARAMETERS
+from dil.sections.parameters import PARAMETERS
 from dil.sections.source import ONCE
 from dil.text.joda_tokens import tokenize
 from dil.text.zones import find_zone
@@ -89,7 +89,7 @@ def _check_starts(parts: JobParts, findings: Findings) -> None:
 
     Starts move with every run, or when the clocks of a zone change by half an hour.
     """
-    planning, words = parts.planning, _words(parts.planning)
+    planning, words = parts.planning, set(parts.planning.words)
     is_replaced = parts.publishing.mode is PublishMode.WINDOW_REPLACE
     is_recorded = parts.state.enabled and (parts.appends or is_replaced)
     if _starts_move(planning):
@@ -170,7 +170,7 @@ def _check_split(planning: PlanningSpec, values: Properties, findings: Findings)
             SPLIT,
             'is "none", and all rows of a work unit would go to the last timelabel that it touches',
             "Leave it out, so that work units are split; or name a column that distinguishes"
-            f" rows in {COLUMN}.",
+            f" rows in {LABEL_COLUMN}.",
         )
     elif labels.splits and not sends_window and SPLIT not in values.explicit:
         findings.problem(
@@ -186,7 +186,7 @@ def _starts_move(planning: PlanningSpec) -> bool:
     """Return whether the starts of partitions differ from run to run."""
     if not planning.start.startswith("P"):
         return False
-    words = _words(planning)
+    words = set(planning.words)
     if words <= {"hourly", "daily"} and _DAYS_AGO.fullmatch(planning.start):
         return False
     return not (words == {"hourly"} and _HOURS_AGO.fullmatch(planning.start))
@@ -199,19 +199,13 @@ def _is_read_in_parts(planning: PlanningSpec) -> bool:
         return False
     if planning.read_from_partition_start or planning.ignore_history:
         return False
-    words = _words(planning)
+    words = set(planning.words)
     if "none" in words:
         return True
     ends_whole = words <= {"hourly", "daily"} and bool(
         _DAY.fullmatch(planning.start) and _DAYS_AGO.fullmatch(planning.end)
     )
     return planning.partial and not ends_whole
-
-
-def _words(planning: PlanningSpec) -> set[str]:
-    if planning.composite:
-        return {word for word, _, _ in planning.composite}
-    return {planning.partition}
 
 
 def _period_key(values: Properties, name: str) -> str:

@@ -18,6 +18,7 @@ from dil.model.section import (
     Bool,
     Int,
     Long,
+    Reported,
     Section,
     Text,
     Texts,
@@ -124,6 +125,7 @@ class EventsSection(Section):
         "DIL's planning events. Here `dil plan --json` prints the plan, and a report has its "
         "outcome.",
         default=False,
+        reported=Reported.ALONE,
     )
     reporter_class: Text = no_effect(
         "ms.reporter.class",

@@ -14,16 +14,16 @@ from dil.config import values
 from dil.config.canonical import shown
 from dil.config.entry import Entry
 from dil.config.findings import Findings
-from dil.config.identity import CLASS
-from dil.config.identity import TABLE as DATASET
+from dil.config.identity import CLASS, TABLE_NAME
 from dil.config.property import Property, properties_of
-from dil.config.read_context import JobFileLocation, JobReadContext, SecretsSection, secret_resolver
+from dil.config.read_context import JobFileLocation, JobReadContext
+from dil.config.secrets import SecretsSection, secret_resolver
 from dil.config.table import SECTIONS, TABLE
 from dil.config.watermarks import ZONE, PlanningSection
 from dil.errors import Origin
 from dil.model.json import JsonValue
 from dil.model.secret import Secret
-from dil.model.section import Blank, Reader, Section, Support, ValueType, Written
+from dil.model.section import Blank, Reader, Reported, Section, Support, ValueType, Written
 from dil.secrets import SecretResolver
 from dil.sections.extraction import EXTRACTOR, names_file_dump, needs_extractor
 from dil.sections.file_systems import FileSystemsSection
@@ -33,15 +33,6 @@ from dil.text.lenient_json import JsonError, parse
 
 S = TypeVar("S", bound=Section)
 
-# Properties without effect here, whose effect a user is likely to miss.
-_NOTED = {
-    "extractor.class", "job.lock.enabled", "job.schedule", "ms.aux.keys", "ms.metrics.enabled",
-    "state.store.db.table",
-}  # fmt: skip
-# Properties that have no effect in LinkedIn's DIL either; people and `${}` read them.
-_LABELS = {"job.description", "job.dir", "job.group"}
-# Planning and state commands do not need the source, but they need the state store.
-_STATE_SECRETS = "state.store."
 _JSON_FIX = 'Write [...] or {...}; put names and texts in double quotes: {"name": "text"}.'
 _QUOTE_FIX = (
     r'Is a quote meant inside a text? Write \\" for it: JSON wants \", and a property file doubles '
@@ -176,7 +167,7 @@ class _Reader:
             if not value and not written.reads_empty:
                 raise Blank
         elif entry.secret:
-            value = around.secret(plain, is_always_read=entry.name.startswith(_STATE_SECRETS))
+            value = around.secret(plain, is_always_read=written.is_always_read)
         elif entry.type.may_be_object and plain.startswith("{"):
             value = _read_json(entry, text, self.findings)
         else:
@@ -203,7 +194,7 @@ def report_missing(
         if entry.name == EXTRACTOR and connector and not needs_extractor(connector.text.strip()):
             continue
         extractor = entries.get(EXTRACTOR)
-        if entry.name == DATASET and extractor and names_file_dump(extractor.text.strip()):
+        if entry.name == TABLE_NAME and extractor and names_file_dump(extractor.text.strip()):
             continue  # without rows a dataset needs no name
         if entry.name in blanks:
             origin = blanks[entry.name].origin
@@ -270,7 +261,7 @@ def _report_support(
         findings.problem(entry.name, "is not supported", entry.meaning, written.origin)
     elif entry.support is Support.INTERNAL:
         findings.notice(entry.name, "is set by planning; the value is ignored", "", written.origin)
-    elif entry.name in _NOTED:
+    elif entry.support is Support.NO_EFFECT and entry.reported is Reported.ALONE:
         findings.notice(entry.name, "has no effect", entry.meaning, written.origin)
-    elif entry.support is Support.NO_EFFECT and entry.name not in _LABELS:
+    elif entry.support is Support.NO_EFFECT and entry.reported is Reported.TOGETHER:
         findings.without_effect.append(entry.name)

@@ -18,11 +18,12 @@ from dil.model.interval import DAY_MS
 from dil.model.job import StateSpec
 from dil.model.json import JsonValue, as_text
 from dil.model.properties import Properties
+from dil.model.secret import Secret
 from dil.model.section import (
     ONE_OF,
     Bool,
     PathText,
-    SecretText,
+    Reported,
     Section,
     Text,
     ValueType,
@@ -71,6 +72,10 @@ def _retention(value: JsonValue, _around: ReadContext) -> dict[str, int]:
 
 _Kind: TypeAlias = Annotated[
     Literal["sqlite", "fs", "filelog", "postgresql", "mysql", "noop"], ONE_OF
+]
+# Commands that do not need the source need the state store.
+_StateSecret: TypeAlias = Annotated[
+    Secret, Written(ValueType.STRING, secret=True, is_always_read=True)
 ]
 _Retention: TypeAlias = Annotated[
     dict[str, int],
@@ -140,7 +145,7 @@ class StateSection(Section):
     state_store_compressed_values: Bool = no_effect(
         "state.store.compressedValues", "Gobblin's compression of stored values.", default=True
     )
-    url: SecretText | None = prop(
+    url: _StateSecret | None = prop(
         _URL,
         "Database of the store, needed for types postgresql and mysql: "
         "`postgresql://host:5432/database` or `mysql://host:3306/database`, options after `?`. A "
@@ -148,13 +153,13 @@ class StateSection(Section):
         default=None,
         identity=False,
     )
-    user: SecretText | None = prop(
+    user: _StateSecret | None = prop(
         _USER,
         "User of that database; wins over one in the URL.",
         default=None,
         identity=False,
     )
-    password: SecretText | None = prop(
+    password: _StateSecret | None = prop(
         _PASSWORD,
         "Password of that database; wins over one in the URL.",
         default=None,
@@ -165,6 +170,7 @@ class StateSection(Section):
         "Gobblin's one table; the store here has several, whose names are fixed. Give it a "
         "database or a schema of its own.",
         default="gobblin_job_state",
+        reported=Reported.ALONE,
     )
     state_store_db_jdbc_driver: Text = no_effect(
         "state.store.db.jdbc.driver",
@@ -194,12 +200,10 @@ def state_section(values: Properties, folder: Path, findings: Findings) -> State
     if kind in SERVER_KINDS:
         server = _server_address(values, kind, findings)
         return StateSpec(kind, enabled=section.enabled, is_default_place=False, server=server)
-    if _URL in values.explicit and kind != "noop":
-        findings.notice(
-            _URL,
-            f"has no effect, because state.store.type is {kind}",
-            "Set state.store.type=postgresql or mysql to keep the state on that server.",
-        )
+    if kind != "noop":
+        what = f"has no effect, because state.store.type is {kind}"
+        fix = "Set state.store.type=postgresql or mysql to keep the state on that server."
+        findings.unused((_URL,), what, fix)
     written, system = section.directory, values.section(FileSystemsSection).of_state
     directory = path_of(
         written or DEFAULT_STATE_FOLDER,

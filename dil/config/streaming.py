@@ -20,12 +20,11 @@ from dil.model.messages import suggestion
 from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Int, Long, PathText, Section, ValueType, Written, prop
 from dil.model.stream import StreamMode, StreamSpec
-from dil.sections.query import INPUTS, MAX_BLOCKS, MAX_ROWS, WAIT
-from dil.sections.query import MODE as QUERY_MODE
+from dil.sections.query import INPUTS, MAX_BLOCKS, MAX_ROWS, QUERY_MODE, WAIT
 from dil.sections.reading import ReadContext
 from dil.sections.secondary import SecondarySection
 
-MODE, TRIGGER = "ms.stream.mode", "ms.stream.trigger"
+STREAM_MODE, TRIGGER = "ms.stream.mode", "ms.stream.trigger"
 MOST_ROWS, MOST_FILES, MOST_BYTES = (
     "ms.stream.max.rows",
     "ms.stream.max.files",
@@ -58,7 +57,7 @@ class StreamSection(Section):
     """How a job runs as a stream of micro-batches."""
 
     mode: Annotated[Literal["none", "ingest", "stateful"], ONE_OF] = prop(
-        MODE,
+        STREAM_MODE,
         "`ingest`: `dil run` reads the due work units in micro-batches, each published by one "
         "commit. "
         "`stateful`: the same for a job with `ms.query.inputs`, whose micro-batches take the new "
@@ -133,12 +132,12 @@ def stream_spec(
     """
     section = values.section(StreamSection)
     if section.mode == "none":
-        if MODE not in values.explicit:
+        if STREAM_MODE not in values.explicit:
             names, what = names_of(StreamSection), "has no effect: the job is no stream"
-            findings.unused(names, what, f"Set {MODE}=ingest.")
+            findings.unused(names, what, f"Set {STREAM_MODE}=ingest.")
         return None
     if section.mode == "stateful":
-        _refuse_stateful(query, section, values, findings)
+        _refuse_stateful(query, section, findings)
     planning, publishing = parts.planning, parts.publishing
     if named := section.checkpoint.strip():
         checkpoint = path_of(named, CHECKPOINT, folder, findings, system="")
@@ -149,28 +148,28 @@ def stream_spec(
         (not parts.state.enabled, "state.store.enabled is false: no run records what it read",
          "Keep the state."),
         (planning.backfill, "ms.backfill is true, and a backfill is read once",
-         f"Run the backfill with -D {MODE}=none."),
+         f"Run the backfill with -D {STREAM_MODE}=none."),
         (publishing.mode is PublishMode.REPLACE and query is None,
          "each micro-batch would replace the dataset, which only a run of all work units can",
-         f"Set ms.publish.mode=append, merge or window_replace, or {MODE}=none."),
+         f"Set ms.publish.mode=append, merge or window_replace, or {STREAM_MODE}=none."),
         (publishing.merge is not None and publishing.merge.deletes_missing,
          f"{MISSING} deletes rows that a run does not find, and a micro-batch finds only a part",
-         f"Leave {MISSING} out, or set {MODE}=none."),
+         f"Leave {MISSING} out, or set {STREAM_MODE}=none."),
         (query is not None and section.mode == "ingest",
          f"the job has {INPUTS}, and no source to ingest",
-         f"Set {MODE}=stateful: its micro-batches take the new rows of the inputs."),
+         f"Set {STREAM_MODE}=stateful: its micro-batches take the new rows of the inputs."),
         (parts.is_dump, "the job copies whole files, and reads no rows",
-         f"Set {MODE}=none: a run copies the files that are new."),
+         f"Set {STREAM_MODE}=none: a run copies the files that are new."),
         (values.section(SecondarySection).has_payload,
          "the job sends rows, and a stream sends none",
-         f"Set {MODE}=none."),
+         f"Set {STREAM_MODE}=none."),
         (planning.min_units > 0,
          "ms.work.unit.min.units refuses a run that finds too few work units, and a stream looks "
          "for them all the time",
          "Leave ms.work.unit.min.units out."),
     ):  # fmt: skip
         if is_refused:
-            findings.problem(MODE, f"is {section.mode}, and {what}", fix)
+            findings.problem(STREAM_MODE, f"is {section.mode}, and {what}", fix)
     return StreamSpec(
         section.every_ms,
         section.max_files,
@@ -182,36 +181,32 @@ def stream_spec(
     )
 
 
-def _refuse_stateful(
-    query: QueryMode | None, section: StreamSection, values: Properties, findings: Findings
-) -> None:
+def _refuse_stateful(query: QueryMode | None, section: StreamSection, findings: Findings) -> None:
     """Report the settings that contradict a stream over datasets."""
     if query is None:
         if not findings.is_sound(INPUTS):  # the job has inputs, which cannot be read
             return
         findings.problem(
-            MODE,
+            STREAM_MODE,
             f"is {section.mode}, which is for jobs with {INPUTS}, and this one reads a source",
-            f"Set {MODE}=ingest; let a job of its own with {INPUTS} read this one's dataset.",
+            f"Set {STREAM_MODE}=ingest; let a job of its own with {INPUTS} read this one's "
+            "dataset.",
         )
         return
     if query is QueryMode.FULL:
         findings.problem(
-            MODE,
+            STREAM_MODE,
             f"is {section.mode}, and {QUERY_MODE}=full: each micro-batch would rebuild the dataset "
             "from all rows",
-            f"Set {QUERY_MODE}=append or windowed. To rebuild it once, add -D {MODE}=none.",
+            f"Set {QUERY_MODE}=append or windowed. To rebuild it once, add -D {STREAM_MODE}=none.",
         )
-    if WAIT in values.explicit:
-        findings.problem(
-            WAIT,
-            "has no effect in a stream, which never waits for rows",
-            f"Leave it out: {TRIGGER} says how often the stream looks for rows.",
-        )
-    for name in (MOST_ROWS, MOST_FILES, MOST_BYTES):
-        if name in values.explicit:
-            findings.problem(
-                name,
-                f"has no effect with {INPUTS}",
-                f"Set {MAX_BLOCKS} or {MAX_ROWS}, which limit a micro-batch.",
-            )
+    findings.misplaced(
+        (WAIT,),
+        "has no effect in a stream, which never waits for rows",
+        f"Leave it out: {TRIGGER} says how often the stream looks for rows.",
+    )
+    findings.misplaced(
+        (MOST_ROWS, MOST_FILES, MOST_BYTES),
+        f"has no effect with {INPUTS}",
+        f"Set {MAX_BLOCKS} or {MAX_ROWS}, which limit a micro-batch.",
+    )

@@ -15,8 +15,8 @@ from dil.config.output_classes import WriterSection
 from dil.config.preprocessing import PreprocessingSection
 from dil.config.property import Group, Property, properties_of
 from dil.config.publishing import PublishingSection
-from dil.config.read_context import SecretsSection
 from dil.config.running import EventsSection, ExecutionSection
+from dil.config.secrets import SecretsSection
 from dil.config.state import StateSection
 from dil.config.streaming import StreamSection
 from dil.config.text_checks import LintSection

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from dil.config.entry import Entry
 from dil.config.findings import Findings
-from dil.config.identity import NAME, NAMESPACE, TABLE, DatasetSection, JobSection
+from dil.config.identity import NAME, NAMESPACE, TABLE_NAME, DatasetSection, JobSection
 from dil.config.property import properties_of
 from dil.config.requests import all_parameters
 from dil.config.writing import WritingSection
@@ -18,7 +18,7 @@ from dil.model.messages import quote
 from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Section, ValueType, prop
 from dil.sections.conversion import DERIVED, DerivedSection
-from dil.sections.parameters import KEY as PARAMETERS
+from dil.sections.parameters import PARAMETERS
 from dil.sections.source import PROXY, PROXY_PORT, URI, SourceSection
 from dil.text.lenient_json import HALF_FIX
 from dil.text.origins import HOSTS, is_host_entry
@@ -151,7 +151,7 @@ def check_names_and_hosts(values: Properties, findings: Findings) -> None:
     pattern = _AVRO_NAME if is_avro else _TABLE_NAME
     if dataset.table and not pattern.fullmatch(dataset.table):
         findings.problem(
-            TABLE,
+            TABLE_NAME,
             f'is "{dataset.table}", which names no {"Avro record" if is_avro else "folder"}',
             "Use letters, digits and underscores, and no digit at the beginning.",
         )

@@ -16,7 +16,7 @@ from dil.model.section import ONE_OF, Bool, Section, Text, Zone, prop
 from dil.model.timelabels import LabelClosing, LabelUnit, TimelabelSpec
 
 SCHEDULE, EVERY, UNIT = "ms.timelabel.schedule", "ms.timelabel.every", "ms.timelabel.unit"
-ZONE, COLUMN = "ms.timelabel.timezone", "ms.timelabel.column"
+LABEL_ZONE, LABEL_COLUMN = "ms.timelabel.timezone", "ms.timelabel.column"
 SPLIT = "ms.timelabel.split"
 CATCHUP, FIRST_RUN = "ms.timelabel.catchup", "ms.timelabel.first.run"
 CLOSE = "ms.timelabel.close"
@@ -50,12 +50,12 @@ class TimelabelsSection(Section):
         default=None,
     )
     zone: Zone = prop(
-        ZONE,
+        LABEL_ZONE,
         "Zone in which the cron expression or the unit is evaluated. Labels are always UTC.",
         default="UTC",
     )
     column: Text = prop(
-        COLUMN,
+        LABEL_COLUMN,
         "Column whose time splits rows among timelabels: timestamps, dates or epoch milliseconds. "
         "Unset: if files go into folders by timelabel and a work unit spans several timelabels, "
         "the column with the watermark's name, if the rows have one.",
@@ -108,9 +108,9 @@ def timelabels_section(values: Properties, findings: Findings) -> TimelabelSpec 
     written = {SCHEDULE: labels.schedule, EVERY: labels.every, UNIT: labels.unit}
     given = [key for key, value in written.items() if value]
     if not given:
-        if ZONE in values.explicit:
-            findings.notice(ZONE, "has no effect: there is no schedule", f"Set {SCHEDULE} too.")
-        for key in (COLUMN, SPLIT, CATCHUP, FIRST_RUN, CLOSE):
+        what = "has no effect: there is no schedule"
+        findings.unused((LABEL_ZONE,), what, f"Set {SCHEDULE} too.")
+        for key in (LABEL_COLUMN, SPLIT, CATCHUP, FIRST_RUN, CLOSE):
             if key in values.explicit and findings.is_sound(key):
                 findings.problem(
                     key,
@@ -138,7 +138,7 @@ def timelabels_section(values: Properties, findings: Findings) -> TimelabelSpec 
         is_dated=planning.marks.is_dated or planning.partition != "none",
         column=labels.column,
     )
-    if findings.is_sound(*given, ZONE, WATERMARK):
+    if findings.is_sound(*given, LABEL_ZONE, WATERMARK):
         _note_zone(spec, values, planning, findings)
     return spec
 
@@ -171,14 +171,10 @@ def _note_zone(
     spec: TimelabelSpec, values: Properties, planning: PlanningSection, findings: Findings
 ) -> None:
     """Add a notice if the zone has no effect, or cuts days elsewhere than the partitions."""
-    is_set = ZONE in values.explicit
     if spec.every_ms:
-        if is_set:
-            findings.notice(
-                ZONE,
-                f"has no effect with {EVERY}, which counts from 1970-01-01 UTC",
-                f"Use {SCHEDULE} for a schedule that follows a zone's calendar.",
-            )
+        what = f"has no effect with {EVERY}, which counts from 1970-01-01 UTC"
+        fix = f"Use {SCHEDULE} for a schedule that follows a zone's calendar."
+        findings.unused((LABEL_ZONE,), what, fix)
         return
     if spec.unit is None:
         from dil.text.cron import Level, parse_cron
@@ -188,10 +184,11 @@ def _note_zone(
         has_days = spec.unit in {LabelUnit.DAY, LabelUnit.MONTH}
     cut_in = instant(planning.marks.start, planning.zone, end=False).zone
     are_days = has_days and planning.partition not in ("none", "hourly")
-    if are_days and not is_set and cut_in != spec.zone:
+    is_chosen = LABEL_ZONE in values.explicit
+    if are_days and not is_chosen and cut_in != spec.zone:
         findings.notice(
             SCHEDULE if spec.schedule else UNIT,
             f"is evaluated in {spec.zone}, and partitions are cut in {cut_in}: each work unit "
             "lies in two periods",
-            f"Set {ZONE}={cut_in}, or set it to {spec.zone} if that is meant.",
+            f"Set {LABEL_ZONE}={cut_in}, or set it to {spec.zone} if that is meant.",
         )

@@ -9,19 +9,25 @@ from annotated_types import Ge
 
 from dil.config.destinations import (
     FIELDS,
-    KIND,
     OPERATION,
+    TABLE_KIND,
     URL,
     TablesSection,
     WarehouseSection,
     is_timeseries,
 )
 from dil.config.findings import Findings
-from dil.config.identity import TABLE
-from dil.config.publishing import MODE, PublishingSection
+from dil.config.identity import TABLE_NAME
+from dil.config.publishing import PUBLISH_MODE, PublishingSection, publish_mode
 from dil.config.timelabels import require_labels
-from dil.model.destination import MAX_PARTITIONS, Operation, Physical, TableFormat
-from dil.model.job import PublishingSpec, PublishMode
+from dil.model.destination import (
+    MAX_PARTITIONS,
+    Operation,
+    Physical,
+    TableFormat,
+    WarehouseSpec,
+)
+from dil.model.job import PublishMode
 from dil.model.messages import quote
 from dil.model.properties import Properties
 from dil.model.section import ONE_OF, Duration, Int, Section, prop
@@ -64,71 +70,74 @@ class TimeseriesSection(Section):
 
 
 def with_labels(
-    publishing: PublishingSpec,
+    warehouse: WarehouseSpec | None,
     labels: TimelabelSpec | None,
     values: Properties,
     findings: Findings,
-) -> PublishingSpec:
-    """Return the publishing part with the settings that separate timelabels."""
-    warehouse = publishing.warehouse
+) -> WarehouseSpec | None:
+    """Return the table to load rows into, with the settings that separate its timelabels."""
     if warehouse is None or not warehouse.url.reveal():
         _note_unused(values, findings, f"{URL} is not set")
-        return publishing
+        return warehouse
     engine = warehouse.url.reveal().partition(":")[0]
     is_timeless = labels is not None and not labels.is_dated
     if is_timeseries(values):
         _check(values, warehouse.table, engine, findings)
     else:
-        _note_unused(values, findings, f"{KIND} is regular")
+        _note_unused(values, findings, f"{TABLE_KIND} is regular")
         is_asked = values.section(PublishingSection).mode is not None
-        if is_timeless and publishing.mode is PublishMode.APPEND and not is_asked:
+        if is_timeless and publish_mode(values) is PublishMode.APPEND and not is_asked:
             findings.notice(
                 URL,
                 "has a table that rows are added to, and a second run in one period of the "
                 "schedule adds the rows of its timelabel once more",
-                f"Set {MODE}=window_replace: a label's rows then replace its earlier rows. Or set "
-                f"{MODE}=append if that is meant.",
+                f"Set {PUBLISH_MODE}=window_replace: a label's rows then replace its earlier rows. "
+                f"Or set {PUBLISH_MODE}=append if that is meant.",
             )
     section = values.section(TimeseriesSection)
     default = _SQLITE_PARTITIONS if engine == "sqlite" else MAX_PARTITIONS
-    spec = replace(
+    return replace(
         warehouse,
         labels=labels,
         retention_ms=section.retention_ms,
         max_partitions=section.max_partitions or default,
         physical=section.physical,
     )
-    return replace(publishing, warehouse=spec)
 
 
 def _check(values: Properties, table: str, engine: str, findings: Findings) -> None:
     """Refuse settings that a timeseries, or a timeseries on this engine, cannot have."""
-    require_labels(KIND, 'is "timeseries"', values, findings)
+    require_labels(TABLE_KIND, 'is "timeseries"', values, findings)
     operation = values.section(WarehouseSection).operation
-    mode, regular = values.section(PublishingSection).mode, f"Leave it out, or set {KIND}=regular."
+    mode, regular = (
+        values.section(PublishingSection).mode,
+        f"Leave it out, or set {TABLE_KIND}=regular.",
+    )
     if operation in {Operation.REPLACE, Operation.UPSERT}:
         what = f"is {quote(str(operation))}, and a timeseries has one way to load: a timelabel's"
         findings.problem(OPERATION, f"{what} rows replace its earlier rows", regular)
     if mode not in (None, PublishMode.WINDOW_REPLACE):
         what = f"is {quote(str(mode))}, and a timeseries is published by window_replace"
-        findings.problem(MODE, what, regular)
+        findings.problem(PUBLISH_MODE, what, regular)
     if table.lower() == _REGISTRY:
         what = f"is {quote(table)}, the name of the registry of timelabels"
-        findings.problem(TABLE, what, "Choose another.")
+        findings.problem(TABLE_NAME, what, "Choose another.")
     if engine == "postgresql" and len(table.encode()) > _PG_NAME_BYTES:
         size = f"{len(table.encode())} bytes"
         what = f"is {quote(table)}, of {size}, and each timelabel's table has 16 more"
         fix = f"PostgreSQL keeps 63 bytes of a name: use at most {_PG_NAME_BYTES}."
-        findings.problem(TABLE, what, fix)
+        findings.problem(TABLE_NAME, what, fix)
     elif engine == "mysql" and len(table) > _MYSQL_NAME_LENGTH:
         size = f"{len(table)} characters"
         what = f"is {quote(table)}, of {size}, and each timelabel's table has 16 more"
         fix = f"MySQL takes names of 64 characters: use at most {_MYSQL_NAME_LENGTH}."
-        findings.problem(TABLE, what, fix)
+        findings.problem(TABLE_NAME, what, fix)
     section = values.section(TimeseriesSection)
     most = section.max_partitions or 0
     if section.physical is Physical.NATIVE and engine != "postgresql":
-        what = f'is "native", and {KIND}=timeseries has partitions of the database on PostgreSQL'
+        what = (
+            f'is "native", and {TABLE_KIND}=timeseries has partitions of the database on PostgreSQL'
+        )
         findings.problem(PHYSICAL, f"{what} only", f"Set {PHYSICAL}=tables.")
     if engine == "sqlite" and most > _SQLITE_TERMS:
         fix = f"SQLite reads at most {_SQLITE_TERMS} tables in a view."
@@ -136,10 +145,10 @@ def _check(values: Properties, table: str, engine: str, findings: Findings) -> N
 
 
 def _note_unused(values: Properties, findings: Findings, why: str) -> None:
-    what, fix = f"has no effect: {why}", f"Set {KIND}=timeseries too."
+    what, fix = f"has no effect: {why}", f"Set {TABLE_KIND}=timeseries too."
     findings.unused((RETENTION, MOST), what, fix)
     if values.section(TablesSection).format is not TableFormat.FILES:
         fix = f"Leave it out; {FIELDS} names the partitions of tables of files."
     findings.unused((PHYSICAL,), what, fix)
-    if KIND in values.explicit and not values.section(WarehouseSection).url:
-        findings.notice(KIND, what, f"Set {URL} too.")
+    if TABLE_KIND in values.explicit and not values.section(WarehouseSection).url:
+        findings.notice(TABLE_KIND, what, f"Set {URL} too.")

@@ -13,6 +13,7 @@ from typing import Annotated, TypeAlias
 
 from annotated_types import Ge, Le
 
+from dil.model.interval import SubRange
 from dil.model.job import PlanningSpec
 from dil.model.json import JsonValue, as_text, compact
 from dil.model.messages import known_words
@@ -21,6 +22,7 @@ from dil.model.section import (
     Duration,
     Int,
     Long,
+    Reported,
     Section,
     StandsFor,
     ValueType,
@@ -49,8 +51,7 @@ MEMBERS = {
     "datetime": ("name", "type", "range"),
     "unit": ("name", "type", "units"),
 }
-# A partition word, from and to, in the order written.
-Composite: TypeAlias = tuple[tuple[str, str, str], ...]
+Composite: TypeAlias = tuple[SubRange, ...]
 
 # Only the form of a text is checked here; durations are counted from the run's own now.
 _DEFAULT = PlanningSpec()
@@ -204,7 +205,7 @@ def _unit_items(value: JsonValue, name: str, where: str) -> Sequence[Mapping[str
 def _partition(value: JsonValue, around: ReadContext) -> str | Composite:
     if isinstance(value, str):
         return value  # It is one of the words.
-    found: list[tuple[str, str, str]] = []
+    found: list[SubRange] = []
     spans: list[tuple[int, int, str]] = []
     findings: list[Finding] = []
     for word, ends in as_object(value).items():
@@ -217,7 +218,7 @@ def _partition(value: JsonValue, around: ReadContext) -> str | Composite:
             continue
         if low >= high:
             findings.append((f"{word}: from is not before to", "Swap them, or remove it."))
-        found.append((word.lower(), start, end))
+        found.append(SubRange(word.lower(), start, end))
         spans.append((low, high, word))
     for (_, high, word), (low, _, other) in pairwise(sorted(spans)):
         if low < high:
@@ -396,4 +397,5 @@ class PlanningSection(Section):
         "ms.aux.keys",
         "Rare switches of DIL's; work units without a range do not occur here.",
         default=None,
+        reported=Reported.ALONE,
     )

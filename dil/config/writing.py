@@ -18,7 +18,7 @@ from dil.config.identity import DatasetSection
 from dil.config.preprocessing import dump_name
 from dil.config.timelabels import require_labels
 from dil.model.destination import TableFormat
-from dil.model.job import Blocks, OutputFormat, PathType, WritingSpec
+from dil.model.job import Blocks, OutputFormat, PathType, WriterSpec, WritingSpec
 from dil.model.messages import known_words, quote
 from dil.model.properties import Properties
 from dil.model.section import (
@@ -41,7 +41,7 @@ from dil.sections.extraction import ExtractionSection
 from dil.sections.schema import SchemaSection
 from dil.storage.locations import is_local
 
-FORMAT, PATH_TYPE = "writer.output.format", "writer.file.path.type"
+FILE_FORMAT, PATH_TYPE = "writer.output.format", "writer.file.path.type"
 _FILE_NAME, _BLOCK_SIZE = "writer.file.name", "writer.file.block.size"
 SYSTEM, PATH = "ms.output.system.columns", "writer.file.path"
 _OWNER, _GROUP = "writer.file.owner", "writer.file.group"
@@ -58,7 +58,7 @@ class WritingSection(Section):
     """The format of files, and their extra columns, size, place and owner."""
 
     format_word: _FormatWord = prop(
-        FORMAT,
+        FILE_FORMAT,
         "Format of the files; no other property chooses it. OTHER means AVRO.",
         default="AVRO",
     )
@@ -184,12 +184,17 @@ class WritingSection(Section):
         return OutputFormat.AVRO if word == "other" else OutputFormat(word)
 
 
-def writing_spec(values: Properties) -> WritingSpec:
-    """Return the writing part of a job; files of tables or for loading are always Parquet."""
+def writing_spec(values: Properties, own: WriterSpec | None) -> WritingSpec:
+    """Return the writing part of a job; ``own`` is its own writer class.
+
+    Files of tables, files for loading, and files that a class of the job's own converts are always
+    Parquet.
+    """
     section = values.section(WritingSection)
     dataset = values.section(DatasetSection)
+    is_plain = own is None and is_of_files(values)
     return WritingSpec(
-        format=section.format if is_of_files(values) else OutputFormat.PARQUET,
+        format=section.format if is_plain else OutputFormat.PARQUET,
         codec=section.codec or "",
         deflate_level=section.deflate_level,
         record_count_in_names=section.record_count_in_names,
@@ -205,6 +210,7 @@ def writing_spec(values: Properties) -> WritingSpec:
         most_open_files=section.most_open_files,
         owner=section.owner,
         group=section.group,
+        own=own,
     )
 
 
@@ -212,9 +218,9 @@ def check_writing(values: Properties, final_dir: str, findings: Findings) -> Non
     """Add findings for settings that cannot be written to ``final_dir``, a path or URI."""
     section, table = values.section(WritingSection), values.section(TablesSection).format
     if table is not TableFormat.FILES and not values.section(ExtractionSection).is_file_dump:
-        if FORMAT in values.explicit and section.format is not OutputFormat.PARQUET:
+        if FILE_FORMAT in values.explicit and section.format is not OutputFormat.PARQUET:
             what = f"is {quote(section.format_word)}, and the files of a {table} table are Parquet"
-            findings.problem(FORMAT, what, "Write PARQUET, or leave it out.")
+            findings.problem(FILE_FORMAT, what, "Write PARQUET, or leave it out.")
         if PATH_TYPE in values.explicit and section.path_type is PathType.DEFAULT:
             what = f'is "{PathType.DEFAULT}", a folder for each run, and a {table} table has one'
             fix = "Write namespace_table or tablename, or leave it out."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,6 +22,14 @@ class Interval(msgspec.Struct, frozen=True, order=True, gc=False):
     def is_empty(self) -> bool:
         """Return whether no instant lies inside."""
         return self.low >= self.high
+
+
+class SubRange(NamedTuple):
+    """A part of the range that a word of its own cuts; the texts are kept as written."""
+
+    word: str
+    start: str
+    end: str
 
 
 def joined(stretches: Iterable[tuple[int, int]]) -> list[Interval]:

@@ -21,6 +21,7 @@ from dil.model.destination import (
 )
 from dil.model.event_time import EventTimeSpec
 from dil.model.grace import GraceSpec, ProbeRest
+from dil.model.interval import SubRange
 from dil.model.json import JsonValue, compact
 from dil.model.properties import Properties
 from dil.model.schema import ContractMode, QuarantineSpec, Schema
@@ -98,10 +99,10 @@ class PlanningSpec:
     """All settings of the planner; texts of instants are kept as written.
 
     ``start`` and ``end`` are the watermark's ``from`` and ``to``. ``units`` are compact JSON
-    objects in order, None if activation rows define them. ``composite`` holds (word, from, to) in
-    the order written and is empty for a plain partition. ``limit`` is the most work units that a
-    run takes, None for no limit. The range ends at least ``delay_ms`` before now. ``zone`` is the
-    zone of texts that name none. ``of_source`` says that the source itself names the units. If each
+    objects in order, None if activation rows define them. ``composite`` holds the sub-ranges in the
+    order written and is empty for a plain partition. ``limit`` is the most work units that a run
+    takes, None for no limit. The range ends at least ``delay_ms`` before now. ``zone`` is the zone
+    of texts that name none. ``of_source`` says that the source itself names the units. If each
     unit is read once, ``once`` says how units are distinguished: by ``version`` or ``path``.
     ``is_dated`` says that the job has a range of time; else all windows are the same window, which
     the job did not ask for. ``grace_ms`` is the grace period of runs; if ``grace`` says that runs
@@ -115,7 +116,7 @@ class PlanningSpec:
     unit_name: str = "unit"
     units: tuple[str, ...] | None = ("{}",)
     partition: str = "none"
-    composite: tuple[tuple[str, str, str], ...] = ()
+    composite: tuple[SubRange, ...] = ()
     partial: bool = True
     grace_ms: int = 0
     abstinent_ms: int = 0
@@ -136,6 +137,11 @@ class PlanningSpec:
     is_dated: bool = False
     grace: GraceSpec = field(default_factory=GraceSpec)
     probed: ProbeRest | None = None
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Return the words that cut the range: one for each sub-range, or the partition's."""
+        return tuple(each.word for each in self.composite) or (self.partition,)
 
     @property
     def grace_range_ms(self) -> tuple[int, int]:

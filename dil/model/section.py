@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, cast, get_args
 
 from dil.model.secret import Secret
@@ -88,6 +88,18 @@ class Support(StrEnum):
     INTERNAL = "set by planning"
 
 
+class Reported(Enum):
+    """How a run says that a property has no effect.
+
+    ALONE: in a notice of its own, because a user is likely to miss the effect. TOGETHER: in one
+    line for all such properties. NEVER: people and ``${}`` read the property, as in DIL.
+    """
+
+    ALONE = "alone"
+    TOGETHER = "together"
+    NEVER = "never"
+
+
 class Blank(Exception):  # noqa: N818 - says that nothing is there, which is no error
     """Raised by a reader for a text that counts as blank, such as an empty array."""
 
@@ -113,7 +125,9 @@ class Written:
     parsed text (for a JSON property: its JSON) and the context of the job. If ``read`` is None, the
     value is the parsed text, or the model that is the type of the field. An empty array or object
     counts as blank unless ``reads_empty``. ``members`` describes the members of JSON that is read
-    without a model.
+    without a model. ``plugin`` is the kind of plug-in class that the text names, as in
+    ``dil.spi.registry``; empty if it names none. ``is_always_read`` says that also commands which
+    do not connect to the source need the secret.
     """
 
     kind: ValueType
@@ -123,6 +137,8 @@ class Written:
     read: Callable[..., object] | None = None
     reads_empty: bool = False
     members: tuple[MemberText, ...] = ()
+    plugin: str = ""
+    is_always_read: bool = False
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
@@ -173,7 +189,6 @@ Int: TypeAlias = Annotated[int, Written(ValueType.INT)]
 Long: TypeAlias = Annotated[int, Written(ValueType.LONG)]
 Bool: TypeAlias = Annotated[bool, Written(ValueType.BOOL)]
 ClassName: TypeAlias = Annotated[str, Written(ValueType.CLASS)]
-ClassNames: TypeAlias = Annotated[tuple[str, ...], Written(ValueType.CLASS_LIST)]
 Texts: TypeAlias = Annotated[tuple[str, ...], Written(ValueType.LIST)]
 Regex: TypeAlias = Annotated[str, Written(ValueType.REGEX)]
 UriTemplate: TypeAlias = Annotated[str, Written(ValueType.URI_TEMPLATE)]
@@ -201,6 +216,7 @@ def prop(  # noqa: PLR0913 - all that there is to say of a property, by name
     variables: bool = False,
     hidden_members: str = "",
     support: Support = Support.WORKS,
+    reported: Reported = Reported.TOGETHER,
     identity: bool = True,
 ) -> Any:
     """Declare a property.
@@ -218,6 +234,7 @@ def prop(  # noqa: PLR0913 - all that there is to say of a property, by name
         variables: Whether ``{{name}}`` is replaced in the value.
         hidden_members: Which parts of a JSON value may be secrets, in words.
         support: How this version treats the property.
+        reported: How a run says that the property has no effect.
         identity: Whether the value decides what is extracted or how it is written, so that it is
             part of the job's digest.
     """
@@ -229,6 +246,7 @@ def prop(  # noqa: PLR0913 - all that there is to say of a property, by name
         "variables": variables,
         "hidden_members": hidden_members,
         "support": support,
+        "reported": reported,
         "identity": identity,
     }
     return field(
@@ -238,7 +256,14 @@ def prop(  # noqa: PLR0913 - all that there is to say of a property, by name
     )
 
 
-def no_effect(name: str, meaning: str, *, default: Any = "", hidden_members: str = "") -> Any:
+def no_effect(
+    name: str,
+    meaning: str,
+    *,
+    default: Any = "",
+    hidden_members: str = "",
+    reported: Reported = Reported.TOGETHER,
+) -> Any:
     """Declare a property that is accepted and changes nothing, so that no digest contains it."""
     return prop(
         name,
@@ -246,6 +271,7 @@ def no_effect(name: str, meaning: str, *, default: Any = "", hidden_members: str
         default=default,
         hidden_members=hidden_members,
         support=Support.NO_EFFECT,
+        reported=reported,
         identity=False,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import msgspec
@@ -149,3 +149,7 @@ class Plan:
     before_first: int = 0
     books: PlannedBooks | msgspec.UnsetType = msgspec.UNSET
     grace_why: str | msgspec.UnsetType = msgspec.UNSET
+
+    def at_once(self) -> Plan:
+        """Return the plan with all work units made, for readers that access them repeatedly."""
+        return replace(self, work_units=tuple(self.work_units))

@@ -61,9 +61,7 @@ def choose_units(
     if found:
         return chosen(*found, is_due=True)
     anew = replace(job.planning, ignore_history=True, backfill=False, limit=None)
-    every = planning.plan_on_demand(
-        anew, now_ms=now_ms, history=BareHistory({}), activation=units
-    ).work_units
+    every = planning.plan(anew, now_ms=now_ms, history=BareHistory({}), activation=units).work_units
     if signature is None and every:
         return chosen(every[-1], is_due=False)
     if signature is None and job.planning.of_source and not units:

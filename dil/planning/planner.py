@@ -47,7 +47,8 @@ def plan(
     """Return the plan of a run; pure: no clock, no files, no state but ``history``.
 
     Candidates are walked partition by partition, and unit by unit in each partition. The cost grows
-    with the units and the due work units, not with the history, unless ``explain`` is on.
+    with the units and the due work units, not with the history, unless ``explain`` is on. Each work
+    unit is made when it is accessed; ``Plan.at_once`` makes all of them.
 
     Args:
         spec: The parsed planning properties.
@@ -64,29 +65,6 @@ def plan(
         PlanningError: activation rows are missing or not allowed, the matrix must run whole but is
             larger than the limit, or too few work units are planned.
     """
-    made = plan_on_demand(
-        spec,
-        now_ms=now_ms,
-        history=history,
-        activation=activation,
-        explain=explain,
-        past_runs=past_runs,
-        books=books,
-    )
-    return replace(made, work_units=tuple(made.work_units))
-
-
-def plan_on_demand(
-    spec: PlanningSpec,
-    *,
-    now_ms: int,
-    history: History | BareHistory,
-    activation: Sequence[str] | None = None,
-    explain: bool = False,
-    past_runs: PastRuns | None = None,
-    books: Books | None = None,
-) -> Plan:
-    """Return the plan of ``plan``, but make each work unit only when it is accessed."""
     partitions = partition(spec, now_ms=now_ms)
     units = _units(spec, activation)
     rule = CutoffRule.of(spec)

@@ -133,8 +133,7 @@ def remainders_past_backfill(
     for unit in plan.work_units:
         top = tops.get(unit.unit_key)
         tops[unit.unit_key] = unit if top is None or unit.high > top.high else top
-    words = [word for word, _, _ in spec.composite] or [spec.partition]
-    longest = max(_WIDEST_MS[word.lower()] for word in words)
+    longest = max(_WIDEST_MS[word.lower()] for word in spec.words)
     remainders: list[WorkUnit] = []
     for key, top in tops.items():
         coverage = history.coverage(key)

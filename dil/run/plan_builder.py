@@ -85,10 +85,10 @@ def due(
         books=kept_books(job, store),
     )
     if job.planning.grace.mode is GraceMode.FIXED:
-        return planned(job.planning)
+        return planned(job.planning).at_once()
     from dil.run.grace_measure import grace_measure
 
-    return plan_by_measure(job.planning, grace_measure(job, store), planned)
+    return plan_by_measure(job.planning, grace_measure(job, store), planned).at_once()
 
 
 def _past_runs(job: Job, store: StateStore) -> PastRuns | None:

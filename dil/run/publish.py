@@ -37,7 +37,7 @@ from dil.run.active_run import ActiveRun
 from dil.run.books_closing import rejected_notes, side_table_notes, with_books
 from dil.run.forgetting import forgotten_by_run, is_partial, unrecorded_by_run
 from dil.run.plan import PlannedRun
-from dil.sections.secondary import KEY as SECONDARY_INPUT
+from dil.sections.secondary import SECONDARY
 from dil.state.chain.recorded_files import begins_changelog, file_of, live_parts
 
 if TYPE_CHECKING:
@@ -355,4 +355,4 @@ def _has_all_rows(run: ActiveRun, plan: Plan, reports: Sequence[TaskReport]) -> 
 
 def _is_of_other_units(job: Job) -> bool:
     """Return whether a run may have been asked for only a part of the job's work units."""
-    return job.planning.backfill or job.properties.is_of_one_run(WATERMARK, SECONDARY_INPUT)
+    return job.planning.backfill or job.properties.is_of_one_run(WATERMARK, SECONDARY)

@@ -16,7 +16,6 @@ from dil.model.path import Steps, is_jsonpath
 from dil.model.section import (
     Bool,
     Charset,
-    ClassNames,
     DatePatterns,
     Long,
     Section,
@@ -37,6 +36,7 @@ from dil.sections.grammars import (
     through_members,
 )
 from dil.sections.reading import ReadContext, ShapeError, as_array, as_object, build, each, texts
+from dil.spi.registry import PluginKind
 from dil.text.paths import compile_path
 from dil.text.zones import find_zone, zone_fix
 
@@ -162,11 +162,14 @@ class EncryptionSection(Section):
     )
 
 
+_Converters = Annotated[tuple[str, ...], Written(ValueType.CLASS_LIST, plugin=PluginKind.CONVERTER)]
+
+
 @dataclass(frozen=True, slots=True)
 class ConversionSection(Section):
     """The converters of a job, and how values are converted to the types of their columns."""
 
-    classes: ClassNames = prop(
+    classes: _Converters = prop(
         CONVERTERS,
         "Converters, left to right. DIL's format converters are accepted and not needed.",
         default=(),

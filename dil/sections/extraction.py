@@ -17,9 +17,9 @@ from dil.model.schema import JSON
 from dil.model.section import (
     Bool,
     Charset,
-    ClassName,
     Int,
     ModeBits,
+    Reported,
     Section,
     Text,
     UriTemplate,
@@ -74,7 +74,7 @@ _Types = Annotated[
 class ExtractionSection(Section):
     """How responses are read."""
 
-    extractor: ClassName = prop(
+    extractor: Annotated[str, Written(ValueType.CLASS, plugin=PluginKind.EXTRACTOR)] = prop(
         EXTRACTOR,
         "The extractor: a short name such as `json`, a Java name of DIL's, or "
         "`package.module:Class`. Databases (`source.class=jdbc`) need none.",
@@ -83,7 +83,7 @@ class ExtractionSection(Section):
         required=True,
     )
     old_extractor: Text = no_effect(
-        "extractor.class", "Never read; `ms.extractor.class` is the key."
+        "extractor.class", "Never read; `ms.extractor.class` is the key.", reported=Reported.ALONE
     )
     data_field: DocumentPath = prop(
         DATA_FIELD,

@@ -22,7 +22,7 @@ from dil.sections.reading import (
 )
 from dil.text.zones import find_zone, zone_fix
 
-KEY = "ms.parameters"
+PARAMETERS = "ms.parameters"
 _ISO = "yyyy-MM-dd'T'HH:mm:ssZZ"
 _TYPES: tuple[str, ...] = get_args(ParameterType)
 
@@ -136,7 +136,7 @@ class ParametersSection(Section):
     parameters: Annotated[
         tuple[Parameter, ...], Written(ValueType.JSON_ARRAY, read=_parameters, reads_empty=True)
     ] = prop(
-        KEY,
+        PARAMETERS,
         "Request parameters in order; each is a variable as well. Names that start with `tmp` "
         "are never sent.",
         default=(),

@@ -32,7 +32,7 @@ from dil.sections.reading import Finding, ReadContext, ShapeError, as_array, as_
 
 INPUTS = "ms.query.inputs"
 SQL, FILE, FUNCTION = "ms.query.sql", "ms.query.file", "ms.query.function"
-MODE, WAIT = "ms.query.mode", "ms.query.wait"
+QUERY_MODE, WAIT = "ms.query.mode", "ms.query.wait"
 MAX_BLOCKS, MAX_ROWS = "ms.query.input.max.blocks", "ms.query.input.max.rows"
 LOGICAL_HASH = "ms.query.logical.hash"
 SIZE, SLIDE, WINDOW_KEYS = "ms.window.size", "ms.window.slide", "ms.window.keys"
@@ -186,7 +186,7 @@ class QuerySection(Section):
         example="queries:big",
     )
     mode: _Mode = prop(
-        MODE,
+        QUERY_MODE,
         "append runs the query over only the new rows of the inputs and appends the result, so the "
         "query may only map and filter rows; full runs the query over the whole inputs again and "
         "replaces the dataset; windowed computes the windows of `ms.window.*`, each once.",

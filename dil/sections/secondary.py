@@ -20,7 +20,7 @@ from dil.storage.locations import PathError, any_path, is_this_machine
 from dil.text.paths import name_of
 from dil.text.variables import placeholders
 
-KEY = "ms.secondary.input"
+SECONDARY = "ms.secondary.input"
 
 
 def _inputs(value: JsonValue, around: ReadContext) -> tuple[SecondaryInput, ...]:
@@ -124,7 +124,7 @@ class SecondarySection(Section):
     """Output of earlier jobs that a run reads first."""
 
     inputs: _Inputs = prop(
-        KEY,
+        SECONDARY,
         "Output of earlier jobs to read first: `activation` rows become units, "
         "`authentication` gives variables. `payload` gives rows to send, one in each "
         "request, `validation` rows to compare with.",

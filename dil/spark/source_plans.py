@@ -125,9 +125,7 @@ def planned_units(job: Job, options: SourceOptions) -> tuple[tuple[WorkUnit, ...
             known_schema = recorded_schema(store)
     else:
         every = replace(job.planning, ignore_history=True, backfill=False, limit=None)
-        plan = planning.plan_on_demand(
-            every, now_ms=now_ms, history=BareHistory({}), activation=listed
-        )
+        plan = planning.plan(every, now_ms=now_ms, history=BareHistory({}), activation=listed)
     run = run_context(job, now_ms, secondary.variables, full_extract=plan.full_extract)
     return tuple(plan.work_units), replace(run, known_schema=known_schema)
 

@@ -151,7 +151,7 @@ class SourceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if high is None or low == high:
                 return []
             every = replace(self._job.planning, ignore_history=True, backfill=False, limit=None)
-            plan = planning.plan_on_demand(every, now_ms=now_ms, history=BareHistory({}))
+            plan = planning.plan(every, now_ms=now_ms, history=BareHistory({}))
             units = tuple(_clipped(plan.work_units, low, high))
             secondary = read_inputs(self._job).variables
             run = run_context(self._job, now_ms, secondary, full_extract=plan.full_extract)

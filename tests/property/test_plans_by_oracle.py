@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from dil.model.history import UnitRecord
 from dil.model.interval import DAY_MS
 from dil.model.job import PlanningSpec
-from dil.planning import BareHistory, plan, plan_on_demand
+from dil.planning import BareHistory, plan
 from dil.planning.partitions import partition
 from tests.property.planning_oracle import expected, signature
 
@@ -99,8 +99,8 @@ def test_work_units_made_on_demand_are_those_of_the_plan(
 ) -> None:
     spec, history = story
 
-    eager = plan(spec, now_ms=NOW, history=BareHistory(history))
-    lazy = plan_on_demand(spec, now_ms=NOW, history=BareHistory(history))
+    lazy = plan(spec, now_ms=NOW, history=BareHistory(history))
+    eager = lazy.at_once()
 
     assert lazy == eager
     assert eager == lazy

@@ -88,7 +88,8 @@ def _next_plan(session: OperatorSession, proposal: Proposal) -> tuple[Plan | Non
                 books = books.with_reopened(window)
             for window in proposal.closes:
                 books = books.with_closed(window)
-        return planning.plan(spec, now_ms=session.now_ms, history=history, books=books), ""
+        plan = planning.plan(spec, now_ms=session.now_ms, history=history, books=books)
+        return plan.at_once(), ""
     except DilError as error:
         return None, _on_one_line(error.message)
 

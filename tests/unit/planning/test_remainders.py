@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from dil.model.history import Coverage, UnitRecord
+from dil.model.interval import SubRange
 from dil.model.job import PlanningSpec
 from dil.model.timelabels import TimelabelSpec
 from dil.planning import BareHistory, plan, remainders_past_backfill
@@ -59,14 +60,20 @@ def test_the_rest_of_a_month_is_read_after_a_backfill_of_later_months() -> None:
 
 @pytest.mark.parametrize("word", ["none", "monthly"])
 def test_the_rest_of_a_sub_range_is_read_too(word: str) -> None:
-    parts = ((word, "2020-01-01", "2020-02-01"), ("daily", "2020-03-01", "2020-06-01"))
+    parts = (
+        SubRange(word, "2020-01-01", "2020-02-01"),
+        SubRange("daily", "2020-03-01", "2020-06-01"),
+    )
     spec = backfill("2020-03-01", partition="composite", composite=parts)
     assert left(spec, 0, 9) == [(9, 31)]
     assert left(spec, 40, 41) == [], "no sub-range has the 10th of February"
 
 
 def test_a_sub_range_of_years_may_be_one_partition() -> None:
-    parts = (("none", "2010-01-01", "2020-02-01"), ("daily", "2020-03-01", "2020-06-01"))
+    parts = (
+        SubRange("none", "2010-01-01", "2020-02-01"),
+        SubRange("daily", "2020-03-01", "2020-06-01"),
+    )
     spec = backfill("2020-03-01", partition="composite", composite=parts)
     assert left(spec, -3652, 9) == [(9, 31)]
 

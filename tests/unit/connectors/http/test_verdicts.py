@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from requests.structures import CaseInsensitiveDict
 
-from connectors.http.verdicts import is_rate_limited, retry_after_s
+from connectors.http.waits import is_rate_limited, retry_after_s
 
 NOW = 1_577_836_800.0  # 2020-01-01T00:00:00Z
 DATE = {"Date": "Wed, 01 Jan 2020 00:01:00 GMT"}
