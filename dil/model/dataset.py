@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from sys import intern
 
 import msgspec
 
@@ -169,12 +168,21 @@ class WorkUnitOutcome:
 
     @classmethod
     def of(
-        cls, unit: WorkUnit, *, high: int | None, attempts: int, error: str = ""
+        cls,
+        unit: WorkUnit,
+        *,
+        high: int | None,
+        attempts: int,
+        error: str = "",
+        unit_key: str | None = None,
     ) -> WorkUnitOutcome:
-        """Return the outcome of a planned work unit; outcomes of one unit share the unit's key."""
+        """Return the outcome of a planned work unit.
+
+        A caller with many outcomes passes ``unit_key``, so that those of one unit share its text.
+        """
         return cls(
             signature=unit.signature,
-            unit_key=intern(unit.unit_key),
+            unit_key=unit.unit_key if unit_key is None else unit_key,
             low=unit.partition.low,
             expected_high=unit.high,
             high=high,

@@ -58,7 +58,7 @@ class OperatorSession:
         return filesystem_for(self.job.publishing.final_dir)
 
     def publisher(self) -> Publisher:
-        """Return what publishes the job's commits; its destination has not been made yet."""
+        """Return a new publisher of the job, which makes its destination at the first use."""
         return Publisher(self.job, self.store, self.filesystem())
 
     def live_files(self) -> tuple[PublishedFile, ...]:

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 class Publisher:
     """Publishes the commits of a job: makes their files visible, and records them in the state.
 
-    A method that changes anything takes the job's lease; previews have none.
+    A method that changes the state takes the job's lease; previews have none.
 
     Attributes:
         job: The job.

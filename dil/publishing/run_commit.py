@@ -44,6 +44,7 @@ def build_commit(
         *rewritten_moves(job, target, results.rewritten, uri),
         *shared_moves(job, target.run_id, results.shared, uri),
     )
+    keys: dict[str, str] = {}
     again = {move.target.uri for move in moves if move.target.is_dump}  # names written once more
     late_removes = _late_removes(job.publishing.mode, target, good)
     touches_late = job.publishing.has_side_table or late_removes
@@ -67,7 +68,7 @@ def build_commit(
         system_time=target.system_time,
         horizon=target.horizon,
         run=RunWork(
-            outcomes=tuple(map(_outcome, finished)),
+            outcomes=tuple(_outcome(each, keys) for each in finished),
             skipped=tuple(
                 WorkUnitOutcome.of(unit, high=None, attempts=0) for unit in target.missed
             ),
@@ -171,11 +172,16 @@ def _schema(mode: PublishMode, target: PublishTarget, good: Sequence[FinishedUni
         return texts[0]
 
 
-def _outcome(each: FinishedUnit) -> WorkUnitOutcome:
-    unit, failure, attempts = each.work_unit, each.report.failure, each.report.attempts
-    if failure is not None:
-        return WorkUnitOutcome.of(unit, high=None, attempts=attempts, error=failure.error)
-    return WorkUnitOutcome.of(unit, high=unit.high, attempts=attempts)
+def _outcome(each: FinishedUnit, keys: dict[str, str]) -> WorkUnitOutcome:
+    """Return a work unit's outcome for state; ``keys`` are texts that several outcomes share."""
+    unit, failure, key = each.work_unit, each.report.failure, each.work_unit.unit_key
+    return WorkUnitOutcome.of(
+        unit,
+        high=unit.high if failure is None else None,
+        attempts=each.report.attempts,
+        error="" if failure is None else failure.error,
+        unit_key=keys.setdefault(key, key),  # not interned: Python 3.12 never frees such texts
+    )
 
 
 def _with_changelog(

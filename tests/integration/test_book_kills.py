@@ -202,7 +202,6 @@ def test_the_registry_says_when_a_label_was_closed_and_which_is_open_again(
 def test_what_the_registry_could_not_be_told_is_made_up_for_by_the_next_run(
     place, source, tmp_path: Path, monkeypatch
 ):
-
     from dil.errors import WriteError
 
     warehouse, settings = place

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -61,6 +62,16 @@ def test_deciding_again_gives_the_same_commit(tmp_path: Path) -> None:
     orders = job(tmp_path)
 
     assert decided(orders, target(), finished, files) == decided(orders, target(), finished, files)
+
+
+def test_outcomes_of_one_unit_share_its_key_which_is_freed_with_them(tmp_path: Path) -> None:
+    finished = [FinishedUnit(unit(number), report(unit(number))) for number in range(2)]
+
+    first, second = decided(job(tmp_path), target(), finished, files).run.outcomes
+
+    assert first.unit_key is second.unit_key
+    # Python 3.12 never frees an interned text, and a stream of files has a unit for each file.
+    assert sys.intern("".join(list(first.unit_key))) is not first.unit_key
 
 
 def test_an_outcome_tells_success_by_its_high_and_failure_by_its_error(tmp_path: Path) -> None:
