@@ -316,7 +316,7 @@ def publishing_spec(
         layout=section.layout,
         merge=merge,
         table=table_spec(values, folder, place, findings),
-        warehouse=warehouse_section(values, folder, findings),
+        warehouse=warehouse_section(values, folder, findings, merges=merge is not None),
         shares_files=_shares_files(values, mode, findings),
         keeps_changelog=_keeps_changelog(values, mode, findings),
         replaces_once=replaces_once(values, entries),
