@@ -38,7 +38,7 @@ def listed_objects(
     Raises:
         SourceError: the service refuses the listing.
         SourceContractError: the service says that more keys follow, but not where they begin, or
-            lists keys of the last page again, whose rows would come twice.
+            lists a key of this or the last page again, whose rows would come twice.
     """
     token = ""
     before: set[str] = set()
@@ -50,7 +50,7 @@ def listed_objects(
             )
         entries = page.get("Contents", ())
         keys = {entry["Key"] for entry in entries}
-        if not keys.isdisjoint(before):
+        if len(keys) < len(entries) or not keys.isdisjoint(before):
             raise SourceContractError(f"{address.shown}: the list repeats keys", _NO_LIST)
         before = keys
         for entry in entries:

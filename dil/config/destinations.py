@@ -38,7 +38,9 @@ PASSWORD = "ms.warehouse.password"  # noqa: S105 - the name of a property
 # 4.3). The limits are of bytes and of characters.
 _PG_NAME_BYTES = 63
 _MYSQL_NAME_LENGTH = 64
-_OWN_TABLES = frozenset({"dil_commit", "dil_owner", "dil_part", "dil_stage", "dil_winners"})
+_OWN_TABLES = frozenset({"dil_commit", "dil_owner", "dil_part"})
+# Temporary tables of a merge, which hide tables of these names where no schema tells them apart.
+_TEMPORARY_TABLES = frozenset({"dil_stage", "dil_winners"})
 _DRIVERS = {
     "postgresql": ("adbc_driver_postgresql", "postgresql"),
     "mysql": ("pymysql", "mysql"),
@@ -157,9 +159,12 @@ def is_timeseries(values: Properties) -> bool:
     return section.kind is TableKind.TIMESERIES and bool(section.url)
 
 
-def warehouse_section(values: Properties, folder: Path, findings: Findings) -> WarehouseSpec | None:
+def warehouse_section(
+    values: Properties, folder: Path, findings: Findings, *, merges: bool
+) -> WarehouseSpec | None:
     """Return the table to load rows into, or None; relative paths start at ``folder``.
 
+    ``merges`` says that rows are merged by their keys.
     No finding shows the URL: it may hold a password.
     """
     section = values.section(WarehouseSection)
@@ -174,7 +179,10 @@ def warehouse_section(values: Properties, folder: Path, findings: Findings) -> W
         return WarehouseSpec(SecretUrl(""), schema, table)
     schema = schema if address.engine.has_schemas else ""
     _check_names(address.engine, schema, table, findings)
-    if address.engine == "duckdb" and schema.lower() == _duckdb_name(address.path).lower():
+    if merges and not address.engine.has_schemas and table.lower() in _TEMPORARY_TABLES:
+        what = f'is "{table}", the name of a temporary table that merges use'
+        findings.problem(TABLE_NAME, what, "Choose another name.")
+    if address.engine == "duckdb" and _is_ambiguous(address.path, schema):
         findings.problem(
             URL,
             f'names the file {Path(address.path).name}, and DuckDB cannot tell it from the schema "'
@@ -215,9 +223,11 @@ def _address(
         return None
 
 
-def _duckdb_name(path: str) -> str:
-    """Return the name that DuckDB gives to the database in a file."""
-    return Path(path).name.partition(".")[0]
+def _is_ambiguous(path: str, schema: str) -> bool:
+    """Return whether a schema has the name that DuckDB gives to the database in a file."""
+    name = Path(path).name.lstrip(".").partition(".")[0]
+    # By main.orders, DuckDB finds the schema main of the database main.
+    return schema.lower() == name.lower() != "main"
 
 
 def _check_names(engine: str, schema: str, table: str, findings: Findings) -> None:
@@ -231,7 +241,7 @@ def _check_names(engine: str, schema: str, table: str, findings: Findings) -> No
     if table.lower() in _OWN_TABLES:
         findings.problem(
             TABLE_NAME,
-            f'is "{table}", the name of a table that records what was loaded, or sorts rows',
+            f'is "{table}", the name of a table that records what was loaded',
             "Choose another name.",
         )
 

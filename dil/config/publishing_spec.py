@@ -130,7 +130,10 @@ def publishing_spec(
         merge=merge,
         table=table_spec(values, folder, place, findings),
         warehouse=with_labels(
-            warehouse_section(values, folder, findings), labels, values, findings
+            warehouse_section(values, folder, findings, merges=merge is not None),
+            labels,
+            values,
+            findings,
         ),
         destination=destination_spec(plugins, merge, values, findings),
         catalog=catalog_spec(values, folder, findings),

@@ -264,12 +264,12 @@ def _check_first_texts(
         if not first[position : position + 1]:
             advice[kind] = "Give ms.pagination `initialvalues`: the first start, size and number."
     # Only whole parameters are variables: names inside a parameter of type object have no value.
-    late = {each.name: advice[each.type] for each in variables if each.type in advice}
+    late = {each.name: advice.get(each.type) for each in variables}  # the last of a name counts
     texts = (text for each in flat_parameters(parameters) for text in _strings(each.value))
     for name in dict.fromkeys(name for text in texts for name in placeholders(text)):
-        if name in late:
+        if fix := late.get(name):
             what = f"uses {{{{{name}}}}}, and the first request sends it as it is written"
-            findings.notice(PARAMETERS, f"{what}: it has no value yet", late[name])
+            findings.notice(PARAMETERS, f"{what}: it has no value yet", fix)
 
 
 def _names_page_size(pagination: Pagination) -> bool:

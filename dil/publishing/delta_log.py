@@ -116,10 +116,22 @@ class DeltaLog:
         # The number of a commit is at most its version.
         for entry in table.history(max(1, table.version() - landed + 1)):
             if entry.get("dil.source") == source:
-                return any(_is_before(each, entry) for each in restored)
+                return any(self._leads_before(each, entry["version"]) for each in restored)
             if entry.get("operation") == "RESTORE":
                 restored.append(entry.get("operationParameters", {}))
         return False
+
+    def _leads_before(self, restored: Mapping[str, str | None], version: int) -> bool:
+        """Return whether a RESTORE of these parameters leads to before a version.
+
+        The time of a RESTORE by Spark is a text in an unknown zone, and counts as before.
+        """
+        target, instant = restored.get("version"), restored.get("datetime")
+        if target is not None:
+            return int(target) < version
+        if instant is None or not instant.isdecimal():
+            return True
+        return self._newest.version_at(int(instant)) < version
 
     def require_fit(self, commit: Commit, live: frozenset[str]) -> None:
         """Raise if the table cannot take the columns or partition values of staged files."""
@@ -173,14 +185,3 @@ class DeltaLog:
                     " which this job cannot obey",
                     "Publish to another extract.table.name, or drop the property.",
                 )
-
-
-def _is_before(restored: Mapping[str, str | None], entry: Mapping[str, int]) -> bool:
-    """Return whether a table was restored, by these parameters, to before an entry of its history.
-
-    The time of a RESTORE by Spark is a text in an unknown zone, and counts as before.
-    """
-    version, instant = restored.get("version"), restored.get("datetime")
-    if version is not None:
-        return int(version) < entry["version"]
-    return instant is None or not instant.isdecimal() or int(instant) < entry["timestamp"]

@@ -15,6 +15,7 @@ from dil.model.dataset import Commit, Intent
 from dil.publishing.manifest import given_up_name
 from dil.publishing.table_files import TableFile, words
 from dil.storage import Filesystem
+from dil.text.zones import EPOCH, MILLISECOND
 
 # The first bytes of a transaction's file identify it, because they hold its time or names of files.
 _BEGINNING = 4096
@@ -71,6 +72,19 @@ class NewestTable:
             )
             self._listed = (self.state, files)
         return files
+
+    def version_at(self, milliseconds: int) -> int:
+        """Return the version to which a RESTORE to an epoch time leads, -1 if that is unknown.
+
+        It goes by the times of the log's files, which are later if the table was copied.
+        """
+        table = self._opened(dict(self._options))
+        try:
+            if table is not None:
+                table.load_as_version(EPOCH + milliseconds * MILLISECOND)
+        except DeltaError:  # The log no longer has that version.
+            return -1
+        return -1 if table is None else table.version()
 
     def has(self, intent: Intent) -> bool:
         """Return whether the newest version has the commit of an intent that was not given up."""

@@ -169,9 +169,11 @@ def advance(
     while True:
         hint = _Hint(before.sequence, f"manifest-{before.sequence}.json")
         filesystem.put(f"{_meta(dataset_dir)}/current.json", msgspec.json.encode(hint))
-        if not filesystem.exists(_path(dataset_dir, before.sequence + 1)):
+        own, following = (_path(dataset_dir, before.sequence + each) for each in (0, 1))
+        # Publishes delete old manifests, so that the next one may be gone, too.
+        if filesystem.exists(own) and not filesystem.exists(following):
             break
-        before = _last_from(before, filesystem, dataset_dir)
+        before = newest(filesystem, dataset_dir)
     filesystem.delete_file(_path(dataset_dir, before.sequence - _KEPT))
 
 

@@ -300,8 +300,13 @@ def test_a_refusal_says_what_was_refused_and_no_secret(rclone, tmp_path, change,
             "</Key><Size>1</Size></Contents><IsTruncated>false</IsTruncated></ListBucketResult>",
             "DIL-SRC-CONTRACT",
         ),
+        (
+            "<ListBucketResult><Contents><Key>in/b</Key><Size>1</Size></Contents><Contents><Key>in/b"
+            "</Key><Size>1</Size></Contents><IsTruncated>false</IsTruncated></ListBucketResult>",
+            "DIL-SRC-CONTRACT",
+        ),
     ],
-    ids=["page of a proxy", "first page again", "page that overlaps"],
+    ids=["page of a proxy", "first page again", "page that overlaps", "key twice on a page"],
 )
 def test_a_list_is_never_shorter_or_longer_than_that_of_the_service(
     later, code, tmp_path, monkeypatch

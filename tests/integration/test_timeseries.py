@@ -270,6 +270,35 @@ def test_a_column_that_does_not_fit_is_refused_before_anything_is_decided(wareho
     assert series.rows() == [(DAYS[0], 1)]
 
 
+def test_a_view_that_was_dropped_by_hand_is_created_again(warehouse, tmp_path):
+    series = Series(warehouse, tmp_path)
+    series.publish((DAYS[0], "a", table(1)))
+    warehouse.execute(f"DROP VIEW {warehouse.prefix}orders_view")
+
+    series.publish((DAYS[1], "a", table(2)))
+
+    assert series.rows() == [(DAYS[0], 1), (DAYS[1], 2)]
+    require_whole(warehouse)
+
+
+@pytest.mark.parametrize("kind", some_long(ENGINES, "postgresql", "mysql"))
+def test_no_publish_begins_if_the_table_of_a_label_was_dropped_by_hand(kind, tmp_path, request):
+    with new_warehouse(kind, tmp_path, request) as warehouse:
+        series = Series(warehouse, tmp_path)
+        series.publish((DAYS[0], "a", table(1)), (DAYS[1], "a", table(2)))
+        (lost, *_) = [name for label, _, _, name in registry(warehouse) if label == DAYS[0]]
+        cascade = " CASCADE" if kind == "postgresql" else ""
+        warehouse.execute(f"DROP TABLE {warehouse.prefix}{lost}{cascade}")
+
+        with pytest.raises(WriteError, match=lost):
+            series.decide((DAYS[2], "a", table(3)))
+        series.drop(DAYS[0])
+        series.publish((DAYS[2], "a", table(3)))
+
+        assert series.rows() == [(DAYS[1], 2), (DAYS[2], 3)]
+        require_whole(warehouse)
+
+
 @pytest.mark.parametrize("kind", ["postgresql", "native"])
 def test_a_view_that_another_one_reads_can_only_have_more_columns(kind, tmp_path, request):
     with label_warehouse(kind, tmp_path, request) as warehouse:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -114,8 +114,8 @@ class TimeseriesAccess(Access):
                     f"timelabel {label} of {self._table.name} {why}",
                     f"To load it again, reopen it: `dil timelabels reopen JOB.conf {label}`.",
                 )
-        staying = [each for each in known.values() if each.label not in label_changes.gone]
-        self._attempts.run(partial(self._require_tables, entries=staying))
+        staying = known.keys() - label_changes.gone
+        self._require_tables([known[label] for label in sorted(staying) if known[label].is_live])
         super().require_fit(commit)
         if commit.moves:
             self._attempts.run(partial(self._require_view, commit=commit))
@@ -211,22 +211,28 @@ class TimeseriesAccess(Access):
         held = {entry.object for entry in self._labels(connection) if entry.is_live}
         self._series.tables.require_empty(connection, held)
 
-    def _require_tables(self, connection: Connection, *, entries: Iterable[LabelEntry]) -> None:
+    def _require_tables(self, entries: Sequence[LabelEntry]) -> None:
         """Raise if the table of a label is gone; the view fails if one of its tables is."""
-        series, dialect = self._series, self._dialect
-        tables = {each.object: each.label for each in entries if each.is_live}
+        names, dialect = self._series.names, self._dialect
+        view = dialect.full(names.view)
         try:
-            connection.rows(f"SELECT 1 FROM {dialect.full(series.names.view)} LIMIT 0")
-        except dialect.errors():
-            for name, label in tables.items():
-                if dialect.table(connection, series.names.of(name)) is None:
-                    raise WriteError(
-                        f"the table {name} of timelabel {label} is gone, but the registry of"
-                        f" {self._table.name} has it",
-                        "Nothing was published. Restore the table, or give its rows up: dil"
-                        f" timelabels drop JOB.conf {label} --yes. Then dil timelabels reopen and"
-                        " dil state forget let a run read them again.",
-                    ) from None
+            self._attempts.run(lambda connection: connection.rows(f"SELECT 1 FROM {view} LIMIT 0"))
+        except WriteError:  # Or there is no view, which a publish creates.
+            gone = self._attempts.run(
+                lambda connection: [
+                    each
+                    for each in entries
+                    if dialect.table(connection, names.of(each.object)) is None
+                ]
+            )
+            for each in gone:
+                raise WriteError(
+                    f"the table {each.object} of timelabel {each.label} is gone, but the registry"
+                    f" of {self._table.name} has it",
+                    "Nothing was published. Restore the table, or give its rows up: dil timelabels"
+                    f" drop JOB.conf {each.label} --yes. Then dil timelabels reopen and dil state"
+                    " forget let a run read them again.",
+                ) from None
 
     def _require_view(self, connection: Connection, *, commit: Commit) -> None:
         rows = WarehouseRows(commit, self._files, adds_signature=True)

@@ -130,7 +130,7 @@ class ObjectFilesystem(Filesystem):
         place = self._address.found(path)
         if place is None:
             return []
-        return sorted(name for name in self._bucket(place).folders(place.below) if name)
+        return sorted({name for name in self._bucket(place).folders(place.below) if name})
 
     def files(self, path: str) -> Iterator[FileInfo]:
         """Yield every object below a path in the order of keys, without folder markers."""

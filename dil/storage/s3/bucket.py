@@ -228,14 +228,16 @@ class S3Bucket(Bucket):
 
     def _pages(self, prefix: str, **options: object) -> Iterator[dict[str, Any]]:
         token: dict[str, str] = {}
-        before: set[str] = set()
+        before: list[str] = []
         while True:
             page = self._page(prefix, **token, **options)
-            names = {each["Key"] for each in page.get("Contents", ())}
-            names.update(each["Prefix"] for each in page.get("CommonPrefixes", ()))
-            if names and names <= before:
+            keys = [each["Key"] for each in page.get("Contents", ())]
+            names = keys or [each["Prefix"] for each in page.get("CommonPrefixes", ())]
+            # Some services name a folder again on each page that its objects reach into.
+            goes_on = not keys and len(before) == 1
+            if names and names[:1] == before[:1] and not goes_on:
                 raise self._no_list(prefix, "begins again")
-            before = names
+            before = names or before
             yield page
             following = page.get("NextContinuationToken")
             if not page.get("IsTruncated"):

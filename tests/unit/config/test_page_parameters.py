@@ -86,3 +86,13 @@ def test_a_text_that_the_first_request_sends_with_its_placeholder_is_noticed(
         assert named(job_file, (kind, text), **later) == 1
         assert named(job_file, (kind, text), **at_first) == 0
     assert named(job_file, (kind, {"name": "q", "value": "id"}), **later) == 0
+
+
+def test_a_later_parameter_of_the_name_gives_the_value(job_file):
+    text = json.dumps([
+        {"name": "last", "type": "session"},
+        {"name": "last", "value": "0"},
+        {"name": "q", "value": "id>{{last}}"},
+    ])  # fmt: skip
+    notices = job_file.load({PARAMETERS: text, SESSION: '{"name":"next"}'}).notices
+    assert not [each.what for each in notices if "{{last}}" in each.what]

@@ -15,6 +15,7 @@ from dil.text.warehouse_url import read_warehouse_url
 from tests.jobs import write_job
 
 PG = "postgresql://loader:s3cret@db/lake"
+MERGE = {"ms__publish__mode": "merge", "extract__primary__key__fields": "id"}
 
 
 def load(folder: Path, url: str, **changes: str) -> Loaded:
@@ -94,14 +95,15 @@ def test_the_operation_says_how_rows_are_published(
         (PG, {"extract__namespace": f"a.{'n' * 64}"}, "extract.namespace", "keeps 63 bytes"),
         ("mysql://db/x", {"extract__table__name": "t" * 65}, "extract.table.name", "64 characters"),
         (PG, {"extract__table__name": "dil_commit"}, "extract.table.name", "what was loaded"),
+        (PG, {"extract__table__name": "dil_owner"}, "extract.table.name", "what was loaded"),
         *(
-            (url, {"extract__table__name": own}, "extract.table.name", "what was loaded")
-            for url in (PG, "sqlite:///w.db")
-            for own in ("dil_owner", "dil_winners", "dil_stage")
+            (url, {"extract__table__name": own, **MERGE}, "extract.table.name", "temporary")
+            for url in ("mysql://db/x", "sqlite:///w.db")
+            for own in ("dil_winners", "dil_stage")
         ),
         *(
             (f"duckdb:///{file}", {"extract__namespace": "a.shop"}, "ms.warehouse.url", "tell it")
-            for file in ("shop.duckdb", "data/SHOP.tar.db", "shop")
+            for file in ("shop.duckdb", "data/SHOP.tar.db", "shop", ".shop.db")
         ),
         (
             PG,
@@ -123,6 +125,20 @@ def test_what_cannot_work_is_refused(
     found, told = problem(tmp_path, url, **changes)
     assert found == key
     assert text in told
+
+
+@pytest.mark.parametrize(
+    ("url", "changes"),
+    [
+        ("sqlite:///w.db", {"extract__table__name": "dil_stage"}),
+        (PG, {"extract__table__name": "dil_winners", **MERGE}),
+        ("duckdb:///main.duckdb", {"extract__namespace": "main"}),
+    ],
+)
+def test_names_that_databases_can_tell_apart_are_free(
+    tmp_path: Path, url: str, changes: dict[str, str]
+) -> None:
+    assert load(tmp_path, url, **changes).job.publishing.warehouse is not None
 
 
 def test_rows_go_to_one_place(tmp_path: Path) -> None:

@@ -111,25 +111,24 @@ def test_a_driver_that_others_overtook_and_did_not_finish_adds_its_files_once(tm
     assert names(tmp_path) == [*(f"k{number}" for number in range(30)), "mine"]
 
 
-class SuspendedBeforeHint(LocalFilesystem):
-    """A filesystem whose hints are each written only after another job published."""
+@pytest.mark.parametrize("others", [2, 30])
+def test_a_driver_that_slept_before_the_hint_does_not_set_it_back(tmp_path, others):
+    meanwhile = [
+        (str(tmp_path), commit(f"k{n}", [f"k{n}"], job="k"), n) for n in range(1, others + 1)
+    ]
 
-    def __init__(self, *meanwhile):
-        self._meanwhile = list(meanwhile)
+    class Suspended(LocalFilesystem):
+        """A filesystem whose hints are written only after all others have published."""
 
-    def put(self, path, data):
-        if self._meanwhile:
-            manifest.advance(files, *self._meanwhile.pop(0))
-        super().put(path, data)
+        def put(self, path, data):
+            while meanwhile:
+                manifest.advance(files, *meanwhile.pop(0))
+            super().put(path, data)
 
-
-def test_a_driver_that_slept_before_the_hint_does_not_set_it_back(tmp_path):
-    others = [(str(tmp_path), commit(f"k{n}", [f"k{n}"], job="k"), n) for n in (1, 2)]
-
-    manifest.advance(SuspendedBeforeHint(*others), str(tmp_path), commit("r0", ["mine"]), 0)
+    manifest.advance(Suspended(), str(tmp_path), commit("r0", ["mine"]), 0)
 
     hint = json.loads((tmp_path / "_dil" / "current.json").read_bytes())
-    assert hint == {"sequence": 2, "manifest": "manifest-2.json"}
+    assert hint == {"sequence": others, "manifest": f"manifest-{others}.json"}
 
 
 def test_a_stale_hint_does_not_hide_the_newest_manifest(tmp_path):

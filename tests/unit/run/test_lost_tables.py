@@ -339,6 +339,21 @@ def test_a_restore_to_a_time_sets_back_only_later_commits(
     assert table.says_gone(3) == is_gone
 
 
+def test_a_restore_of_a_copied_table_goes_by_the_times_of_the_copy(
+    tmp_path: Path, source: HttpServer
+) -> None:
+    table = Table(tmp_path, source, "delta")
+    table.says_gone(1)
+    table.says_gone(2)
+    (last,) = delta_table(tmp_path).history(1)
+    for commit in (dataset(tmp_path) / "_delta_log").glob("*.json"):
+        os.utime(commit, ns=(0, commit.stat().st_mtime_ns + 3_600_000_000_000))
+    at = datetime.fromtimestamp(last["timestamp"] / 1000, UTC) + timedelta(minutes=30)
+    delta_table(tmp_path).restore(at)
+
+    assert table.says_gone(3)
+
+
 def test_a_snapshot_that_a_tag_keeps_is_not_set_back(tmp_path: Path, source: HttpServer) -> None:
     """Its descendants expired, so it is no known ancestor of the newest snapshot."""
     table = Table(tmp_path, source, "iceberg")

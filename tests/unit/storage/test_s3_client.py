@@ -153,16 +153,25 @@ def test_a_list_that_begins_again_is_refused(service):
     assert service.count("/b") == 2
 
 
+def folders(*names, following=""):
+    more = f"<NextContinuationToken>{following}</NextContinuationToken>" if following else ""
+    form = "<CommonPrefixes><Prefix>in/{}/</Prefix></CommonPrefixes>"
+    found = "".join(map(form.format, names))
+    text = f"<IsTruncated>{'true' if following else 'false'}</IsTruncated>{more}{found}"
+    return Reply(f"<ListBucketResult>{text}</ListBucketResult>".encode(), headers=XML)
+
+
 def test_a_list_of_folders_that_begins_again_is_refused(service):
-    page = (
-        "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>{}"
-        "</NextContinuationToken><CommonPrefixes><Prefix>in/a/</Prefix></CommonPrefixes>"
-        "</ListBucketResult>"
-    )
-    service.script("/b", *(Reply(page.format(token).encode(), headers=XML) for token in "12"))
+    service.script("/b", *(folders("a", "b", following=token) for token in "12"))
     with pytest.raises(WriteError):
         list(ObjectFilesystem(S3()).folders("s3://b/in"))
     assert service.count("/b") == 2
+
+
+def test_a_folder_of_many_objects_may_be_on_several_pages(service):
+    pages = [folders("a", "b", following="1"), folders("b", following="2")]
+    service.script("/b", *pages, folders("b", following="3"), folders("b", "c"))
+    assert ObjectFilesystem(S3()).folders("s3://b/in") == ["a", "b", "c"]
 
 
 def test_an_answer_without_a_body_is_whole_where_none_is_needed(service):
