@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dil import publishing
 from dil.cli.main import main
 from dil.errors import ConfigError
 from dil.operator.replaying import ReplayOutcome
+from dil.publishing.layout import run_staging_dir
 from dil.run.process import real_clock
 from tests.derived import Lake
 
@@ -149,7 +149,7 @@ def test_rows_that_cannot_be_written_again_do_not_differ(lake):
     lake.feed(*range(10))
     lake.run(big)
     job = lake.job(big)
-    staging = Path(publishing.run_staging_dir(job.publishing, job.name, "r")).parent
+    staging = Path(run_staging_dir(job.publishing, job.name, "r")).parent
     staging.mkdir(parents=True, exist_ok=True)
     staging.rmdir()
     staging.write_text("in the way")
