@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import signal
 import sys
 from pathlib import Path
@@ -15,12 +16,12 @@ from dil.extraction.preprocessing.gpg_process import GpgStream
 MESSAGE = bytes(1 << 20)
 
 
-def stream(folder: Path, *lines: str) -> GpgStream:
+def stream(folder: Path, *lines: str, source: io.BytesIO | None = None) -> GpgStream:
     """Return the output of a program that stands for GnuPG; it is given the file of its status."""
     program = folder / "program"
     program.write_text("\n".join([f"#!{sys.executable}", "import os, sys, time", *lines]))
     program.chmod(0o700)
-    return GpgStream(io.BytesIO(MESSAGE), [str(program)], "", "DONE")
+    return GpgStream(source or io.BytesIO(MESSAGE), [str(program)], "", "DONE")
 
 
 @pytest.mark.parametrize("takes_all", [True, False])
@@ -35,7 +36,11 @@ def test_success_counts_only_for_the_whole_message(tmp_path: Path, takes_all: bo
                 output.read()
 
 
-def test_a_stream_that_is_closed_early_leaves_no_process(tmp_path: Path) -> None:
-    output = stream(tmp_path, "time.sleep(600)")
+def test_a_stream_that_is_closed_early_leaves_no_process_and_nothing_open(tmp_path: Path) -> None:
+    source = io.BytesIO(MESSAGE)
+    before = os.listdir("/dev/fd")
+    output = stream(tmp_path, "time.sleep(600)", source=source)
     output.close()
     assert output._process.returncode == -signal.SIGKILL
+    assert source.closed
+    assert os.listdir("/dev/fd") == before
