@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from paramiko.message import Message
 from paramiko.sftp import CMD_DATA, int64
 
@@ -57,3 +58,8 @@ def test_a_server_with_a_smaller_limit_is_asked_for_no_more_than_that(monkeypatc
     client = Client(most=5000)
     assert read(client) == CONTENT
     assert max(client.lengths[6:]) == 5000
+
+
+def test_an_answer_without_bytes_is_no_end_of_a_file_that_has_more() -> None:
+    with pytest.raises(EOFError):
+        read(Client(most=0))
