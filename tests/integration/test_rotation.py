@@ -412,7 +412,9 @@ class Crowd:
             self.seen.append(cursor.fetchone()[0])
 
 
-def test_of_eight_writers_two_rotations_lose_no_row_and_a_reader_never_sees_fewer(server: Warehouse) -> None:
+def test_two_rotations_lose_no_row_of_eight_writers_and_no_reader_sees_fewer(
+    server: Warehouse,
+) -> None:
     access = access_to(server)
     access.rotate(Rotation(LABELS[0], now=5, takes_empty=True))
 

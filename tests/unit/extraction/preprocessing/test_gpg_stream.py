@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import signal
 import sys
 from pathlib import Path
@@ -38,9 +37,9 @@ def test_success_counts_only_for_the_whole_message(tmp_path: Path, takes_all: bo
 
 def test_a_stream_that_is_closed_early_leaves_no_process_and_nothing_open(tmp_path: Path) -> None:
     source = io.BytesIO(MESSAGE)
-    before = os.listdir("/dev/fd")
+    before = sorted(Path("/dev/fd").iterdir())
     output = stream(tmp_path, "time.sleep(600)", source=source)
     output.close()
     assert output._process.returncode == -signal.SIGKILL
     assert source.closed
-    assert os.listdir("/dev/fd") == before
+    assert sorted(Path("/dev/fd").iterdir()) == before
