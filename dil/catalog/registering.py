@@ -146,9 +146,9 @@ def register(
     if not wanted.strange:
         return ()
     return (
-        f"{counted(wanted.strange, 'file')} of the dataset are in no folder of a partition"
-        f" ({', '.join(wanted.apart) or 'the dataset has none'}): readers of the catalog do not see"
-        " them. They were published under another layout; read everything again with"
+        f"no folder of a partition ({', '.join(wanted.apart) or 'the dataset has none'}) has"
+        f" {counted(wanted.strange, 'file')} of the dataset: readers of the catalog do not see such"
+        " files. They were published under another layout; read everything again with"
         " ms.publish.mode=replace",
     )
 

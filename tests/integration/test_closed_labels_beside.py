@@ -79,14 +79,16 @@ def test_another_reading_takes_the_place_of_the_one_beside_and_reopening_of_both
 ):
     from dil.cli.main import main
 
-    days = ClosingDays(tmp_path, source, **BESIDE)
+    labelled = {"ms__output__system__columns": "_timelabel"}
+    days = ClosingDays(tmp_path, source, **BESIDE, **labelled)
     days.fill(0, 1)
     days.run(2)
     for rows in (4, 5):
         forget(days, 0)
         days.fill(0, rows=rows)
         days.run(2)
-        assert [row["id"] for row in days.beside()] == list(range(rows))
+        found = [(row["id"], row["_timelabel"]) for row in days.beside()]
+        assert found == [(each, label(0)) for each in range(rows)]
     assert main(["timelabels", "reopen", str(days.path), label(0), "--yes"]) == 0
     forget(days, 0)
     days.run(2)

@@ -8,7 +8,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -46,26 +47,34 @@ class Keys:
     id: str
 
 
-@pytest.fixture(scope="module")
-def keys() -> Iterator[Keys]:
+@contextmanager
+def gpg_home() -> Iterator[Callable[..., bytes]]:
+    """Yield the real program with a home of its own: arguments in, output out."""
     program = needed_program("gpg")
     with tempfile.TemporaryDirectory(prefix="dil-keys-") as home:
         # Else the agent measures for seconds how often it can hash a pass phrase.
         Path(home, "gpg-agent.conf").write_text("s2k-count 65536\n")
 
-        def gpg(*arguments: str) -> bytes:
+        def gpg(*arguments: str, phrase: str = "") -> bytes:
             command = [program, "--homedir", home, "--batch", "--pinentry-mode", "loopback",
-                       "--passphrase", PHRASE, *arguments]  # fmt: skip
-            return subprocess.run(command, check=True, capture_output=True).stdout
+                       "--passphrase", phrase, *arguments]  # fmt: skip
+            return subprocess.run(command, check=True, capture_output=True, input=DATA).stdout
 
-        gpg("--quick-generate-key", "lake@acme.example", "default", "default", "never")
-        listed = gpg("--list-keys", "--with-colons").decode().splitlines()
-        public, secret = Path(home, "public"), Path(home, "secret")
-        public.write_bytes(gpg("--export"))
-        secret.write_bytes(gpg("--export-secret-keys"))
-        number = next(line.split(":")[4] for line in listed if line.startswith("pub"))
-        yield Keys(str(public), str(secret), number)
+        yield gpg
         subprocess.run(["gpgconf", "--homedir", home, "--kill", "all"], check=True)
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
+    public, secret = (tmp_path_factory.mktemp("keys") / name for name in ("public", "secret"))
+    with gpg_home() as gpg:
+        key = ("lake@acme.example", "default", "default", "never")
+        gpg("--quick-generate-key", *key, phrase=PHRASE)
+        listed = gpg("--list-keys", "--with-colons").decode().splitlines()
+        public.write_bytes(gpg("--export"))
+        secret.write_bytes(gpg("--export-secret-keys", phrase=PHRASE))
+    number = next(line.split(":")[4] for line in listed if line.startswith("pub"))
+    return Keys(str(public), str(secret), number)
 
 
 @pytest.fixture
@@ -130,28 +139,21 @@ def test_a_wrong_pass_phrase_a_missing_one_and_a_missing_key_are_told_apart(keys
         assert ("keystore_path" if "key is" in told else "keystore_password") in caught.value.fix
 
 
-def test_a_signed_message_needs_the_key_of_its_signer_beside_the_secret_key(keys: Keys) -> None:
-    with tempfile.TemporaryDirectory(prefix="dil-sender-") as home:
-
-        def gpg(*arguments: str) -> bytes:
-            command = [needed_program("gpg"), "--homedir", home, "--batch", "--passphrase", "",
-                       "--trust-model", "always", *arguments]  # fmt: skip
-            return subprocess.run(command, check=True, capture_output=True, input=DATA).stdout
-
-        gpg("--quick-generate-key", "sender@acme.example", "default", "default", "never")
-        gpg("--import", keys.public)
-        signed = gpg("--recipient", keys.id, "--sign", "--encrypt")
-        both = Path(home, "both")
-        both.write_bytes(Path(keys.secret).read_bytes() + gpg("--export", "sender@acme.example"))
-        subprocess.run(["gpgconf", "--homedir", home, "--kill", "all"], check=True)
-
-        unlock = {"keystore_path": keys.secret, "keystore_password": PHRASE}
-        with pytest.raises(SourceContractError) as caught:
-            through(GpgDecryptProcessor, signed, **unlock)
-        assert "gpg --export" in caught.value.fix
-
-        unlock["keystore_path"] = str(both)
-        assert through(GpgDecryptProcessor, signed, **unlock) == DATA
+def test_a_signed_message_needs_the_key_of_its_signer_beside_the_secret_key(
+    tmp_path: Path,
+) -> None:
+    alone, both = tmp_path / "alone", tmp_path / "both"
+    with gpg_home() as gpg:
+        for name in ("lake", "sender"):
+            gpg("--quick-generate-key", f"{name}@acme.example", "future-default", "default")
+        message = ["--trust-model", "always", "--recipient", "lake@acme.example", "--encrypt"]
+        signed = gpg("--local-user", "sender@acme.example", "--sign", *message)
+        alone.write_bytes(gpg("--export-secret-keys", "lake@acme.example"))
+        both.write_bytes(alone.read_bytes() + gpg("--export", "sender@acme.example"))
+    with pytest.raises(SourceContractError) as caught:
+        through(GpgDecryptProcessor, signed, keystore_path=str(alone))
+    assert "gpg --export" in caught.value.fix
+    assert through(GpgDecryptProcessor, signed, keystore_path=str(both)) == DATA
 
 
 @pytest.fixture(scope="module")

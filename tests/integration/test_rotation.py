@@ -6,6 +6,7 @@ import itertools
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Self
@@ -19,6 +20,7 @@ from dil.model.job import PublishingSpec
 from dil.model.secret import SecretUrl
 from dil.model.timelabels import TimelabelSpec
 from dil.publishing.timeseries.access import TimeseriesAccess, open_access
+from dil.publishing.timeseries.registry import LabelState
 from dil.publishing.timeseries.rotation import Rotation
 from dil.publishing.warehouse import duckdb, mysql, postgresql, sqlite
 from dil.storage import LocalFilesystem
@@ -102,6 +104,19 @@ def test_rows_that_came_since_are_added_to_a_label_that_is_there(warehouse):
     assert counted(warehouse) == 0
 
 
+def test_a_label_that_is_shut_takes_no_rows_and_the_table_keeps_them(warehouse):
+    access = access_to(warehouse)
+    access.rotate(Rotation(LABELS[0], now=5, takes_empty=True))
+    insert(warehouse, 1)
+
+    for state in (LabelState.CLOSED, LabelState.DROPPED):
+        access.set_state(frozenset({LABELS[0]}), state)
+        with pytest.raises(WriteError):
+            access.rotate(Rotation(LABELS[0], now=6))
+
+    assert shown(warehouse) == [(None, 1)]
+
+
 def test_an_empty_table_is_rotated_on_request_only(warehouse):
     access = access_to(warehouse)
 
@@ -110,6 +125,7 @@ def test_an_empty_table_is_rotated_on_request_only(warehouse):
     assert shown(warehouse) == []
 
     assert access.rotate(Rotation(LABELS[0], now=5, takes_empty=True)).rows == 0
+    assert access.rotate(Rotation(LABELS[0], now=6, takes_empty=True)) is None, "it is there"
     assert [entry.label for entry in access.labels()] == [LABELS[0]]
 
 
@@ -396,13 +412,17 @@ class Crowd:
             self.seen.append(cursor.fetchone()[0])
 
 
-def test_eight_writers_lose_no_row_and_a_reader_never_sees_fewer(server: Warehouse) -> None:
+def test_two_rotations_lose_no_row_of_eight_writers_and_no_reader_sees_fewer(
+    server: Warehouse,
+) -> None:
     access = access_to(server)
     access.rotate(Rotation(LABELS[0], now=5, takes_empty=True))
 
-    with Crowd(server) as crowd:
-        for label in (*LABELS[1:7], LABELS[6]):
-            access.rotate(Rotation(label, now=5))
+    def rotate(label: str) -> None:
+        access_to(server).rotate(Rotation(label, now=5))
+
+    with Crowd(server) as crowd, ThreadPoolExecutor(2) as pool:
+        list(pool.map(rotate, (*LABELS[1:7], LABELS[6])))
 
     assert crowd.failures == []
     statement = f"SELECT writer, number FROM {server.prefix}events_view"

@@ -165,6 +165,12 @@ def test_an_empty_folder_is_deleted_and_no_other_and_no_file(folder):
         files.delete_file(f"{folder.uri}/full")
 
 
+def test_a_folder_that_was_deleted_is_not_brought_back_by_a_file_in_it(folder):
+    with pytest.raises(FileNotFoundError):
+        HdfsFilesystem()._client.create(f"{folder.uri}/gone/a", b"1")
+    assert folder.folders() == []
+
+
 def test_more_entries_than_an_answer_holds_are_listed(folder):
     files = HdfsFilesystem()  # the server sends five at a time
     names = sorted(f"{number} {sign}" for number in range(4) for sign in "#%+?ü")

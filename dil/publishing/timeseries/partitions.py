@@ -275,7 +275,7 @@ class PartitionedTables(PostgresqlTables):
                 raise ConversionError(
                     f"column {column} of {name.name} gets a wider type, and {reader} reads it: "
                     "PostgreSQL cannot change it then",
-                    "Drop {reader} first, run the job, and create it again.",
+                    f"Drop {reader} first, run the job, and create it again.",
                 )
 
     def show(self, connection: Connection, base: Table, found: Sequence[ViewBranch]) -> None:

@@ -104,7 +104,7 @@ class HdfsFilesystem(Filesystem):
     def replace(self, source: str, target: str, *, mode: int | None = None) -> None:
         """Rename the source over the target; the target is a file or does not exist."""
         if self.is_folder(target):
-            raise WriteError(f"{target} is a folder", "Move {target} away, then run again.")
+            raise WriteError(f"{target} is a folder", "Move it away, then run again.")
         try:
             self._rename(source, target, mode, over=True)
         except NameTakenError:

@@ -178,4 +178,4 @@ def test_files_outside_of_all_partitions_are_counted_for_people(orders: Register
     due = is_due(orders.job, FILES, lambda: [*orders.live(), alone], SCHEMA)
     assert due is not None
     (note,) = register(orders.job, due, orders.catalog.opened, FILES)
-    assert note.startswith("1 file of the dataset are in no folder of a partition (unit)")
+    assert note.startswith("no folder of a partition (unit) has 1 file of the dataset")

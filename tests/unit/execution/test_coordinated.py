@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dil import config, coordination
+from dil.coordination.client import DriverServices
 from dil.coordination.services import TaskCoordinator
 from dil.errors import QuotaError
 from dil.execution.coordinated import BindAddress, CoordinatedRun, coordinated
@@ -18,6 +19,7 @@ from dil.model.job import Job
 from dil.model.secret import Secret
 from dil.model.task import CoordinatorAddress, Failure, RunContext
 from dil.spi.coordination import Uncoordinated
+from dil.spi.shared import Shared
 from tests.jobs import write_job
 from tests.servers.token_server import CLIENT, CLIENT_SECRET, TokenServer
 
@@ -85,6 +87,17 @@ def test_a_spent_quota_lets_no_work_unit_begin_and_those_under_way_end(tmp_path)
         assert coordination.is_spent(shared.run)
         assert "no further work unit was begun" in shared.spent().error
         assert not shared.ends_by_itself(Failure("DIL-LEASE-LOST", "gone"))
+
+
+def test_a_work_unit_asks_the_driver_again_that_did_not_answer_the_one_before(tmp_path):
+    with (
+        coordinated(run(tmp_path, ms__http__rate__limit="10/s"), BindAddress()) as shared,
+        Shared() as kept,
+    ):
+        assert not coordination.is_spent(shared.run, kept)
+        kept.get(DriverServices, pytest.fail).is_lost = True
+        assert shared.ends_by_itself(Failure("DIL-QUOTA", "402"))
+        assert coordination.is_spent(shared.run, kept)
 
 
 def test_a_quota_that_one_task_met_is_told_to_all(tmp_path):

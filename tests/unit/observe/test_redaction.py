@@ -188,6 +188,12 @@ def test_of_the_addresses_of_tables_only_the_passwords_are_masked(name: str) -> 
     assert redact("in/url and in%2Furl") == f"{MASK} and {MASK}"
 
 
+def test_a_private_key_is_masked_and_the_path_of_its_file_is_not() -> None:
+    for text, shown in (("/keys/id", "/keys/id"), ("~/id", "~/id"), ("PuTTY-key", MASK)):
+        redact = redactor(secrets_of(job_with(**{"source.conn.private.key": Secret(text)})))
+        assert redact(f"tried {text}") == f"tried {shown}"
+
+
 def test_a_password_that_is_the_users_name_is_masked() -> None:
     job = job_with(
         **{"state.store.db.user": Secret("dil"), "state.store.db.password": Secret("dil")}

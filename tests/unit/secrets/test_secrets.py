@@ -50,9 +50,10 @@ def test_bytes_that_are_no_text_are_not_repeated():
     key, vector = legacy._default_key(bytes(8), b"testkey")
     encryptor = Cipher(TripleDES(key), modes.CBC(vector)).encryptor()
     sealed = encryptor.update(b"t0p \xff" + b"\3" * 3) + encryptor.finalize()
-    with pytest.raises(ValueError, match=r"^no master password fits$") as caught:
+    with pytest.raises(ValueError, match="master password") as caught:
         decrypt(base64.b64encode(bytes(8) + sealed).decode(), "testkey", strong=False)
-    assert caught.value.__suppress_context__
+    assert "t0p" not in str(caught.value)
+    assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True)
 
 
 def test_encrypted_text_without_any_master_password_is_an_error():

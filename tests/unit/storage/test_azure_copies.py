@@ -113,12 +113,12 @@ def test_a_copy_whose_source_azure_cannot_read_is_told_with_what_a_signature_nee
         connect(server).replace(f"{LAKE}/a", f"{LAKE}/b")
     assert "answers CannotVerifyCopySource" in caught.value.message
     assert "AZURE_STORAGE_SAS_TOKEN" in caught.value.fix
-    assert SECRET not in f"{caught.value} {caught.value.__cause__}"
+    assert SECRET not in str(caught.value)
+    assert caught.value.__cause__ is None, "the library's error has the address"
 
 
 def test_a_copy_that_fails_while_it_is_waited_for_loses_no_blob(connect):
     states = ("success", "pending", "failed")  # the source, then the copy
-    with Copies(*states, accepts=True) as server, pytest.raises(WriteError) as caught:
+    with Copies(*states, accepts=True) as server, pytest.raises(WriteError):
         connect(server).replace(f"{LAKE}/a", f"{LAKE}/b")
-    assert caught.value.message == f"{LAKE}/a could not be copied by Azure"
     assert server.deleted == [f"/{ACCOUNT}/lake/b"]

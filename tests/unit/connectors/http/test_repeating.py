@@ -33,6 +33,11 @@ def test_a_job_and_each_of_its_requests_agree_on_repeating(
     assert build_outgoing(settings, ROW).is_repeatable is expected
 
 
+def test_a_request_without_a_key_of_its_own_is_not_repeated() -> None:
+    settings = HttpSettings(URI, method="PATCH", idempotency_header="Idempotency-Key")
+    assert not build_outgoing(settings, RequestValues({}, {})).is_repeatable
+
+
 def test_answers_that_report_failures_share_the_retries_of_their_request() -> None:
     with HttpServer() as server:
         server.script("/x", *[Reply(b"{}")] * 5)

@@ -58,3 +58,18 @@ def test_an_address_without_server_is_told():
 def test_a_variable_without_value_is_told():
     with pytest.raises(ConfigError, match=r"\{\{day\}\}, which nothing gives a value"):
         address_of("/in/{{day}}", {}, DEFAULT)
+
+
+@pytest.mark.parametrize(
+    ("template", "value"),
+    [
+        ("sftp://h/in/{{v}}", "../out"),
+        ("/in/{{v}}/a.csv", ".."),
+        ("sftp://{{v}}/in", "evil"),
+        ("sftp://{{v}}@h/in", "other"),
+        ("{{v}}", "sftp://evil/in"),
+    ],
+)
+def test_no_value_leads_out_of_the_folder_or_to_another_server(template, value):
+    with pytest.raises(ConfigError):
+        address_of(template, {"v": value}, DEFAULT)

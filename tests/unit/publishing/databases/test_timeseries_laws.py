@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dil.model.dataset import Commit, Move, OperatorAct, PublishedFile
@@ -47,6 +47,15 @@ entries = st.builds(
 registries = st.lists(entries, unique_by=lambda entry: entry.label).map(
     lambda found: {entry.label: entry for entry in sorted(found, key=lambda each: each.label)}
 )
+DAY, START = DAYS[3], label_start(DAYS[3])
+LOADED, PENDING = (
+    {DAY: LabelEntry(DAY, START, START + DAY_MS, state, 1, "_t", 1, 1, NOW)}
+    for state in (LabelState.LOADED, LabelState.PENDING)
+)
+
+
+def file_of(sha: str, run: str = "r") -> PublishedFile:
+    return PublishedFile(f"db#{sha}-{run}", f"{DAY}/a", 1, 1, sha, run, DAY)
 
 
 def commit(coming, going, act: OperatorAct | None = None) -> Commit:
@@ -126,10 +135,22 @@ def test_a_drop_takes_the_labels_of_its_files_and_loads_nothing(going, known) ->
 
 
 @quickly
-@given(coming=st.lists(files), going=st.lists(files), known=registries)
-def test_equal_readings_are_spared_as_wholes_and_others_stay(coming, going, known) -> None:
+@given(
+    coming=st.lists(files),
+    going=st.lists(files),
+    known=registries,
+    retention_ms=st.sampled_from([None, DAY_MS]),
+)
+@example([file_of("1")], [file_of("2")], LOADED, None)
+@example([file_of("", "r")], [file_of("", "s")], LOADED, None)
+@example([file_of("1")], [file_of("1")], LOADED, DAY_MS)
+@example([file_of("1")], [file_of("1")], PENDING, None)
+def test_equal_readings_are_spared_as_wholes_and_others_stay(
+    coming, going, known, retention_ms
+) -> None:
     whole = commit(coming, going)
-    spared = without_loaded(whole, known, WINDOWS, None)
+    spared = without_loaded(whole, known, WINDOWS, retention_ms)
+    over = label_changes_of(whole, known, WINDOWS, retention_ms).gone
 
     def contents(found, part):
         return sorted(f.sha256 for f in found if (f.signature, f.timelabel) == part)
@@ -138,6 +159,7 @@ def test_equal_readings_are_spared_as_wholes_and_others_stay(coming, going, know
         came, went = contents(coming, part), contents(going, part)
         entry = known.get(part[1])
         may_stay = entry is not None and entry.state in WITH_ROWS and not entry.waits
+        may_stay = may_stay and part[1] not in over
         # A file without a digest equals itself alone.
         unknown = [f.uri for f in coming if (f.signature, f.timelabel) == part and not f.sha256]
         gone = [f.uri for f in going if (f.signature, f.timelabel) == part and not f.sha256]
@@ -145,7 +167,7 @@ def test_equal_readings_are_spared_as_wholes_and_others_stay(coming, going, know
         left = contents((move.target for move in spared.moves), part)
         assert left == ([] if is_equal else came)
         assert contents(spared.removes, part) == ([] if is_equal else went)
-    assert without_loaded(spared, known, WINDOWS, None) == spared
+    assert without_loaded(spared, known, WINDOWS, retention_ms) == spared
 
 
 @quickly
