@@ -70,9 +70,9 @@ def own_classes(values: Properties) -> Iterator[str]:
         for entry in properties_of(type(section))
         if entry.written.plugin
     }
-    for kind in filter(named.get, PluginKind):
-        key, names = named[kind]
-        if any(map(is_own, names if isinstance(names, tuple) else (names,))):
+    for kind in PluginKind:  # in this order: a refusal names the first property
+        key, names = named.get(kind, ("", ()))
+        if any(map(is_own, (names,) if isinstance(names, str) else names)):
             yield key
 
 

@@ -97,6 +97,7 @@ def publishing_spec(
             dir_mode=section.dir_mode,
             file_mode=dump_mode(values),
             group=_group(section.group, place, values, findings),
+            # Dumped files go to no table, which a notice says of each setting of one.
             warehouse=with_labels(None, labels, values, findings),
         )
     for key, name in (
