@@ -16,6 +16,11 @@ from tests.servers.spark_python import quick_python
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# The default manager starts a program, readlink, for each path that it renames.
+RENAMING = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
+
 
 @contextmanager
 def spark_session(
@@ -51,6 +56,7 @@ def spark_session(
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.sql.streaming.checkpointFileManagerClass": RENAMING,
         "spark.python.daemon.module": "tests.servers.spark_daemon",
         **settings,
     }
