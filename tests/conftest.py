@@ -1,5 +1,6 @@
 """What all tests share: servers, one of each per process, and the log of that process."""
 
+import atexit
 import gc
 import logging
 import os
@@ -62,8 +63,23 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFileS
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Collect without the garbage collector: what a collection makes stays until the end."""
     gc.disable()
-    if hasattr(session.config, "workerinput") and not sys.dont_write_bytecode:
-        _rewrite_share(session.config, session.config.workerinput)
+    if _is_worker(session.config):
+        atexit.register(_end_at_once, os.getpid())
+        if not sys.dont_write_bytecode:
+            _rewrite_share(session.config, session.config.workerinput)
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
+
+
+def _end_at_once(worker: int) -> None:
+    """End a worker of xdist without freeing each of its objects, which takes seconds.
+
+    By now it has sent all results. Coverage writes its data when ``os._exit`` is called, too.
+    """
+    if os.getpid() == worker:  # not in a fork of it, which has a code of its own
+        os._exit(0)
 
 
 def _rewrite_share(config: pytest.Config, worker: dict[str, Any]) -> None:
@@ -101,9 +117,10 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_sessionfinish() -> None:
+def pytest_sessionfinish(session: pytest.Session) -> None:
     """Let the interpreter free at its exit what was frozen: libraries report the rest as leaks."""
-    gc.unfreeze()
+    if not _is_worker(session.config):
+        gc.unfreeze()
 
 
 @pytest.fixture(scope="session")

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dil.execution.java import find_java
+from tests.jobs import ROOT
 from tests.servers.class_archive import quick_start
+from tests.servers.spark_python import quick_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# The default manager starts a program, readlink, for each path that it renames.
+RENAMING = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
 
 
 @contextmanager
@@ -30,7 +36,7 @@ def spark_session(
     _end_jvm()  # one of an earlier test has another environment
     named = {
         "JAVA_HOME": find_java(os.environ).home,
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": str(quick_python(folder, ROOT)),
         **environ,
     }
     before = {name: os.environ.get(name) for name in named}
@@ -50,6 +56,8 @@ def spark_session(
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.sql.streaming.checkpointFileManagerClass": RENAMING,
+        "spark.python.daemon.module": "tests.servers.spark_daemon",
         **settings,
     }
     for name, value in options.items():

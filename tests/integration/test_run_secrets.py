@@ -7,7 +7,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote, quote_plus
@@ -16,12 +15,13 @@ import pytest
 
 import dil.submit
 from tests.integration.dil_processes import dil_alone
-from tests.jobs import visible_files, write_job
+from tests.jobs import ROOT, visible_files, write_job
 from tests.marks import some_long
 from tests.servers.class_archive import quick_start
 from tests.servers.http_server import HttpServer, Reply
 from tests.servers.rows import DAY_MS, Dataset
 from tests.servers.spark_cluster import SPARK_HOME
+from tests.servers.spark_python import quick_python
 
 pytestmark = pytest.mark.spark
 
@@ -108,14 +108,15 @@ def test_a_submitted_run_keeps_its_secrets_from_the_event_log_and_all_files(
 ) -> None:
     events = tmp_path / "events"
     events.mkdir()
+    python = str(quick_python(tmp_path, ROOT))
     options = {
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": events.as_uri(),
         "spark.eventLog.compress": "false",
         "spark.driver.extraJavaOptions": quick_start(),
         "spark.ui.enabled": "false",
-        "spark.pyspark.python": sys.executable,
-        "spark.pyspark.driver.python": sys.executable,
+        "spark.pyspark.python": python,
+        "spark.pyspark.driver.python": python,
     }
     conf = [part for name, value in options.items() for part in ("--conf", f"{name}={value}")]
     done = subprocess.run(

@@ -201,21 +201,7 @@ def test_sql_reads_a_source_and_a_dataset(spark: SparkSession, story: Story) -> 
 
 
 def stream(spark: SparkSession, story: Story, **options: str) -> list[dict[str, Any]]:
-    """Read what is new until there is nothing more; return the progress of its micro-batches.
-
-    Spark gives the process of a Python stream ten seconds to start, which a busy machine may need
-    for its imports; then the query is started once more, as a user would.
-    """
-    for _ in range(10):
-        try:
-            return streamed(spark, story, **options)
-        except Exception as error:
-            if "failed to connect back" not in str(error):
-                raise
-    raise AssertionError("no process of Spark started within ten seconds")
-
-
-def streamed(spark: SparkSession, story: Story, **options: str) -> list[dict[str, Any]]:
+    """Read what is new until there is nothing more; return the progress of its micro-batches."""
     what = {} if "conf" in options else {"dataset": str(story.folder / "orders.conf")}
     frame = spark.readStream.format("dil").options(**options, **what).load()
     query = (

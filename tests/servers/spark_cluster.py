@@ -12,7 +12,7 @@ from typing import Self
 
 import pyspark
 
-from tests.servers.class_archive import archive_options
+from tests.servers.class_archive import quick_start
 from tests.servers.waiting import wait_until
 
 SPARK_HOME = Path(pyspark.__file__).parent
@@ -77,9 +77,7 @@ class SparkCluster:
             "SPARK_HOME": str(SPARK_HOME),
             "SPARK_LOCAL_IP": "127.0.0.1",
             # The programs end too soon for the optimising compiler to pay off.
-            "JDK_JAVA_OPTIONS": " ".join(
-                ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *archive_options()]
-            ),
+            "JDK_JAVA_OPTIONS": quick_start(),
         }
 
     def _stop(self) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from dil.execution.java import find_java
 from tests.servers.class_archive import quick_start
 from tests.servers.programs import free_port
+from tests.servers.spark_python import quick_python
 from tests.servers.third_party import needed
 from tests.servers.waiting import wait_until
 
@@ -59,7 +60,7 @@ class ConnectServer:
             **os.environ,
             "JAVA_HOME": find_java(os.environ).home,
             "PATH": f"{Path(python).parent}:{os.environ['PATH']}",
-            "PYSPARK_PYTHON": python,
+            "PYSPARK_PYTHON": str(quick_python(folder, site, python)),
             "PYTHONPATH": str(site),
         }
         self._own = environ

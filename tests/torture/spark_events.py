@@ -26,6 +26,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
@@ -35,6 +36,10 @@ MILLISECOND = timedelta(milliseconds=1)
 FIRST_S = 1_700_000_000  # when the file of the first batch was written
 # How many queries run at once; a batch of a few rows waits longer than it computes.
 AT_ONCE = 3
+
+RENAMING = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
 
 
 class Player:
@@ -126,6 +131,9 @@ def session(java_options: str) -> SparkSession:
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.streaming.numRecentProgressUpdates": "1000",
     }
+    if not pyspark.__version__.startswith("4.0."):  # which has it in another package
+        # The default manager starts a program, readlink, for each path that it renames.
+        settings["spark.sql.streaming.checkpointFileManagerClass"] = RENAMING
     builder = SparkSession.builder.master(f"local[{AT_ONCE}]").appName("scripted")
     for key, value in settings.items():
         builder = builder.config(key, value)
