@@ -21,7 +21,7 @@ from tests.torture.kills import KillServer, restore
 # The short form stops at this many steps of each kind; the long form (make torture) at more.
 STOPS = int(os.environ.get("DIL_KILLS", "5"))
 LATER_S = 3600  # by then the lease of the sleeping driver has run out
-CARRY_OUT = "publishing/publisher.py:carry_out"
+CARRY_OUT = "publishing/publisher.py:Publisher.carry_out"
 # Between the files and the list of them, and between the list and what it replaces.
 STEPS = {
     "files": (

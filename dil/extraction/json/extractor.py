@@ -90,7 +90,8 @@ class JsonExtractor(Extractor):
         plain = as_text(response)
         refuse_other_types(plain, self._accepted, suffix="+json")
         text = read_body(plain, self.spec.charset, self.limits)
-        source = _Source(response, text, self._pages + 1)
+        # The page outlives the body, whose connection is free as soon as nothing holds it.
+        source = _Source(replace(response, body=None), text, self._pages + 1)
         if isinstance(text, bytes) and not text.strip():
             self._pages += 1
             page = Page(iter(()), nothing_found, has_content=False)
