@@ -269,9 +269,8 @@ def _gone(job: Job, store: StateStore, last: LastPublish) -> tuple[str, ...]:
         return ()  # of a destination of another kind only the numbers are known
     what = "is an older copy" if is_older else "was deleted or moved away"
     first = ""
-    if (
-        job.publishing.table.format is TableFormat.ICEBERG
-    ):  # its catalog names metadata that is gone
+    # The catalog of an Iceberg table names metadata that is gone.
+    if job.publishing.table.format is TableFormat.ICEBERG:
         copy = "put the catalog's copy of the same age in place"
         first = f"{copy if is_older else 'drop the table from its catalog'}, and "
     return (

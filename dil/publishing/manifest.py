@@ -169,7 +169,8 @@ def advance(
     while True:
         hint = _Hint(before.sequence, f"manifest-{before.sequence}.json")
         filesystem.put(f"{_meta(dataset_dir)}/current.json", msgspec.json.encode(hint))
-        own, following = (_path(dataset_dir, before.sequence + each) for each in (0, 1))
+        own = _path(dataset_dir, before.sequence)
+        following = _path(dataset_dir, before.sequence + 1)
         # Publishes delete old manifests, so that the next one may be gone, too.
         if filesystem.exists(own) and not filesystem.exists(following):
             break
