@@ -92,7 +92,7 @@ answer = list(row)
 
 
 def streamed(client: ConnectClient, folder: Path, **options: str) -> list[int]:
-    """Stream what is new into ``copy``; return the rows of each micro-batch."""
+    """Run a stream into ``copy`` until nothing is new; return how many rows each batch had."""
     found: list[int] = client.answer(f"""
 query = (
     spark.readStream.format("dil").options(**{options!r}).load()

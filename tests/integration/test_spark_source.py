@@ -201,7 +201,7 @@ def test_sql_reads_a_source_and_a_dataset(spark: SparkSession, story: Story) -> 
 
 
 def stream(spark: SparkSession, story: Story, **options: str) -> list[dict[str, Any]]:
-    """Read what is new until there is nothing more; return the progress of its micro-batches."""
+    """Run a stream until nothing is new; return the progress of its micro-batches."""
     what = {} if "conf" in options else {"dataset": str(story.folder / "orders.conf")}
     frame = spark.readStream.format("dil").options(**options, **what).load()
     query = (

@@ -1,4 +1,4 @@
-"""What is done about AWS Glue's answers: entries that are there, refusals, tables of others."""
+"""AWS Glue answers that an entry exists, is refused, or is a table of another job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registering a dataset in a catalog: what is missing there, in an order that a crash may break."""
+"""A catalog gets the entries that it lacks; a crash between two of them does no harm."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Registered:
         ]
 
     def register(self, schema: str = SCHEMA) -> tuple[str, ...] | None:
-        """Register what is missing; return the notes, None if nothing is missing."""
+        """Register the dataset and return the notes; None if the catalog lacks nothing."""
         due = is_due(self.job, FILES, self.live, schema)
         return None if due is None else register(self.job, due, self.catalog.opened, FILES)
 
@@ -145,7 +145,7 @@ def test_a_registration_that_breaks_off_after_the_table_is_made_again_as_a_whole
 def test_of_two_jobs_that_append_neither_removes_the_partition_of_the_other(
     orders: Registered,
 ) -> None:
-    """The other job publishes a unit and registers it while this one looks what is live."""
+    """While one job lists the live files, the other publishes a unit and registers it."""
     orders.units = ["1"]
     orders.register()
 
