@@ -420,6 +420,10 @@ def test_a_session_key_that_no_response_has_is_noted_where_there_may_be_more_pag
     assert notes_of(Scripted([page(100)]), **sized) == [NO_KEY]
     assert notes_of(Scripted([page(99)]), **sized) == []
 
+    counted = {**CURSORS, "total_count_field": "total"}
+    assert notes_of(Scripted([page(2, total=2)]), **counted) == []
+    assert NO_KEY in notes_of(Scripted([page(2, total=5)]), **counted)
+
 
 def test_a_session_key_in_a_header_is_found():
     body = io.BytesIO(json.dumps(page(2)).encode())
