@@ -106,6 +106,33 @@ def check_parameters(values: Properties, planning: PlanningSpec, findings: Findi
                 use.key, what, nearest(name, known, "Declare it in ms.parameters, or as a unit.")
             )
     _check_first_session(values, planning, findings)
+    _check_unsent_units(values, planning, findings)
+
+
+def _check_unsent_units(values: Properties, planning: PlanningSpec, findings: Findings) -> None:
+    """Report units of which no request sends a member: each unit would read the same rows.
+
+    LinkedIn's DIL sends all members, also those that are no parameters (rule G32).
+    """
+    if values.section(JobSection).connector != "http":
+        return
+    secondary, session = values.section(SecondarySection), values.section(PagingSection).session
+    members = _members(planning, values, secondary.fields_of("activation"))
+    names = {name for unit in members for name in unit}
+    texts = [use.text for use in _uses(values) if use.key != DERIVED]
+    texts += [source.path for source in secondary.payload]
+    if session is not None:
+        texts.append(session.init_value or "")
+    sent = {name for text in texts for name in placeholders(text)}
+    sent.update(each.name for each in values.section(ParametersSection).parameters)
+    if names and not names & sent:
+        first, *_ = found = sorted(names)
+        findings.notice(
+            SECONDARY if planning.units is None else WATERMARK,
+            f"gives units, and no request sends {' or '.join(found)}: each unit reads the same"
+            " rows",
+            f'Write {{{{{first}}}}} in {URI}, or declare it: {PARAMETERS}=[{{"name":"{first}"}}].',
+        )
 
 
 def _check_first_session(values: Properties, planning: PlanningSpec, findings: Findings) -> None:
