@@ -150,8 +150,9 @@ def no_progress(plan: Plan) -> tuple[str, ...]:
     if not plan.left or any(unit.reason is not Reason.INCREMENTAL for unit in plan.work_units):
         return ()
     return (
-        f"NO PROGRESS: the grace period alone fills ms.work.unit.parallelism.max, so {plan.left} "
-        "due work units wait. Raise the limit or shorten the grace period.",
+        "NO PROGRESS: work units that were read before fill ms.work.unit.parallelism.max, so "
+        f"{counted(plan.left, 'other due work unit')} must wait. Raise the limit, shorten the "
+        "grace period, or set ms.abstinent.period.days: a unit is not read again for so many days.",
     )
 
 
