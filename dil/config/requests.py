@@ -22,6 +22,7 @@ from dil.model.messages import nearest, quote
 from dil.model.properties import Properties
 from dil.model.settings import Pagination, Parameter, SessionKeyField, flat_parameters
 from dil.sections.conversion import DERIVED, DerivedSection
+from dil.sections.extraction import DumpSection
 from dil.sections.file_systems import FileSystemsSection
 from dil.sections.http import BODY
 from dil.sections.paging import PAGES, SESSION, PagingSection
@@ -112,14 +113,18 @@ def check_parameters(values: Properties, planning: PlanningSpec, findings: Findi
 def _check_unsent_units(values: Properties, planning: PlanningSpec, findings: Findings) -> None:
     """Report units of which no request sends a member: each unit would read the same rows.
 
-    LinkedIn's DIL sends all members, also those that are no parameters (rule G32).
+    LinkedIn's DIL sends all members, also those that are no parameters (rule G32). The only unit of
+    a job may be the label of its rows, or the name of its file.
     """
     if values.section(JobSection).connector != "http":
         return
     secondary, session = values.section(SecondarySection), values.section(PagingSection).session
     members = _members(planning, values, secondary.fields_of("activation"))
     names = {name for unit in members for name in unit}
-    texts = [use.text for use in _uses(values) if use.key != DERIVED]
+    is_only = planning.units is not None and len(planning.units) == 1
+    texts = [use.text for use in _uses(values) if is_only or use.key != DERIVED]
+    if is_only:
+        texts.append(values.section(DumpSection).file_name)
     texts += [source.path for source in secondary.payload]
     if session is not None:
         texts.append(session.init_value or "")

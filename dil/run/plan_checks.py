@@ -217,7 +217,7 @@ def warn_of_lost_state(
     """Warn if the dataset seems to have rows of this job, but state has no run of the job.
 
     Files that the state knows do not count: an operator has made the job forget the work units of
-    these files. Nor do dumps, whose rows never come twice: a later one replaces the file.
+    these files. Nor do dumps: a later dump of the same name replaces the file.
     """
     is_append = job.publishing.mode is PublishMode.APPEND and job.state.enabled
     rows = [file for file in live if not file.is_dump]

@@ -131,6 +131,19 @@ def test_units_that_requests_send_and_units_of_files_are_not_noticed(job_file, k
     assert key not in job_file.notices({key: units, **used})
 
 
+@pytest.mark.parametrize(
+    "used",
+    [
+        {"ms.derived.fields": LABEL},
+        {"ms.extractor.class": "filedump", "ms.extractor.target.file.name": "{{shop}}.json"},
+    ],
+)
+def test_an_only_unit_may_label_rows_or_name_a_file(job_file, used):
+    key, units = UNITS
+    assert key in job_file.notices({key: units, **used})
+    assert key not in job_file.notices({key: units.replace("a,b", "a"), **used})
+
+
 def test_a_unit_in_the_path_of_the_payload_is_not_noticed(job_file):
     sending = '[{"path":"/rows/{{shop}}.json","fields":["id"],"category":"payload"}]'
     key, units = UNITS
