@@ -306,6 +306,15 @@ def test_row_sessions_are_paged_alike():
     assert walk.progress.rows == 5
 
 
+@pytest.mark.parametrize("stops", [False, True])
+def test_a_database_gives_as_many_rows_as_are_asked_for_if_it_has_them(stops):
+    paged = Pagination(initial_values=(0, 9), stop_on_short_page=stops)
+    spec = ExtractionSpec(REF, parameters=OFFSETS, pagination=paged)
+    walk = Walk(spec, ParameterScope(0, 1, full_extract=True), Clock())
+    assert len(list(walk_rows(Rows(), walk))) == 2 - stops
+    assert (walk.progress.rows, walk.progress.short_of) == (2, None)
+
+
 class Keyset(RowSession):
     """Rows after the one that is asked for, two at a time, by time and number."""
 
