@@ -40,13 +40,15 @@ from dil.spi.registry import (
 )
 from dil.spi.writer import FileWriter
 
-# The writers here do the work of these classes (rules F7 and U7).
+# The writers here do the work of these classes (rules F7 and U7); the Lumos one leaves rows as they
+# are, and adds the names of keys to Avro schemas.
 _FORMAT_CONVERTERS = {
     "CsvToJsonConverter",
     "CsvToJsonConverterV2",
     "CsvToJsonConverterV3",
     "IdentityConverter",
     "JsonIntermediateToAvroConverter",
+    "LumosAttributesConverter",
 }
 # Placeholders: a job that reads datasets has no connector, and one that reads rows no extractor.
 _GIVEN_ROWS = ClassRef("dil.extraction.given_rows", "GivenRows")

@@ -22,6 +22,7 @@ from dil.model.messages import nearest, quote
 from dil.model.properties import Properties
 from dil.model.settings import Pagination, Parameter, SessionKeyField, flat_parameters
 from dil.sections.conversion import DERIVED, DerivedSection
+from dil.sections.extraction import DumpSection
 from dil.sections.file_systems import FileSystemsSection
 from dil.sections.http import BODY
 from dil.sections.paging import PAGES, SESSION, PagingSection
@@ -106,6 +107,37 @@ def check_parameters(values: Properties, planning: PlanningSpec, findings: Findi
                 use.key, what, nearest(name, known, "Declare it in ms.parameters, or as a unit.")
             )
     _check_first_session(values, planning, findings)
+    _check_unsent_units(values, planning, findings)
+
+
+def _check_unsent_units(values: Properties, planning: PlanningSpec, findings: Findings) -> None:
+    """Report units of which no request sends a member: each unit would read the same rows.
+
+    LinkedIn's DIL sends all members, also those that are no parameters (rule G32). The only unit of
+    a job may be the label of its rows, or the name of its file.
+    """
+    if values.section(JobSection).connector != "http":
+        return
+    secondary, session = values.section(SecondarySection), values.section(PagingSection).session
+    members = _members(planning, values, secondary.fields_of("activation"))
+    names = {name for unit in members for name in unit}
+    is_only = planning.units is not None and len(planning.units) == 1
+    texts = [use.text for use in _uses(values) if is_only or use.key != DERIVED]
+    if is_only:
+        texts.append(values.section(DumpSection).file_name)
+    texts += [source.path for source in secondary.payload]
+    if session is not None:
+        texts.append(session.init_value or "")
+    sent = {name for text in texts for name in placeholders(text)}
+    sent.update(each.name for each in values.section(ParametersSection).parameters)
+    if names and not names & sent:
+        first, *_ = found = sorted(names)
+        findings.notice(
+            SECONDARY if planning.units is None else WATERMARK,
+            f"gives units, and no request sends {' or '.join(found)}: each unit reads the same"
+            " rows",
+            f'Write {{{{{first}}}}} in {URI}, or declare it: {PARAMETERS}=[{{"name":"{first}"}}].',
+        )
 
 
 def _check_first_session(values: Properties, planning: PlanningSpec, findings: Findings) -> None:

@@ -180,6 +180,8 @@ class TaskReport:
     them, so that stored results leave them out. ``left_out`` are the columns of the source that
     ``ms.output.schema`` leaves out; it is also unset if there are none. ``first_rows`` is a
     checksum of the first rows as the source gave them, unset if there were fewer than two.
+    ``short_of`` is the page size that was asked for, if all rows came on a page of fewer and
+    nothing shows that the source had no more; else unset.
     """
 
     signature: str
@@ -202,6 +204,7 @@ class TaskReport:
     left_out: tuple[str, ...] | UnsetType = UNSET
     closed: ClosedRows | UnsetType = UNSET
     first_rows: int | UnsetType = UNSET
+    short_of: int | UnsetType = UNSET
 
     @property
     def beside(self) -> int:

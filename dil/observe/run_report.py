@@ -23,6 +23,14 @@ EQUAL_ROWS = (
     " may ignore the window; check which parameters of type watermark ms.parameters has, and their"
     " format"
 )
+CAPPED_PAGES = (
+    "ROWS MAY BE MISSING: no page had more than {most} rows, although the job asks for {asked}; the"
+    " source may cap its pages at {most}, and the rest of the rows was then not read; ask for a"
+    " page size of {most}, or leave stopOnShortPage and the size in `initialvalues` out of"
+    " ms.pagination: then the start grows by the rows that come"
+)
+# The numbers of rows at which sources usually cap their pages.
+_USUAL_CAPS = frozenset({100, 200, 250, 500, 1_000, 2_000, 5_000, 10_000})
 _UNIT_RUNS = 1_000
 _ONE = "Run once with ms.publish.mode=replace to have one of them, or undo the change."
 
@@ -150,8 +158,9 @@ def no_progress(plan: Plan) -> tuple[str, ...]:
     if not plan.left or any(unit.reason is not Reason.INCREMENTAL for unit in plan.work_units):
         return ()
     return (
-        f"NO PROGRESS: the grace period alone fills ms.work.unit.parallelism.max, so {plan.left} "
-        "due work units wait. Raise the limit or shorten the grace period.",
+        "NO PROGRESS: work units that were read before fill ms.work.unit.parallelism.max, so "
+        f"{counted(plan.left, 'other due work unit')} must wait. Raise the limit, shorten the "
+        "grace period, or set ms.abstinent.period.days: a unit is not read again for so many days.",
     )
 
 
@@ -305,6 +314,7 @@ def task_notes(reports: Sequence[TaskReport]) -> tuple[str, ...]:
     count = _units_with_equal_rows(reports)
     if count:
         times[EQUAL_ROWS] = count
+    times.update(_capped_pages(reports))
     return tuple(f"{note} ({counted(count, 'work unit')})" for note, count in times.items())
 
 
@@ -316,6 +326,21 @@ def _units_with_equal_rows(reports: Sequence[TaskReport]) -> int:
             begin = unit_key_of(report.signature), report.first_rows
             windows.setdefault(begin, []).append((report.low, report.high))
     return sum(len(found) for found in windows.values() if len(set(found)) > 1)
+
+
+def _capped_pages(reports: Sequence[TaskReport]) -> list[str]:
+    """Return a note for each work unit that had as many rows as a capped page, and none had more.
+
+    A source of exactly so many rows cannot be distinguished from one that caps its pages.
+    """
+    most = max((report.counters.rows_read for report in reports), default=0)
+    if most not in _USUAL_CAPS:
+        return []
+    return [
+        CAPPED_PAGES.format(most=most, asked=report.short_of)
+        for report in reports
+        if report.short_of is not UNSET and report.counters.rows_read == most < report.short_of
+    ]
 
 
 def _kind(report: TaskReport) -> str:

@@ -217,12 +217,13 @@ def warn_of_lost_state(
     """Warn if the dataset seems to have rows of this job, but state has no run of the job.
 
     Files that the state knows do not count: an operator has made the job forget the work units of
-    these files.
+    these files. Nor do dumps: a later dump of the same name replaces the file.
     """
     is_append = job.publishing.mode is PublishMode.APPEND and job.state.enabled
-    if not (live and is_append and history.is_empty()):
+    rows = [file for file in live if not file.is_dump]
+    if not (rows and is_append and history.is_empty()):
         return
-    unknown = len(live) - len(store.own_files(live))
+    unknown = len(rows) - len(store.own_files(rows))
     if unknown:
         log.warning(
             "the dataset holds %s that no run of this job has published, according to the state "

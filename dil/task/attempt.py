@@ -146,6 +146,7 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
                 closed=outputs.closed_rows(),
                 left_out=tuple(progress.left_out) or UNSET,
                 first_rows=(not job.has_input("payload") and progress.first_rows) or UNSET,
+                short_of=progress.short_of or UNSET,
             )
         seconds = attempt.clocks.monotonic() - started
         put_aside = chain.dropped + (0 if events is None else events.put_aside)

@@ -252,8 +252,9 @@ def _may_have_another(state: PageState) -> bool:
 def _lacks_its_key(rules: PagingRules, state: PageState) -> bool:
     """Return whether the expected cursor never came, although another page may exist.
 
-    A page that is not full is the last one; many sources leave the cursor out of it.
+    A page that is not full, or that reaches the total, is the last one; many sources leave the
+    cursor out of it.
     """
     if not rules.has_session or rules.condition or state.key_was_there or state.more is False:
         return False
-    return _may_have_another(state)
+    return _may_have_another(state) and not total_reached(rules, state)

@@ -103,7 +103,8 @@ class PagingRules:
     page, ``has_more`` if they have a flag for it, and ``follows_links`` if the Link header names
     it. ``has_flat_next`` is true if any other header or a top-level member names it, ``query_only``
     if only the query of the address counts. ``is_strict`` says that doubts fail the walk. A cap of
-    None is no cap. ``sent_values`` are the types of page values in requests.
+    None is no cap. ``sent_values`` are the types of page values in requests. ``source_may_cap`` is
+    false for a source that gives as many rows as are asked for, if it has them: a database.
     """
 
     has_session: bool = False
@@ -126,6 +127,7 @@ class PagingRules:
     max_rows: int | None = None
     fails_at_cap: bool = False
     sent_values: frozenset[str] = frozenset()
+    source_may_cap: bool = True
 
     @property
     def is_cursor(self) -> bool:
@@ -418,16 +420,34 @@ def next_values(previous: PageValues, echoed: EchoedPage, rows: int, cursor: str
     )
 
 
-def skips_rows(rules: PagingRules, state: PageState, echoed: EchoedPage, page: Page) -> bool:
-    """Return whether the next start skips rows after a page, and no total would show it.
+def is_short_page(state: PageState, echoed: EchoedPage, page: Page) -> bool:
+    """Return whether a page has fewer rows than were asked for, and no total says if more follow.
 
-    The start moves on by the requested size (rule G29), but a source that caps its pages gives
-    fewer rows. A page value in the answer would correct the start.
+    A page value in the answer would correct the start of the next page.
     """
     is_echoed = echoed.start is not None or echoed.size is not None
     if state.page_size is None or is_echoed or state.total is not None or page.is_whole:
         return False
-    return page.rows < state.page_size and "pagestart" in rules.sent_values
+    return page.rows < state.page_size
+
+
+def looks_complete(
+    rules: PagingRules, decision: PagingDecision, last: LastPage, *, is_short: bool
+) -> bool:
+    """Return whether a walk that stopped would have stopped in the same way at a capped page.
+
+    A start that moved on by the requested size (rule G29) may have skipped the rest of the rows, so
+    that the page after a capped page is empty.
+
+    Args:
+        rules: The configured rules.
+        decision: The row of the table that stopped the walk.
+        last: The page before the last one.
+        is_short: Whether the last page is short.
+    """
+    if rules.gets_cursor or rules.has_more or not (rules.source_may_cap and is_short):
+        return False
+    return decision.row is Row.SHORT_PAGE or (decision.row is Row.NO_ROWS and last.is_short)
 
 
 def _leads_into_row(name: str) -> bool:

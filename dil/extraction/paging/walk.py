@@ -35,7 +35,7 @@ from dil.extraction.paging.answers import (
     session_key,
     total_count,
 )
-from dil.extraction.paging.notes import DOUBTS, end_notes
+from dil.extraction.paging.notes import DOUBTS, SHORT_LEFT, SHORT_PAGE, end_notes
 from dil.extraction.paging.rules import (
     Action,
     LastPage,
@@ -45,8 +45,9 @@ from dil.extraction.paging.rules import (
     PagingRules,
     Row,
     decide,
+    is_short_page,
+    looks_complete,
     next_values,
-    skips_rows,
 )
 from dil.extraction.paging.watch import PageWatch
 from dil.extraction.parameters import PageValues, ParameterScope, evaluate, initial_values
@@ -91,7 +92,9 @@ class WalkProgress:
     ``left_out`` are the paths of columns that rows had and ``ms.output.schema`` leaves out.
     ``behind_ms`` is how far the source's clock was behind the end of the window at the last answer.
     ``first_rows`` is a checksum of the first rows and of the path from which they came, 0 if there
-    is only one row or they are very long, None before the first row.
+    is only one row or they are very long, None before the first row. ``short_of`` is the requested
+    page size if all rows came on a page of fewer, and a source that caps its pages would have given
+    the same answers; else None.
     """
 
     asked: int = 0
@@ -109,6 +112,7 @@ class WalkProgress:
     left_out: dict[str, None] = field(default_factory=dict)
     behind_ms: int = 0
     first_rows: int | None = None
+    short_of: int | None = None
 
     def watch_first(self, page: Page, path: str) -> None:
         """Take the checksum of the first hundred rows while they are read, if none came before."""
@@ -123,6 +127,11 @@ class WalkProgress:
                 seed = zlib.crc32(path.encode())
                 self.first_rows = zlib.crc32(rows.serialize(), seed) if is_apt else 0
             yield batch
+
+    def fell_short(self, asked: int | None) -> None:
+        """Keep the requested page size, unless a note says already that the pages are short."""
+        if {SHORT_PAGE, SHORT_LEFT}.isdisjoint(self.notes):
+            self.short_of = asked
 
     def note(self, *sentences: str) -> None:
         """Add the sentences that are not among the notes yet."""
@@ -267,7 +276,7 @@ def walk_rows(session: RowSession, walk: Walk) -> Iterator[tuple[Page, RequestVa
         page.batches = _counted(chain(begin, rows), page, last, session)
         return page, Response(body=None)
 
-    return _walk(ask, walk, PagingRules.of(walk.spec))
+    return _walk(ask, walk, replace(PagingRules.of(walk.spec), source_may_cap=False))
 
 
 def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, RequestValues]]:
@@ -309,6 +318,7 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
             page_size=values.size if echoed.size is None else echoed.size,
             elapsed_s=pace.elapsed_s(),
         )
+        is_short = is_short_page(state, echoed, page)
         decision = decide(rules, state)
         if decision.action is Action.FAIL:
             walk.progress.is_dead_end = True
@@ -318,10 +328,12 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
             notes = end_notes(rules, state, decision, request, response)
             _log_notes(notes, state, response)
             _note(walk, *notes, *watch.may_follow(state))
+            is_doubtful = looks_complete(rules, decision, watch.last, is_short=is_short)
+            walk.progress.fell_short(state.page_size if is_doubtful else None)
             return
         asked, values = values, next_values(values, echoed, page.rows, state.key.cursor)
         walk.progress.is_dead_end = True  # An error here would occur again after any page.
-        skips = skips_rows(rules, state, echoed, page)
+        skips = is_short and "pagestart" in rules.sent_values
         watch.go_on(decision, state, response, asked, values, skips=skips)
         walk.progress.is_dead_end = False
         if decision.row in {Row.POLLING, Row.POLLING_PAGES}:

@@ -307,7 +307,8 @@ def test_windows_of_local_time_that_end_in_the_hour_that_comes_twice_are_noticed
 def test_a_range_that_is_not_given_names_no_zone_either(job_file):
     assert job_file.notices({"ms.timezone": None}) == ["ms.watermark"]
     units = '[{"name":"id","type":"unit","units":"a"}]'
-    assert job_file.notices({"ms.timezone": None, "ms.watermark": units}) == ["ms.watermark"]
+    given = {"ms.watermark": units, "ms.source.uri": "https://shop.test/{{id}}"}
+    assert job_file.notices({"ms.timezone": None, **given}) == ["ms.watermark"]
 
 
 SECRETS = {

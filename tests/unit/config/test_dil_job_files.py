@@ -102,8 +102,9 @@ def test_a_class_that_dil_never_had_is_told_under_its_own_name(job_file):
     assert "KafkaSource" in found.what
 
 
-def test_the_identity_converter_does_nothing(job_file):
-    name = "org.apache.gobblin.converter.IdentityConverter"
+@pytest.mark.parametrize("name", ["IdentityConverter", "LumosAttributesConverter"])
+def test_a_converter_that_leaves_rows_as_they_are_does_nothing(job_file, name):
+    name = f"org.apache.gobblin.converter.{name}"
     assert job_file.load({"converter.classes": name}).job.conversion.converters == ()
 
 

@@ -96,3 +96,56 @@ def test_a_statement_takes_a_session_key_and_its_members(job_file, key):
 
 def test_a_statement_that_no_database_source_runs_needs_no_values(job_file):
     job_file.load({"ms.jdbc.statement": "select {{x}}"})
+
+
+UNITS = ("ms.watermark", '[{"name":"shop","type":"unit","units":"a,b"}]')
+ROWS = ("ms.secondary.input", '[{"path":"/ids.json","fields":["shop","name"]}]')
+LABEL = '[{"name":"shop","formula":{"type":"string","source":"{{shop}}"}}]'
+FILES = {
+    "source.class": "sftp",
+    "ms.source.uri": "sftp://files.test/out",
+    "source.conn.username": "lake",
+    "source.conn.private.key": "id_rsa",
+    "ms.extractor.target.file.name": "a.json",
+}
+
+
+@pytest.mark.parametrize(("key", "units"), [UNITS, ROWS])
+@pytest.mark.parametrize("used", [{}, {"ms.derived.fields": LABEL}])
+def test_units_that_no_request_sends_are_noticed(job_file, key, units, used):
+    assert key in job_file.notices({key: units, **used})
+
+
+@pytest.mark.parametrize(("key", "units"), [UNITS, ROWS])
+@pytest.mark.parametrize(
+    "used",
+    [
+        {"ms.source.uri": "https://shop.test/{{shop}}"},
+        {"ms.http.request.headers": '{"x-shop":"{{shop}}"}'},
+        {"ms.parameters": '[{"name":"shop"}]'},
+        {"ms.parameters": '[{"name":"q","value":"of {{shop}}"}]'},
+        FILES,
+    ],
+)
+def test_units_that_requests_send_and_units_of_files_are_not_noticed(job_file, key, units, used):
+    assert key not in job_file.notices({key: units, **used})
+
+
+@pytest.mark.parametrize(
+    "used",
+    [
+        {"ms.derived.fields": LABEL},
+        {"ms.extractor.class": "filedump", "ms.extractor.target.file.name": "{{shop}}.json"},
+    ],
+)
+def test_an_only_unit_may_label_rows_or_name_a_file(job_file, used):
+    key, units = UNITS
+    assert key in job_file.notices({key: units, **used})
+    assert key not in job_file.notices({key: units.replace("a,b", "a"), **used})
+
+
+def test_a_unit_in_the_path_of_the_payload_is_not_noticed(job_file):
+    sending = '[{"path":"/rows/{{shop}}.json","fields":["id"],"category":"payload"}]'
+    key, units = UNITS
+    given = {key: units, "ms.secondary.input": sending, "ms.http.request.method": "POST"}
+    assert key not in job_file.notices(given)

@@ -306,6 +306,15 @@ def test_row_sessions_are_paged_alike():
     assert walk.progress.rows == 5
 
 
+@pytest.mark.parametrize("stops", [False, True])
+def test_a_database_gives_as_many_rows_as_are_asked_for_if_it_has_them(stops):
+    paged = Pagination(initial_values=(0, 9), stop_on_short_page=stops)
+    spec = ExtractionSpec(REF, parameters=OFFSETS, pagination=paged)
+    walk = Walk(spec, ParameterScope(0, 1, full_extract=True), Clock())
+    assert len(list(walk_rows(Rows(), walk))) == 2 - stops
+    assert (walk.progress.rows, walk.progress.short_of) == (2, None)
+
+
 class Keyset(RowSession):
     """Rows after the one that is asked for, two at a time, by time and number."""
 
@@ -419,6 +428,10 @@ def test_a_session_key_that_no_response_has_is_noted_where_there_may_be_more_pag
     sized = {**PAGED, "session": SessionKeyField(name="next")}
     assert notes_of(Scripted([page(100)]), **sized) == [NO_KEY]
     assert notes_of(Scripted([page(99)]), **sized) == []
+
+    counted = {**CURSORS, "total_count_field": "total"}
+    assert notes_of(Scripted([page(2, total=2)]), **counted) == []
+    assert NO_KEY in notes_of(Scripted([page(2, total=5)]), **counted)
 
 
 def test_a_session_key_in_a_header_is_found():

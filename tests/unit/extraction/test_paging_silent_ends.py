@@ -25,9 +25,9 @@ from dil.extraction.paging.notes import (
     asked_rows,
     emphasized,
 )
-from dil.extraction.paging.rules import PagingPosition
+from dil.extraction.paging.rules import LastPage, PagingPosition
 from dil.extraction.paging.walk import Walk, walk_pages
-from dil.extraction.parameters import ParameterScope
+from dil.extraction.parameters import PageValues, ParameterScope
 from dil.model.csv_settings import CsvSettings, CsvSpec
 from dil.model.job import ClassRef, ExtractionSpec
 from dil.model.schema import Column, Primitive
@@ -58,6 +58,8 @@ class Source(ByteSession):
     def fetch(self, values):
         found, headers = self.answers.pop(0), self.headers
         self.headers = {}
+        if isinstance(found, Response):
+            return found
         body = io.BytesIO(json.dumps(found).encode())
         return Response(body, headers=headers, location="source", uri=self.uri)
 
@@ -77,12 +79,16 @@ def rows(first, count, **more):
 
 
 def notes(source, start=None, **members):
+    return walked(source, start, **members).notes
+
+
+def walked(source, start=None, **members):
     spec = ExtractionSpec(REF, data_field="data", **members)
     walk = Walk(spec, ParameterScope(0, 1, full_extract=True), Instant(), start=start)
     for page, _ in walk_pages(source, JsonExtractor(spec), walk):
         for _ in page.batches:
             pass
-    return walk.progress.notes
+    return walk.progress
 
 
 def csv_notes(spec, *bodies):
@@ -285,6 +291,70 @@ def test_a_source_that_tells_its_page_size_may_cap_it():
     paged = Pagination(fields=("o", "n"), initial_values=(0, 4), strict=True)
     pages = [rows(0, 2, o=0, n=2), rows(2, 2, o=2, n=2), rows(4, 0)]
     assert notes(Source(*pages), pagination=paged, parameters=START) == []
+
+
+CAPPED = Pagination(initial_values=(0, 4, 1))
+STOPPING = replace(CAPPED, stop_on_short_page=True)
+GONE = Response(body=None, warning="HTTP status 204 No Content, taken as no rows")
+
+
+@pytest.mark.parametrize(
+    ("members", "answers"),
+    [
+        ({}, [rows(0, 2), rows(4, 0)]),
+        ({}, [rows(0, 2), GONE]),
+        ({"pagination": STOPPING}, [rows(0, 2)]),
+        ({"pagination": STOPPING, "parameters": NUMBER}, [rows(0, 2)]),
+        ({"pagination": STOPPING, "session": BY_ROW, "parameters": (CURSOR,)}, [rows(0, 2)]),
+    ],
+)
+def test_a_walk_whose_only_page_is_short_remembers_the_size_that_it_asked_for(members, answers):
+    given = {"parameters": START, "pagination": CAPPED, **members}
+    found = walked(Source(*answers), **given)
+    assert (found.rows, found.short_of, found.notes) == (2, 4, [])
+
+
+@pytest.mark.parametrize(
+    ("members", "answers"),
+    [
+        ({}, [rows(0, 4), rows(4, 0)]),
+        ({}, [rows(0, 0)]),
+        ({}, [rows(0, 2), rows(4, 2), rows(8, 0)]),
+        ({"parameters": NUMBER}, [rows(0, 2), rows(4, 0)]),
+        ({"pagination": replace(CAPPED, initial_values=(0,))}, [rows(0, 2), rows(2, 0)]),
+        ({"pagination": replace(CAPPED, fields=("o",))}, [rows(0, 2, o=0), rows(4, 0, o=4)]),
+        ({"pagination": replace(CAPPED, fields=("", "n"))}, [rows(0, 2, n=2), rows(2, 0, n=2)]),
+        ({"total_count_field": "n"}, [rows(0, 2, n=2)]),
+        ({"total_count_field": "n"}, [rows(0, 2, n=9), rows(4, 0, n=9)]),
+        ({"session": SESSION, "parameters": (*START, CURSOR)}, [rows(0, 2, nxet=None)]),
+        ({"pagination": replace(CAPPED, more="m")}, [rows(0, 2, m=True), rows(4, 0, m=False)]),
+        ({"pagination": replace(CAPPED, more="m")}, [rows(0, 2, m=True), rows(4, 0)]),
+        ({"pagination": replace(CAPPED, next="n")}, [rows(0, 2, n=None)]),
+        (
+            {"pagination": STOPPING, "session": SESSION, "parameters": (CURSOR,)},
+            [rows(0, 2, nxet=None)],
+        ),
+        ({"pagination": replace(CAPPED, max_pages=1)}, [rows(0, 2)]),
+        ({"pagination": replace(STOPPING, fields=("", "n"))}, [rows(0, 2, n=2), rows(2, 0, n=2)]),
+        ({"pagination": STOPPING, "total_count_field": "n"}, [rows(0, 2, n=9)]),
+    ],
+)
+def test_a_walk_that_was_full_or_noted_or_that_the_source_ended_remembers_no_size(members, answers):
+    given = {"parameters": START, "pagination": CAPPED, **members}
+    assert walked(Source(*answers), **given).short_of is None
+
+
+def test_a_walk_that_goes_on_after_a_short_page_remembers_the_size():
+    start = PagingPosition(
+        1, PageValues(start=4, size=4), processed=2, last=LastPage(is_short=True)
+    )
+    given = {"parameters": START, "pagination": CAPPED}
+    assert walked(Source(rows(4, 0)), start, **given).short_of == 4
+
+
+def test_the_source_says_by_a_link_that_a_short_page_is_not_the_last_in_one_note():
+    found = walked(Source(rows(0, 2), headers=LINKS), parameters=START, pagination=STOPPING)
+    assert (found.notes, found.short_of) == ([SHORT_LEFT], None)
 
 
 class Patient(Answers):

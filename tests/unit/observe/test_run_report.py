@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import UNSET, UnsetType
 
 from dil.model.dataset import Commit, Move, PublishedFile, RunWork, UnitRows, WorkUnitOutcome
 from dil.model.job import PublishMode
@@ -68,6 +69,39 @@ def test_equal_first_rows_of_different_windows_alone_are_a_doubt() -> None:
     assert run_report.task_notes(twice) == ()
     (note,) = run_report.task_notes([*twice, report(2, first_rows=8)])
     assert note == f"{run_report.EQUAL_ROWS} (2 work units)"
+
+
+def pages(*facts: tuple[int, int | UnsetType]) -> list[TaskReport]:
+    """Return a report for each pair of rows read and the page size that they fell short of."""
+    return [
+        replace(report(at, short_of=asked), counters=Counters(rows_read=rows))
+        for at, (rows, asked) in enumerate(facts)
+    ]
+
+
+def test_work_units_of_at_most_one_page_as_long_as_a_usual_cap_are_a_doubt() -> None:
+    facts = pages((100, 5000), (7, 5000), (100, 5000), (0, UNSET), (100, UNSET))
+    (note,) = run_report.task_notes(facts)
+    assert note.startswith("ROWS MAY BE MISSING: no page had more than 100 rows")
+    assert "asks for 5000" in note
+    assert note.endswith("(2 work units)")
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        [],
+        [(100, UNSET)],
+        [(99, 5000), (7, 5000)],
+        [(100, 5000), (101, 5000)],
+        [(100, 5000), (5000, UNSET)],
+        [(200, 150)],
+    ],
+)
+def test_other_work_units_below_the_size_of_a_page_are_healthy(
+    facts: list[tuple[int, int | UnsetType]],
+) -> None:
+    assert run_report.task_notes(pages(*facts)) == ()
 
 
 def test_refused_rows_are_counted_by_row() -> None:

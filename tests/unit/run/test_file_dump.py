@@ -299,6 +299,16 @@ def test_a_later_work_unit_that_takes_the_name_of_another_one_is_told_of(
     assert '{"name":"x"}' in note
 
 
+def test_another_job_that_dumps_into_the_folder_is_not_taken_for_one_without_its_state(
+    tmp_path: Path, source: HttpServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    serve(source, x=b"1", y=b"2")
+    dump_story(tmp_path, source, "x").run(NOW)
+    assert dump_story(tmp_path, source, "y", job__name="other").run(NOW).notes == ()
+    assert [record.getMessage() for record in caplog.records] == []
+    assert dumped(tmp_path) == {"x": b"1", "y": b"2"}
+
+
 def test_a_unit_that_is_read_again_replaces_its_own_file_without_a_word(
     tmp_path: Path, source: HttpServer
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,7 +12,8 @@ import pytest
 from dil.errors import ConfigError, PlanningError, StateError
 from dil.model.report import RunStatus
 from tests.jobs import dataset, published_ids, visible_files
-from tests.servers.rows import generated_row
+from tests.servers.http_server import HttpServer
+from tests.servers.rows import Dataset, generated_row
 from tests.stories import ROWS_PER_DAY, Story, day, ids_of, notes_of, snapshot
 
 WHOLE = {
@@ -133,3 +135,27 @@ def test_an_empty_range_is_told_apart_from_nothing_new(story: Story) -> None:
 
     assert "range is empty" in empty.notes[0]
     assert "up to date: 2 work units" in again.notes[0]
+
+
+OFFSETS = {
+    "ms__watermark": '[{"name":"unit","type":"unit","units":"a,b"}]',
+    "ms__work__unit__partition": "none",
+    "ms__parameters": '[{"name":"unit"}, {"name":"offset","type":"pagestart"},'
+    ' {"name":"limit","type":"pagesize"}]',
+}
+
+
+def test_pages_that_a_source_caps_are_noted_if_larger_ones_are_asked_for(tmp_path: Path) -> None:
+    """The next start is beyond the 250 rows of each unit, so that no page comes after the first."""
+    with HttpServer(Dataset.generate(250, units=("a", "b")), most=100) as source:
+        jobs = [
+            Story(
+                tmp_path / size, source, ms__pagination=f'{{"initialvalues":[0,{size}]}}', **OFFSETS
+            )
+            for size in ("5000", "100")
+        ]
+        capped, mended = (each.run(day(1)) for each in jobs)
+    assert (capped.status, capped.rows) == (RunStatus.SUCCESS, 200)
+    (note,) = notes_of(capped)
+    assert note.startswith("ROWS MAY BE MISSING: no page had more than 100 rows")
+    assert (mended.rows, notes_of(mended)) == (500, ())
