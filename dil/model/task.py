@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from msgspec import UNSET, UnsetType
 
 from dil.errors import DilError
-from dil.model.books import Books, ClosedRows
+from dil.model.closed_labels import ClosedLabels, ClosedRows
 from dil.model.event_tally import EventContext, EventTally
 from dil.model.job import Job
 from dil.model.secondary import SecondaryVariables
@@ -39,7 +39,7 @@ class RunContext:
     the dataset's schema as published so far, one line a column, empty if there is none.
     ``resume_from`` are folders of earlier attempts by signature; the pages there are not read
     again. Empty text as a folder means that the pages are too old to resume from. ``events`` judges
-    rows by their event time, None for a job without event column. ``books`` are the closed
+    rows by their event time, None for a job without event column. ``closed_labels`` are the closed
     timelabels, None if rows for a closed label are published like other rows. If ``shows_requests``
     is true, tasks also log each request as a curl line.
     """
@@ -56,7 +56,7 @@ class RunContext:
     known_schema: str = ""
     resume_from: Mapping[str, str] = field(default_factory=dict)
     events: EventContext | None = None
-    books: Books | None = None
+    closed_labels: ClosedLabels | None = None
     shows_requests: bool = False
 
 

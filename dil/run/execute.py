@@ -39,7 +39,7 @@ def execute(run: ActiveRun, planned: PlannedRun) -> Execution:
             resume_from=_resumable(run, planned),
             known_schema=planned.known_schema,
             events=planned.events,
-            books=planned.books,
+            closed_labels=planned.closed_labels,
         )
         executor = run.executors.for_units(len(units))
         options.progress.start(len(units))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from dil import planning
 from dil.errors import ConfigError
-from dil.model.books import Books
+from dil.model.closed_labels import ClosedLabels
 from dil.model.event_tally import EventContext
 from dil.model.history import History
 from dil.model.job import Job, QuerySpec
@@ -23,7 +23,7 @@ from dil.publishing.run_commit import recorded_schema
 from dil.publishing.staged import StagedPlan
 from dil.run import plan_builder, plan_checks
 from dil.run.active_run import ActiveRun
-from dil.run.books import books_for_side_table, staged_with_same_closed_labels
+from dil.run.closed_labels import closed_labels_for_side_table, staged_with_same_closed_labels
 from dil.run.event_time import event_context, staged_with_same_watermark
 from dil.run.inputs import read_inputs
 from dil.run.queries.slices import PlannedQuery, as_plan, awaited_slices
@@ -50,7 +50,7 @@ class PlannedRun:
         known_schema: Recorded schema of the dataset, empty if none is recorded.
         usual_rows: Rows of the last run that published any, None if none did.
         events: Judges rows by their event time; None for a job without event column.
-        books: The closed timelabels; None if their rows are published like other rows.
+        closed_labels: The closed timelabels; None if their rows are published like other rows.
         query: The slices of the inputs of a derived dataset; None if the job reads a source.
     """
 
@@ -65,7 +65,7 @@ class PlannedRun:
     known_schema: str = ""
     usual_rows: int | None = None
     events: EventContext | None = None
-    books: Books | None = None
+    closed_labels: ClosedLabels | None = None
     query: PlannedQuery | None = None
 
     @property
@@ -120,7 +120,7 @@ def plan(run: ActiveRun) -> PlannedRun:
         known_schema=recorded_schema(store) or run.options.known_schema,
         usual_rows=store.last_rows(),
         events=event_context(run, due, history),
-        books=books_for_side_table(job, store),
+        closed_labels=closed_labels_for_side_table(job, store),
     )
 
 

@@ -22,7 +22,7 @@ from dil.planning import SavedPlan
 from dil.planning.grace import plan_by_measure
 from dil.planning.plan_file import decode_plan
 from dil.run import plan_checks
-from dil.run.books import kept_books
+from dil.run.closed_labels import load_closed_labels
 from dil.run.schedules import with_schedules
 from dil.sections.source import FilesSection
 from dil.spi.connector import Connector
@@ -82,7 +82,7 @@ def due(
         activation=units,
         explain=explain,
         past_runs=_past_runs(job, store),
-        books=kept_books(job, store),
+        closed_labels=load_closed_labels(job, store),
     )
     if job.planning.grace.mode is GraceMode.FIXED:
         return planned(job.planning).at_once()

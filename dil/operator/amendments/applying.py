@@ -11,21 +11,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dil.errors import StateError
-from dil.model.books import BookKeeping
+from dil.model.closed_labels import ClosedLabelChanges
 from dil.model.dataset import Commit, Move, PublishedFile, source_name
 from dil.model.json import JsonObject
 from dil.operator.amendments.files import FileChange
 from dil.operator.amendments.preview import Preview
 from dil.operator.session import OperatorSession
 from dil.publishing import leftovers, set_aside, withdrawal
-from dil.publishing.books import keeps_registry
+from dil.publishing.closed_labels import keeps_registry
 from dil.publishing.destination import destination_for
 from dil.publishing.moves import shared_moves
 from dil.publishing.run_commit import recorded_schema
 from dil.publishing.shared_files import refuse_misfit
 from dil.reshaping.shared_files import SharedFileWriter, rest_of
 from dil.run import event_time
-from dil.run.books_closing import settle_registry
+from dil.run.closed_labels import settle_registry
 
 # Late rows of other actions stay visible, so that these are judged again as they were before.
 _LOSING = frozenset({"drop", "fail"})
@@ -86,7 +86,7 @@ def apply(session: OperatorSession, preview: Preview, reason: str = "") -> JsonO
         block = None if sequence is None else session.store.head()
     else:
         block = publisher.publish(lease, commit)
-    if commit.books is not None:
+    if commit.closed_labels is not None:
         settle_registry(publisher, lease)
     if commit.act is not None:
         session.drop_page_logs(commit.act)
@@ -101,9 +101,9 @@ def apply(session: OperatorSession, preview: Preview, reason: str = "") -> JsonO
 
 def _commit_of(session: OperatorSession, preview: Preview, act_id: str, reason: str) -> Commit:
     now, proposal, events = session.clock(), preview.proposal, session.job.events
-    books = None
+    changes = None
     if proposal.closes or proposal.reopens:
-        books = BookKeeping(
+        changes = ClosedLabelChanges(
             reopens=proposal.reopens,
             closes=proposal.closes,
             forced=True,
@@ -127,7 +127,7 @@ def _commit_of(session: OperatorSession, preview: Preview, act_id: str, reason: 
         checkpoints=event_time.checkpoints_with_forgotten(session.store, proposal.forgotten)
         if events is not None and events.late_action in _LOSING
         else {},
-        books=books,
+        closed_labels=changes,
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dil.model.books import LabelWindow
+from dil.model.closed_labels import LabelWindow
 from dil.model.dataset import UnitEntry
 from dil.model.json import JsonObject
 from dil.state.blocks.canonical import instant_of

@@ -1,48 +1,58 @@
-"""Closed timelabels in a run: how a commit closes more of them, and the notes about their rows."""
+"""Closed timelabels in a run: which ones they are, notes about their rows, and their registry."""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
 from dil.errors import DilError
-from dil.model.books import BOOKS, LabelMark
-from dil.model.dataset import Commit, Lease
+from dil.model.closed_labels import CLOSED_LABELS, ClosedLabels, LabelMark
+from dil.model.dataset import Lease
 from dil.model.job import Job
 from dil.model.task import TaskReport
+from dil.model.timelabels import AfterClose
 from dil.observe.progress import counted
-from dil.publishing.books import CommitWithBooks, keep_books, keeps_registry, mark_labels
-from dil.publishing.publisher import Publisher
-from dil.publishing.results import PublishableResults
-from dil.run.books import kept_books
 from dil.spi.state_store import StateStore
+
+if TYPE_CHECKING:
+    # Planning does without that package.
+    from dil.publishing.publisher import Publisher
+    from dil.publishing.staged import StagedResult
 
 log = logging.getLogger(__name__)
 
 
-def with_books(
-    job: Job,
-    store: StateStore,
-    shaped: PublishableResults,
-    commit: Commit,
-    grace_ms: int,
-) -> CommitWithBooks:
-    """Add the closing of timelabels to a commit, and leave rejected rows out.
+def load_closed_labels(job: Job, store: StateStore) -> ClosedLabels | None:
+    """Return the closed timelabels of a job; None if the job never closes any."""
+    labels = job.planning.timelabel
+    if labels is None or not labels.closes or not job.state.enabled:
+        return None
+    return ClosedLabels.of(store.checkpoint(CLOSED_LABELS))
 
-    ``grace_ms`` is how far back the next run reads again.
-    """
-    books = kept_books(job, store)
-    if books is None:
-        return CommitWithBooks(commit, {})
-    good = [each for each in shaped.finished if each.report.failure is None]
-    own = {file.path for each in good for file in each.report.files}
-    own.update(shared.file.path for shared in shaped.shared)
-    units = [each.work_unit for each in good]
-    return keep_books(job, books, commit, own, units, grace_ms=grace_ms)
+
+def closed_labels_for_side_table(job: Job, store: StateStore) -> ClosedLabels | None:
+    """Return the closed timelabels if a side table takes their rows, else None."""
+    labels = job.planning.timelabel
+    if labels is None or labels.after_close is not AfterClose.SIDE_TABLE:
+        return None
+    return load_closed_labels(job, store)
+
+
+def staged_with_same_closed_labels(
+    job: Job, store: StateStore, staged: Iterable[StagedResult]
+) -> tuple[StagedResult, ...]:
+    """Return the staged results whose attempts saw the same timelabels closed as are closed now."""
+    closed = closed_labels_for_side_table(job, store)
+    judge = "" if closed is None else closed.digest
+
+    def judged_by(report: TaskReport) -> str:
+        return "" if report.closed is UNSET else report.closed.judged_by
+
+    return tuple(each for each in staged if judged_by(each.report) == judge)
 
 
 def rejected_notes(rows: Mapping[str, int]) -> tuple[str, ...]:
@@ -80,16 +90,19 @@ def settle_registry(publisher: Publisher, lease: Lease) -> None:
     The chain decides which labels are closed, and the registry follows. If a crash or an outage of
     the database leaves the registry behind, the next run updates it.
     """
+    # Imported here: planning does without the package.
+    from dil.publishing.closed_labels import keeps_registry, mark_labels
+
     job, store = publisher.job, publisher.store
     if not keeps_registry(job):
         return
-    members: Mapping[str, Any] = store.checkpoint(BOOKS)
+    members: Mapping[str, Any] = store.checkpoint(CLOSED_LABELS)
     marks = [LabelMark(*each) for each in members.get("marks", ())]
     if not marks:
         return
     try:
         mark_labels(job.publishing, publisher.filesystem, marks)
-        store.change_checkpoint(lease, BOOKS, {"marks": []})
+        store.change_checkpoint(lease, CLOSED_LABELS, {"marks": []})
     except DilError as error:
         log.warning(
             "the registry of timelabels does not yet show what is closed, the next run does it: %s",
