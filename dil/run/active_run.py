@@ -36,8 +36,6 @@ class ActiveRun:
         keeper: Renews the lease, and knows when it is lost.
         executors: Runs the tasks.
         publisher: Makes commits visible, and records them.
-        filesystem: Where rows are staged, and published as files.
-        destination: Where rows are published.
         staging: Folder of the staged files of this run.
         received: The reports of tasks that were received so far.
         batch: The micro-batch of a stream, None if the run is not part of a stream.
@@ -53,12 +51,20 @@ class ActiveRun:
     keeper: LeaseKeeper
     executors: Executors
     publisher: Publisher
-    filesystem: Filesystem
-    destination: Destination
     staging: str
     received: list[TaskReport] = field(default_factory=list)
     batch: MicroBatch | None = None
     newest_high: int | None = None
+
+    @property
+    def filesystem(self) -> Filesystem:
+        """Where rows are staged, and published as files."""
+        return self.publisher.filesystem
+
+    @property
+    def destination(self) -> Destination:
+        """Where rows are published."""
+        return self.publisher.destination
 
     def unswept_runs(self) -> list[RunRecord]:
         """Return the runs that may have files in the staging folder, this run included."""
@@ -90,8 +96,6 @@ def active_run(job: Job, options: RunOptions, run_id: str) -> Iterator[ActiveRun
                 )
             ) as executors,
         ):
-            filesystem = filesystem_for(job.publishing.final_dir)
-            publisher = Publisher(job, store, filesystem)
             yield ActiveRun(
                 job,
                 options,
@@ -100,8 +104,6 @@ def active_run(job: Job, options: RunOptions, run_id: str) -> Iterator[ActiveRun
                 lease,
                 keeper,
                 executors,
-                publisher,
-                filesystem,
-                publisher.destination,
+                Publisher(job, store, filesystem_for(job.publishing.final_dir)),
                 run_staging_dir(job.publishing, job.name, run_id),
             )

@@ -43,7 +43,7 @@ def require_applicable(session: OperatorSession, preview: Preview) -> None:
         return
     withdrawal.require_recorded(session.store)
     commit = _commit_of(session, preview, session.act_id or preview.proposal.verb, "")
-    session.publisher().refuse_unpublishable(commit)
+    session.publisher.refuse_unpublishable(commit)
 
 
 def apply(session: OperatorSession, preview: Preview, reason: str = "") -> JsonObject | None:
@@ -65,11 +65,11 @@ def apply(session: OperatorSession, preview: Preview, reason: str = "") -> JsonO
     """
     lease, job, files = session.require_lease(), session.job, preview.files
     if preview.has_no_act:
-        leftovers.delete(session.filesystem(), job.publishing, preview.leftovers)
+        leftovers.delete(session.filesystem, job.publishing, preview.leftovers)
         return None
     if files.refusal is not None:
         raise files.refusal
-    act_id, filesystem = lease.holder.run_id, session.filesystem()
+    act_id, filesystem = lease.holder.run_id, session.filesystem
     withdrawn: Sequence[PublishedFile] = files.withdrawn
     rests: Sequence[Move] = ()
     if files.withdrawn and not files.only_records:
@@ -80,7 +80,7 @@ def apply(session: OperatorSession, preview: Preview, reason: str = "") -> JsonO
         rests = _staged_remainders(session, act_id, files.withdrawn, withdrawn)
     commit = _commit_of(session, preview, act_id, reason)
     commit = replace(commit, moves=(*files.moves, *rests), removes=tuple(withdrawn))
-    publisher = session.publisher()
+    publisher = session.publisher
     if files.only_records:
         sequence = publisher.append_block(lease, commit)
         block = None if sequence is None else session.store.head()
@@ -122,7 +122,7 @@ def _commit_of(session: OperatorSession, preview: Preview, act_id: str, reason: 
         act=proposal.act(reason or proposal.verb, session.partition_ends()),
         quarantine=preview.files.quarantine,
         late_dir=set_aside.late_dir_of(
-            session.filesystem(), session.job.publishing, preview.files.quarantine
+            session.filesystem, session.job.publishing, preview.files.quarantine
         ),
         checkpoints=event_time.checkpoints_with_forgotten(session.store, proposal.forgotten)
         if events is not None and events.late_action in _LOSING
@@ -177,7 +177,7 @@ def _staged_remainders(
     ]
     if not parts:
         return ()
-    job, filesystem = session.job, session.filesystem()
+    job, filesystem = session.job, session.filesystem
     folder = withdrawal.act_folder(job.publishing, act_id)
     write = SharedFileWriter.of(job, folder, recorded_schema(session.store))
     found = (

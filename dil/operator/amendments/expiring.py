@@ -150,7 +150,7 @@ def propose_expiry(session: OperatorSession) -> Preview:
             not be deleted.
         WriteError: the destination would refuse the deletion.
     """
-    job, filesystem = session.job, session.filesystem()
+    job, filesystem = session.job, session.filesystem
     period = _period_of(job)
     if period is None:
         raise ConfigError.single(

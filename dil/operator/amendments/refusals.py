@@ -86,7 +86,7 @@ def refusal_of_rewritten(
     """
     if not session.job.publishing.keeps_files:
         return None
-    job, filesystem, live = session.job, session.filesystem(), session.live_files()
+    job, filesystem, live = session.job, session.filesystem, session.live_files()
     spec = job.publishing
     searched = replace(spec, mode=PublishMode.WINDOW_REPLACE)
     seen = (*live, *untracked_files(searched, live, filesystem))

@@ -19,7 +19,6 @@ from dil.operator.amendments.refusals import refusal_of_rewritten
 from dil.operator.backfill.definition import BackfillDefinition, configuration_changed
 from dil.operator.backfill.status import BackfillStatus, Phase, read_status
 from dil.operator.session import OperatorSession
-from dil.publishing.destination import destination_for
 from dil.publishing.layout import unit_hash_in
 from dil.state.blocks.source_state import COMMITTED, FAILED, PENDING, SKIPPED
 
@@ -86,7 +85,7 @@ def propose_publication(
         ConfigError: the dataset's destination differs from the job file.
     """
     job = session.job
-    destination_for(job.publishing, session.filesystem()).check()
+    session.publisher.destination.check()
     status = read_status(job, definition, session.clock)
     read = [unit for unit in definition.plan.work_units if unit.signature in status.done]
     signatures = {unit.signature for unit in read}

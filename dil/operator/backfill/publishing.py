@@ -117,7 +117,7 @@ def publish(
     """
     if publication.refusal is not None:
         raise publication.refusal
-    lease, job, filesystem = session.require_lease(), session.job, session.filesystem()
+    lease, job, filesystem = session.require_lease(), session.job, session.filesystem
     act_id, backfill_id = lease.holder.run_id, publication.status.definition.id
     spec = replace(job.publishing, mode=publication.mode, shares_files=False)
     shaped_job = replace(job, publishing=spec)
@@ -170,7 +170,7 @@ def publish(
         act=act,
         closed_labels=changes,
     )
-    publisher = session.publisher()
+    publisher = session.publisher
     block = publisher.publish(lease, commit)
     if changes is not None:
         settle_registry(publisher, lease)
@@ -194,7 +194,7 @@ def _rejecting(job: Job) -> Job:
 def _target(
     session: OperatorSession, act_id: str, mode: PublishMode, options: RunOptions
 ) -> PublishTarget:
-    spec, filesystem = session.job.publishing, session.filesystem()
+    spec, filesystem = session.job.publishing, session.filesystem
     now, live = options.clock(), session.live_files()
     replacing = replace(spec, mode=mode)
     untracked = untracked_files(replacing, live, filesystem)
