@@ -215,8 +215,7 @@ class _Replayer:
             run_now=self.options.now_ms,
             full_extract=mode_of(recorded.transform).reads_whole,
             staging_dir=f"{self.staging}/{recorded.sequence}",
-            log_level=self.options.log_level,
-            log_json=self.options.log_json,
+            logging=self.options.task_logging,
             known_schema=recorded.schema,
             events=self._judging(recorded),
         )

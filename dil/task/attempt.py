@@ -117,7 +117,7 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
             refused=delivery.refused,
             refused_before=checkpoints.refused_before,
             on_page=checkpoints.page_done,
-            log_request=request_log(attempt.task.clean, shows_curl=run.shows_requests),
+            log_request=request_log(attempt.task.clean, shows_curl=run.logging.shows_requests),
         )
         with (
             _translate_resume_errors(job, checkpoints),

@@ -52,8 +52,7 @@ def execute_query(
             run_now=planned.plan.now,
             full_extract=planned.plan.full_extract,
             staging_dir=run.staging,
-            log_level=options.log_level,
-            log_json=options.log_json,
+            logging=options.task_logging,
             known_schema=planned.known_schema,
             events=planned.events,
         )
