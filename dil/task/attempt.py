@@ -88,13 +88,33 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
         ResumeRefusedError: the source does not resume where an earlier attempt stopped. The files
             of this run's attempts are deleted, so that the next attempt starts from the beginning.
     """
-    run, unit, job = attempt.run, attempt.unit, attempt.job
-    started = attempt.clocks.monotonic()
-    progress = WalkProgress()
-    outputs, delivery = Outputs(attempt), Delivery(attempt)
-    checkpoints: Checkpoints | None = None
-    blank = TaskReport(unit.signature, unit.low, unit.high, attempt.id.number)
+    reading = _UnitReading(attempt)
     try:
+        return reading.read(resume_from)
+    except BaseException as error:
+        report = reading.fail(error)
+        if report is None:
+            raise
+        return report
+
+
+class _UnitReading:
+    """The reading of a work unit in one attempt, until it is recorded or has failed."""
+
+    def __init__(self, attempt: AttemptContext) -> None:
+        unit = attempt.unit
+        self._attempt = attempt
+        self._started = attempt.clocks.monotonic()
+        self._progress = WalkProgress()
+        self._outputs = Outputs(attempt)
+        self._delivery = Delivery(attempt)
+        self._checkpoints: Checkpoints | None = None  # until the converters are built
+        self._blank = TaskReport(unit.signature, unit.low, unit.high, attempt.id.number)
+
+    def read(self, resume_from: ResumeFrom) -> TaskReport:
+        """Read all rows, and record the result; from then on, no run reads them again."""
+        attempt, run, job = self._attempt, self._attempt.run, self._attempt.job
+        progress, outputs, delivery = self._progress, self._outputs, self._delivery
         chain = build_chain(
             ConverterContext(
                 job,
@@ -106,6 +126,7 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
         )
         events = _event_rows(attempt, outputs)
         checkpoints = Checkpoints(attempt, outputs.staged, chain, progress, delivery.refused)
+        self._checkpoints = checkpoints
         start = checkpoints.resume(resume_from)
         walk = Walk(
             job.extraction,
@@ -126,32 +147,17 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
             for batch in rows if events is None else events.judged(rows):
                 outputs.write(batch)
             refuse_too_few_rows(progress, job.extraction.min_records)
-            report = replace(
-                blank,
-                files=outputs.finish(),
-                schema=sys.intern(outputs.schema_text),  # most work units have the same one
-                notes=(
-                    *_notes(progress, chain.warnings),
-                    *_clock_notes(attempt, progress),
-                    *chain.notes,
-                    *delivery.notes,
-                ),
-                quarantined=outputs.quarantine.finish(),
-                rejects=outputs.quarantine.reasons(),
-                discarded=outputs.quarantine.discarded(),
-                refused=delivery.finish(),
-                answers=delivery.answers(progress.warned),
-                events=UNSET if events is None else events.tally(),
-                late=UNSET if outputs.late is None else outputs.finish_late(),
-                closed=outputs.closed_rows(),
-                left_out=tuple(progress.left_out) or UNSET,
-                first_rows=(not job.has_input("payload") and progress.first_rows) or UNSET,
-            )
-        seconds = attempt.clocks.monotonic() - started
+            report = self._finish(chain, events)
         put_aside = chain.dropped + (0 if events is None else events.put_aside)
-        report = replace(report, counters=_counters(progress, seconds, report.rows, put_aside))
+        report = replace(report, counters=self._counters(report.rows, put_aside))
         result = StagedResult(
-            FORMAT, run.run_id, checkpoints.read_since, run.full_extract, job.digest, unit, report
+            FORMAT,
+            run.run_id,
+            checkpoints.read_since,
+            run.full_extract,
+            job.digest,
+            attempt.unit,
+            report,
         )
         if attempt.task.results is None:
             write_result(attempt.folder.filesystem, attempt.folder.path, result)  # now valid
@@ -159,27 +165,77 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
             attempt.task.results.add(result)  # the attempt counts when the log is written
         delivery.complete()
         checkpoints.close()
-    except BaseException as error:
+        return report
+
+    def _finish(self, chain: ConversionChain, events: EventRows | None) -> TaskReport:
+        """Finish the files; return the report, but for its counters."""
+        progress, outputs, delivery = self._progress, self._outputs, self._delivery
+        sends_rows = self._attempt.job.has_input("payload")
+        return replace(
+            self._blank,
+            files=outputs.finish(),
+            schema=sys.intern(outputs.schema_text),  # most work units have the same one
+            notes=(
+                *_notes(progress, chain.warnings),
+                *_clock_notes(self._attempt, progress),
+                *chain.notes,
+                *delivery.notes,
+            ),
+            quarantined=outputs.quarantine.finish(),
+            rejects=outputs.quarantine.reasons(),
+            discarded=outputs.quarantine.discarded(),
+            refused=delivery.finish(),
+            answers=delivery.answers(progress.warned),
+            events=UNSET if events is None else events.tally(),
+            late=UNSET if outputs.late is None else outputs.finish_late(),
+            closed=outputs.closed_rows(),
+            left_out=tuple(progress.left_out) or UNSET,
+            first_rows=(not sends_rows and progress.first_rows) or UNSET,
+        )
+
+    def fail(self, error: BaseException) -> TaskReport | None:
+        """Close everything, and keep only files that a later attempt can resume from.
+
+        Returns:
+            The report of the failure; None if the error stops the task, or refuses to resume.
+        """
+        attempt, outputs, delivery = self._attempt, self._outputs, self._delivery
         if ran_out_of_memory(error):
-            attempt.task.out_of_memory_units.add(unit.signature)
+            attempt.task.out_of_memory_units.add(attempt.unit.signature)
             clear_frames(error.__traceback__)  # frees the rows, so that there is memory to end in
         outputs.close()
         delivery.close()
         if isinstance(error, ResumeRefusedError):
             outputs.discard(also_earlier=True)
-            raise
-        if checkpoints is None or not checkpoints.keep():
+            return None
+        if self._checkpoints is None or not self._checkpoints.keep():
             outputs.discard()
         if not isinstance(error, Exception):
-            raise
-        failure = failure_of(error, job, attempt.clean)
+            return None
+        failure = failure_of(error, attempt.job, attempt.clean)
         return replace(
-            blank,
+            self._blank,
             failure=delivery.fail(failure),
-            counters=_counters(progress, attempt.clocks.monotonic() - started),
-            notes=_notes(progress),
+            counters=self._counters(),
+            notes=_notes(self._progress),
         )
-    return report
+
+    def _counters(self, rows_written: int = 0, rows_put_aside: int = 0) -> Counters:
+        """Return the counters; ``rows_put_aside`` are rows that conversion put aside."""
+        progress = self._progress
+        return Counters(
+            requests=progress.asked + progress.resent,
+            resent=progress.resent or UNSET,
+            pages=progress.pages,
+            rows_read=progress.rows,
+            rows_written=rows_written,
+            rows_dropped=progress.dropped + rows_put_aside,
+            bytes_read=progress.bytes,
+            warnings=progress.warnings,
+            seconds=self._attempt.clocks.monotonic() - self._started,
+            seconds_waited=progress.seconds_waited,
+            peak_rss_bytes=peak_rss_bytes(),
+        )
 
 
 def _event_rows(attempt: AttemptContext, outputs: Outputs) -> EventRows | None:
@@ -376,22 +432,3 @@ def _clock_notes(attempt: AttemptContext, progress: WalkProgress) -> tuple[str, 
     is_lost = asks_for_window and job.state.enabled and is_over_here and not reads_again
     is_behind = progress.behind_ms > least_grace_ms and not job.has_input("payload")
     return (EMPHASIS + SOURCE_BEHIND,) if is_lost and is_behind else ()
-
-
-def _counters(
-    walked: WalkProgress, seconds: float, rows_written: int = 0, rows_put_aside: int = 0
-) -> Counters:
-    """Return the counters of an attempt; ``rows_put_aside`` are rows that conversion put aside."""
-    return Counters(
-        requests=walked.asked + walked.resent,
-        resent=walked.resent or UNSET,
-        pages=walked.pages,
-        rows_read=walked.rows,
-        rows_written=rows_written,
-        rows_dropped=walked.dropped + rows_put_aside,
-        bytes_read=walked.bytes,
-        warnings=walked.warnings,
-        seconds=seconds,
-        seconds_waited=walked.seconds_waited,
-        peak_rss_bytes=peak_rss_bytes(),
-    )
