@@ -48,9 +48,9 @@ def choose_units(
     clock: Callable[[], int] | None,
 ) -> ChosenUnits:
     """Return the work units to try, and whether the next run would take them."""
-    units = plan_builder.listed_units(job, now_ms, secondary.activation)
+    units = plan_builder.list_units(job, now_ms, secondary.activation)
     with open_store(job.state, job.name, clock=clock or (lambda: now_ms)) as store:
-        due = plan_builder.due(job, store, now_ms, units)
+        due = plan_builder.plan_due_units(job, store, now_ms, units)
         known_schema = recorded_schema(store)
 
     def chosen(*units: WorkUnit, is_due: bool) -> ChosenUnits:

@@ -90,13 +90,13 @@ def plan(run: ActiveRun) -> PlannedRun:
     secondary = read_inputs(job, run.options.sleep, () if whole is None else whole.work_units)
     units: Sequence[str] | None = None
     if saved is None:
-        units = plan_builder.units_of(job, now, secondary.activation)
+        units = plan_builder.list_units_or_warn(job, now, secondary.activation)
         _record_shape(run)  # only after the source has listed its units
         history = store.history()
-        due = plan_builder.due(job, store, now, units)
+        due = plan_builder.plan_due_units(job, store, now, units)
     else:
         history = store.history()
-        due = plan_builder.approved(job, store, now, saved)
+        due = plan_builder.accept_plan(job, store, now, saved)
         _record_shape(run)
     record_schedule(job, store, run.lease)
     plan_checks.refuse_shorter_windows(job, due, history)

@@ -117,11 +117,11 @@ def planned_units(job: Job, options: SourceOptions) -> tuple[tuple[WorkUnit, ...
     """
     now_ms = options.now_ms
     secondary = read_inputs(job)
-    listed = plan_builder.listed_units(job, now_ms, secondary.activation)
+    listed = plan_builder.list_units(job, now_ms, secondary.activation)
     known_schema = ""
     if options.keeps_history:
         with open_store(job.state, job.name, clock=lambda: now_ms) as store:
-            plan = plan_builder.due(job, store, now_ms, listed)
+            plan = plan_builder.plan_due_units(job, store, now_ms, listed)
             known_schema = recorded_schema(store)
     else:
         every = replace(job.planning, ignore_history=True, backfill=False, limit=None)

@@ -15,7 +15,7 @@ from typing import Any
 from dil.errors import StateError
 from dil.model.closed_labels import CLOSED_LABELS, ClosedLabels
 from dil.model.dataset import EXPIRY, FileRows, is_compaction
-from dil.model.derived import RUN_ANEW, InputSlice
+from dil.model.derived import REBUILD_COMMAND, InputSlice
 from dil.model.interval import Interval
 from dil.model.job import QueryMode
 from dil.model.json import JsonObject
@@ -27,8 +27,9 @@ from dil.state.runs.details import checkpoint
 from dil.text.windows import label_start
 from dil.types.schema_lines import LATE_COLUMNS, OP_COLUMN, with_columns
 
-_ANEW = (
-    f"ms.query.mode=full reads the whole input again and replaces this dataset; once: {RUN_ANEW}."
+_REBUILD = (
+    "ms.query.mode=full reads the whole input again and replaces this dataset; once:"
+    f" {REBUILD_COMMAND}."
 )
 
 
@@ -231,8 +232,8 @@ class InputReading:
         except StateError as error:
             raise StateError(
                 error.message,
-                f"{_ANEW} Only jobs with ms.publish.mode=append, and changelogs of jobs that merge "
-                "(ms.publish.changelog=true), give new rows alone.",
+                f"{_REBUILD} Only jobs with ms.publish.mode=append, and changelogs of jobs that"
+                " merge (ms.publish.changelog=true), give new rows alone.",
             ) from error
 
     def changed_files(self) -> list[tuple[int, SideFile]] | None:
@@ -307,7 +308,7 @@ class InputReading:
 
     def _broken(self, number: int, what: str) -> StateError:
         name = json.dumps(self.chain.dataset_id)
-        return StateError(f"block {number} of job {name} {what}", _ANEW)
+        return StateError(f"block {number} of job {name} {what}", _REBUILD)
 
 
 def recorded_reading(
