@@ -137,6 +137,17 @@ def plan(
     )
 
 
+def plan_everything(
+    spec: PlanningSpec, *, now_ms: int, activation: Sequence[str] | None = None
+) -> Plan:
+    """Return the plan of all work units, as if no run had read any and a run took them all; pure.
+
+    The arguments and errors are as for ``plan``.
+    """
+    every = replace(spec, ignore_history=True, backfill=False, limit=None)
+    return plan(every, now_ms=now_ms, history=BareHistory({}), activation=activation)
+
+
 def _without_probed(
     views: Sequence[UnitView],
     units: Sequence[Unit],
