@@ -107,10 +107,7 @@ def replay(
             "Use `dil state verify --full`, which checks the published files.",
         )
     run_id = f"replay-{new_run_id(options.clock())}"
-    executors = Executors(
-        job, options.environ, options.cache, options.executor, spark=options.spark,
-        is_embedded=options.is_embedded,
-    )  # fmt: skip
+    executors = options.executors(job)
     staging = run_staging_dir(job.publishing, job.name, run_id)
     replayer = _Replayer(job, spec, options, run_id, staging, executors)
     try:

@@ -84,17 +84,7 @@ def active_run(job: Job, options: RunOptions, run_id: str) -> Iterator[ActiveRun
         job = with_schedules(job, store)
         with (
             LeaseKeeper(store, lease, job.running.lease_s) as keeper,
-            closing(
-                Executors(
-                    job,
-                    options.environ,
-                    options.cache,
-                    options.executor,
-                    spark=options.spark,
-                    is_embedded=options.is_embedded,
-                    is_kept=job.stream is not None,
-                )
-            ) as executors,
+            closing(options.executors(job, is_kept=job.stream is not None)) as executors,
         ):
             yield ActiveRun(
                 job,

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dil.execution.executor import Executor
-from dil.execution.stages import STAGE_BYTES
+from dil.execution.stages import STAGE_BYTES, Executors
+from dil.model.job import Job
 from dil.model.task import TaskLogging
 from dil.model.work_unit import Plan
 from dil.observe.progress import Progress, SilentProgress
@@ -56,3 +57,15 @@ class RunOptions:
     stage_bytes: int = STAGE_BYTES
     spark: object = field(default=None, repr=False)
     is_embedded: bool = False
+
+    def executors(self, job: Job, *, is_kept: bool = False) -> Executors:
+        """Return the executors of a run; if ``is_kept``, one session serves all its stages."""
+        return Executors(
+            job,
+            self.environ,
+            self.cache,
+            self.executor,
+            spark=self.spark,
+            is_embedded=self.is_embedded,
+            is_kept=is_kept,
+        )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from dil.errors import StateError
-from dil.execution.stages import Executors, Stages
+from dil.execution.stages import Stages
 from dil.model.dataset import Lease, OperatorAct, RunWork
 from dil.model.job import Job, PublishMode
 from dil.model.json import JsonObject
@@ -122,8 +122,7 @@ def publish(
     spec = replace(job.publishing, mode=publication.mode, shares_files=False)
     shaped_job = replace(job, publishing=spec)
     target = _target(session, act_id, publication.mode, options)
-    executors = Executors(job, options.environ, options.cache, options.executor)
-    with contextlib.closing(executors):
+    with contextlib.closing(options.executors(job)) as executors:
         stage = Stages(executors, options.stage_bytes)
         work = Reshaping(shaped_job, target, session.now_ms, has_all_rows=False, stage=stage)
         shaped = reshape(work, _finished_units(job, publication), filesystem)
