@@ -22,7 +22,7 @@ from dil.run.schedules import with_schedules
 from dil.spi.state_store import StateStore
 from dil.state.amendments.last_act import watermark_at
 from dil.state.chain.recorded_files import file_of, late_parts
-from dil.storage import Filesystem, filesystem_for
+from dil.storage import Filesystem
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class OperatorSession:
     @cached_property
     def publisher(self) -> Publisher:
         """The publisher of the job, made at its first use, because some acts need none."""
-        return Publisher(self.job, self.store, filesystem_for(self.job.publishing.final_dir))
+        return Publisher.of(self.job, self.store)
 
     @property
     def filesystem(self) -> Filesystem:

@@ -22,7 +22,7 @@ from dil.publishing.destination import destination_for, destination_text, place_
 from dil.publishing.lost_state import refuse_older_state
 from dil.spi.destination import Destination
 from dil.spi.state_store import StateStore
-from dil.storage import Filesystem
+from dil.storage import Filesystem, filesystem_for
 from dil.storage.side_by_side import call_each
 
 log = logging.getLogger(__name__)
@@ -43,6 +43,11 @@ class Publisher:
     job: Job
     store: StateStore
     filesystem: Filesystem
+
+    @classmethod
+    def of(cls, job: Job, store: StateStore) -> Publisher:
+        """Return the publisher of a job to the filesystem that its properties name."""
+        return cls(job, store, filesystem_for(job.publishing.final_dir))
 
     @cached_property
     def destination(self) -> Destination:

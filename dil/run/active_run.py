@@ -20,7 +20,7 @@ from dil.run.schedules import with_schedules
 from dil.spi.destination import Destination
 from dil.spi.state_store import StateStore
 from dil.state import LeaseKeeper, open_store
-from dil.storage import Filesystem, filesystem_for
+from dil.storage import Filesystem
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,6 @@ def active_run(job: Job, options: RunOptions, run_id: str) -> Iterator[ActiveRun
                 lease,
                 keeper,
                 executors,
-                Publisher(job, store, filesystem_for(job.publishing.final_dir)),
+                Publisher.of(job, store),
                 run_staging_dir(job.publishing, job.name, run_id),
             )

@@ -19,7 +19,6 @@ from dil.operator.amendments.preview import Preview
 from dil.operator.session import OperatorSession
 from dil.publishing import leftovers, set_aside, withdrawal
 from dil.publishing.closed_labels import keeps_registry
-from dil.publishing.destination import destination_for
 from dil.publishing.moves import shared_moves
 from dil.publishing.run_commit import recorded_schema
 from dil.publishing.shared_files import refuse_misfit
@@ -185,5 +184,4 @@ def _staged_remainders(
         for number, (narrowed, file) in enumerate(parts)
     )
     rests = [write(plan) for plan in found if plan is not None]
-    destination = destination_for(job.publishing, filesystem)
-    return tuple(shared_moves(job, act_id, rests, destination.uri))
+    return tuple(shared_moves(job, act_id, rests, session.publisher.destination.uri))

@@ -92,10 +92,11 @@ def open_session(
 
 
 def _finish_pending(job: Job, store: StateStore, lease: Lease) -> None:
-    filesystem = filesystem_for(job.publishing.final_dir)
-    commit = Publisher(job, store, filesystem).finish_pending(lease)
+    publisher = Publisher.of(job, store)
+    commit = publisher.finish_pending(lease)
     if commit is not None and commit.act is not None:
-        delete_staging(filesystem, run_staging_dir(job.publishing, job.name, commit.run_id))
+        folder = run_staging_dir(job.publishing, job.name, commit.run_id)
+        delete_staging(publisher.filesystem, folder)
 
 
 def publish(
