@@ -86,6 +86,8 @@ def active_run(job: Job, options: RunOptions, run_id: str) -> Iterator[ActiveRun
             LeaseKeeper(store, lease, job.running.lease_s) as keeper,
             closing(options.executors(job, is_kept=job.stream is not None)) as executors,
         ):
+            publisher = Publisher.of(job, store)
+            _ = publisher.destination  # no run begins whose destination cannot be made
             yield ActiveRun(
                 job,
                 options,
@@ -94,6 +96,6 @@ def active_run(job: Job, options: RunOptions, run_id: str) -> Iterator[ActiveRun
                 lease,
                 keeper,
                 executors,
-                Publisher.of(job, store),
+                publisher,
                 run_staging_dir(job.publishing, job.name, run_id),
             )
