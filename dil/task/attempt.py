@@ -92,10 +92,10 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
     try:
         return reading.read(resume_from)
     except BaseException as error:
-        report = reading.fail(error)
-        if report is None:
+        reading.abandon(error)
+        if isinstance(error, ResumeRefusedError) or not isinstance(error, Exception):
             raise
-        return report
+        return reading.failure_report(error)
 
 
 class _UnitReading:
@@ -193,29 +193,25 @@ class _UnitReading:
             first_rows=(not sends_rows and progress.first_rows) or UNSET,
         )
 
-    def fail(self, error: BaseException) -> TaskReport | None:
-        """Close everything, and keep only files that a later attempt can resume from.
-
-        Returns:
-            The report of the failure; None if the error stops the task, or refuses to resume.
-        """
-        attempt, outputs, delivery = self._attempt, self._outputs, self._delivery
+    def abandon(self, error: BaseException) -> None:
+        """Close everything, and keep only files that a later attempt can resume from."""
+        attempt, outputs = self._attempt, self._outputs
         if ran_out_of_memory(error):
             attempt.task.out_of_memory_units.add(attempt.unit.signature)
             clear_frames(error.__traceback__)  # frees the rows, so that there is memory to end in
         outputs.close()
-        delivery.close()
+        self._delivery.close()
         if isinstance(error, ResumeRefusedError):
             outputs.discard(also_earlier=True)
-            return None
-        if self._checkpoints is None or not self._checkpoints.keep():
+        elif self._checkpoints is None or not self._checkpoints.keep():
             outputs.discard()
-        if not isinstance(error, Exception):
-            return None
-        failure = failure_of(error, attempt.job, attempt.clean)
+
+    def failure_report(self, error: Exception) -> TaskReport:
+        """Return the report of an attempt that failed."""
+        failure = failure_of(error, self._attempt.job, self._attempt.clean)
         return replace(
             self._blank,
-            failure=delivery.fail(failure),
+            failure=self._delivery.fail(failure),
             counters=self._counters(),
             notes=_notes(self._progress),
         )
