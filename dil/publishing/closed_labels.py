@@ -1,12 +1,21 @@
-"""Decides how a run's commit changes which timelabels are closed (rules T31 and T32)."""
+"""Decides which timelabels a commit closes, and keeps their registry (rules T21, T31, T32)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from dil.model.closed_labels import ClosedLabelChanges, ClosedLabels, LabelMark, LabelWindow
-from dil.model.dataset import Commit, Move, PublishedFile
+from dil.errors import DilError
+from dil.model.closed_labels import (
+    CLOSED_LABELS,
+    ClosedLabelChanges,
+    ClosedLabels,
+    LabelMark,
+    LabelWindow,
+)
+from dil.model.dataset import Commit, Lease, Move, PublishedFile
 from dil.model.destination import TableKind
 from dil.model.event_time import Strategy
 from dil.model.job import Job, PublishingSpec
@@ -15,6 +24,11 @@ from dil.model.work_unit import WorkUnit
 from dil.publishing.results import PublishableResults
 from dil.storage import Filesystem
 from dil.text.windows import Windows, label_start, windows_of
+
+if TYPE_CHECKING:
+    from dil.publishing.publisher import Publisher  # tasks, which ask for windows, do without
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +113,29 @@ def keeps_registry(job: Job) -> bool:
     """Return whether a database has a registry of the job's labels (rule T21)."""
     warehouse = job.publishing.warehouse
     return warehouse is not None and warehouse.kind is TableKind.TIMESERIES
+
+
+def settle_registry(publisher: Publisher, lease: Lease) -> None:
+    """Record closed and reopened labels in the database's registry of timelabels (rule T21).
+
+    The chain decides which labels are closed, and the registry follows. If a crash or an outage of
+    the database leaves the registry behind, the next run updates it.
+    """
+    job, store = publisher.job, publisher.store
+    if not keeps_registry(job):
+        return
+    members: Mapping[str, Any] = store.checkpoint(CLOSED_LABELS)
+    marks = [LabelMark(*each) for each in members.get("marks", ())]
+    if not marks:
+        return
+    try:
+        mark_labels(job.publishing, publisher.filesystem, marks)
+        store.change_checkpoint(lease, CLOSED_LABELS, {"marks": []})
+    except DilError as error:
+        log.warning(
+            "the registry of timelabels does not yet show what is closed, the next run does it: %s",
+            error.message,
+        )
 
 
 def mark_labels(spec: PublishingSpec, filesystem: Filesystem, marks: Sequence[LabelMark]) -> None:

@@ -1,17 +1,14 @@
-"""Closed timelabels in a run: which ones they are, notes about their rows, and their registry."""
+"""Closed timelabels in a run: which ones they are, and notes about their rows."""
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
-from dil.errors import DilError
-from dil.model.closed_labels import CLOSED_LABELS, ClosedLabels, LabelMark
-from dil.model.dataset import Lease
+from dil.model.closed_labels import CLOSED_LABELS, ClosedLabels
 from dil.model.job import Job
 from dil.model.task import TaskReport
 from dil.model.timelabels import AfterClose
@@ -19,11 +16,7 @@ from dil.observe.progress import counted
 from dil.spi.state_store import StateStore
 
 if TYPE_CHECKING:
-    # Planning does without that package.
-    from dil.publishing.publisher import Publisher
-    from dil.publishing.staged import StagedResult
-
-log = logging.getLogger(__name__)
+    from dil.publishing.staged import StagedResult  # planning does without that package
 
 
 def load_closed_labels(job: Job, store: StateStore) -> ClosedLabels | None:
@@ -82,29 +75,3 @@ def side_table_notes(reports: Iterable[TaskReport]) -> tuple[str, ...]:
         f" closed, {labels[0]} the first and {labels[-1]} the last: they are beside the dataset"
         " (ms.late.after.close=side_table)",
     )
-
-
-def settle_registry(publisher: Publisher, lease: Lease) -> None:
-    """Record closed and reopened labels in the database's registry of timelabels (rule T21).
-
-    The chain decides which labels are closed, and the registry follows. If a crash or an outage of
-    the database leaves the registry behind, the next run updates it.
-    """
-    # Imported here: planning does without the package.
-    from dil.publishing.closed_labels import keeps_registry, mark_labels
-
-    job, store = publisher.job, publisher.store
-    if not keeps_registry(job):
-        return
-    members: Mapping[str, Any] = store.checkpoint(CLOSED_LABELS)
-    marks = [LabelMark(*each) for each in members.get("marks", ())]
-    if not marks:
-        return
-    try:
-        mark_labels(job.publishing, publisher.filesystem, marks)
-        store.change_checkpoint(lease, CLOSED_LABELS, {"marks": []})
-    except DilError as error:
-        log.warning(
-            "the registry of timelabels does not yet show what is closed, the next run does it: %s",
-            error.message,
-        )

@@ -7,11 +7,11 @@ from collections.abc import Collection
 
 from dil.errors import DilError, LeaseLostError
 from dil.model.dataset import is_compaction
+from dil.publishing.closed_labels import settle_registry
 from dil.publishing.metadata import write_metadata
 from dil.publishing.page_log import keep_logs
 from dil.publishing.publisher import delete_staging
 from dil.run.active_run import ActiveRun
-from dil.run.closed_labels import settle_registry
 from dil.run.plan import PlannedRun
 from dil.run.publish import PublishedResults, RunOutcome
 

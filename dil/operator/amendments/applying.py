@@ -18,13 +18,12 @@ from dil.operator.amendments.files import FileChange
 from dil.operator.amendments.preview import Preview
 from dil.operator.session import OperatorSession
 from dil.publishing import leftovers, set_aside, withdrawal
-from dil.publishing.closed_labels import keeps_registry
+from dil.publishing.closed_labels import keeps_registry, settle_registry
 from dil.publishing.moves import shared_moves
 from dil.publishing.run_commit import recorded_schema
 from dil.publishing.shared_files import refuse_misfit
 from dil.reshaping.shared_files import SharedFileWriter, rest_of
 from dil.run import event_time
-from dil.run.closed_labels import settle_registry
 
 # Late rows of other actions stay visible, so that these are judged again as they were before.
 _LOSING = frozenset({"drop", "fail"})

@@ -29,7 +29,7 @@ from dil.operator.backfill.publication import Publication
 from dil.operator.backfill.status import BackfillStatus
 from dil.operator.session import OperatorSession
 from dil.publishing import set_aside, withdrawal
-from dil.publishing.closed_labels import with_closed_labels
+from dil.publishing.closed_labels import settle_registry, with_closed_labels
 from dil.publishing.layout import (
     backfills_dir,
     dataset_dir,
@@ -45,7 +45,7 @@ from dil.publishing.run_commit import build_commit, recorded_schema
 from dil.publishing.shared_files import refuse_unlisted
 from dil.reshaping import Reshaping, reshape
 from dil.reshaping.files import row_file
-from dil.run.closed_labels import load_closed_labels, settle_registry
+from dil.run.closed_labels import load_closed_labels
 from dil.run.lease import leased
 from dil.run.options import RunOptions
 from dil.spi.state_store import StateStore

@@ -7,8 +7,8 @@ import pytest
 from dil.errors import WriteError
 from dil.model.closed_labels import CLOSED_LABELS
 from dil.publishing import closed_labels
+from dil.publishing.closed_labels import settle_registry
 from dil.publishing.publisher import Publisher
-from dil.run.closed_labels import settle_registry
 from dil.storage import LocalFilesystem
 from tests.stories import Story
 
