@@ -120,11 +120,11 @@ def drop(
 _labels_argument = click.argument("labels", metavar="TIMELABEL...", nargs=-1, required=True)
 
 
-@act_command("close", "Close the books of labels: their rows are final.")
+@act_command("close", "Close labels: their rows are final.")
 @_labels_argument
 @click.option("--force", is_flag=True, help="Close labels even if rows are missing.")
 def close(request: Request, *, labels: tuple[str, ...], force: bool) -> int:
-    """Close the books of labels: their rows are final from then on.
+    """Close labels: their rows are final from then on.
 
     An incomplete label is refused, and the message names the missing part.
     """
@@ -140,7 +140,7 @@ def reopen(request: Request, *, labels: tuple[str, ...]) -> int:
     This makes no work unit due: use `dil state forget` for that.
     """
     with opened(request.call) as (job, store):
-        # The labels were closed by the job's chain, or else in the registry of its database.
+        # The labels were closed in the job's chain, or else in the registry of its database.
         is_in_chain = _closes_labels(job) and (
             not keeps_registry(job) or bool(closed_among(job, store, labels))
         )

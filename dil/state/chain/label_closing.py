@@ -46,7 +46,7 @@ class LabelCloser:
                 self._mark(window, "REOPENED")
 
     def close(self, writer: ChainWriter, summary: UnitSummary) -> bool:
-        """Draft blocks that close complete labels, and save these; return whether any closed."""
+        """Draft blocks that close complete labels, save the result; return whether any closed."""
         changes, before = self._changes, self._closed
         read = {each.label for each in changes.closes} & before.reopened.keys()
         self._closed = replace(before, read_again=before.read_again | read)

@@ -184,14 +184,14 @@ class InputReading:
         changed = self._changed_labels()
         if not changed or self.chain.last_until(self.first, (CLOSE_BOOKS,)) is None:
             return {}
-        is_open: dict[str, bool] = {}
+        closed_before: dict[str, bool] = {}
         for _, event in self.chain.label_events(self.first, self.chain.sequence):
-            is_open.setdefault(str(event.body["timelabel"]), event.kind != CLOSE_BOOKS)
+            closed_before.setdefault(str(event.body["timelabel"]), event.kind != CLOSE_BOOKS)
         now = ClosedLabels.of(checkpoint(self.chain.tx, self.chain.dataset_id, CLOSED_LABELS))
 
         def was_closed(label: str) -> bool:
             low = label_start(label)
-            return is_open.get(label, now.is_closed(Interval(low, low + 1)))
+            return closed_before.get(label, now.is_closed(Interval(low, low + 1)))
 
         return {label: how for label, how in changed.items() if was_closed(label)}
 
