@@ -88,32 +88,32 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
         ResumeRefusedError: the source does not resume where an earlier attempt stopped. The files
             of this run's attempts are deleted, so that the next attempt starts from the beginning.
     """
-    reading = _UnitReading(attempt)
+    under_way = _Attempt(attempt)
     try:
-        return reading.read(resume_from)
+        return under_way.read(resume_from)
     except BaseException as error:
-        reading.abandon(error)
+        under_way.abandon(error)
         if isinstance(error, ResumeRefusedError) or not isinstance(error, Exception):
             raise
-        return reading.failure_report(error)
+        return under_way.failure_report(error)
 
 
-class _UnitReading:
-    """The reading of a work unit in one attempt, until it is recorded or has failed."""
+class _Attempt:
+    """An attempt that is under way: it ends in a recorded result, or is abandoned."""
 
-    def __init__(self, attempt: AttemptContext) -> None:
-        unit = attempt.unit
-        self._attempt = attempt
-        self._started = attempt.clocks.monotonic()
+    def __init__(self, context: AttemptContext) -> None:
+        unit = context.unit
+        self._context = context
+        self._started = context.clocks.monotonic()
         self._progress = WalkProgress()
-        self._outputs = Outputs(attempt)
-        self._delivery = Delivery(attempt)
+        self._outputs = Outputs(context)
+        self._delivery = Delivery(context)
         self._checkpoints: Checkpoints | None = None  # until the converters are built
-        self._blank = TaskReport(unit.signature, unit.low, unit.high, attempt.id.number)
+        self._blank = TaskReport(unit.signature, unit.low, unit.high, context.id.number)
 
     def read(self, resume_from: ResumeFrom) -> TaskReport:
         """Read all rows, and record the result; from then on, no run reads them again."""
-        attempt, run, job = self._attempt, self._attempt.run, self._attempt.job
+        attempt, run, job = self._context, self._context.run, self._context.job
         progress, outputs, delivery = self._progress, self._outputs, self._delivery
         chain = build_chain(
             ConverterContext(
@@ -170,14 +170,14 @@ class _UnitReading:
     def _finish(self, chain: ConversionChain, events: EventRows | None) -> TaskReport:
         """Finish the files; return the report, but for its counters."""
         progress, outputs, delivery = self._progress, self._outputs, self._delivery
-        sends_rows = self._attempt.job.has_input("payload")
+        sends_rows = self._context.job.has_input("payload")
         return replace(
             self._blank,
             files=outputs.finish(),
             schema=sys.intern(outputs.schema_text),  # most work units have the same one
             notes=(
                 *_notes(progress, chain.warnings),
-                *_clock_notes(self._attempt, progress),
+                *_clock_notes(self._context, progress),
                 *chain.notes,
                 *delivery.notes,
             ),
@@ -195,7 +195,7 @@ class _UnitReading:
 
     def abandon(self, error: BaseException) -> None:
         """Close everything, and keep only files that a later attempt can resume from."""
-        attempt, outputs = self._attempt, self._outputs
+        attempt, outputs = self._context, self._outputs
         if ran_out_of_memory(error):
             attempt.task.out_of_memory_units.add(attempt.unit.signature)
             clear_frames(error.__traceback__)  # frees the rows, so that there is memory to end in
@@ -208,7 +208,7 @@ class _UnitReading:
 
     def failure_report(self, error: Exception) -> TaskReport:
         """Return the report of an attempt that failed."""
-        failure = failure_of(error, self._attempt.job, self._attempt.clean)
+        failure = failure_of(error, self._context.job, self._context.clean)
         return replace(
             self._blank,
             failure=self._delivery.fail(failure),
@@ -228,7 +228,7 @@ class _UnitReading:
             rows_dropped=progress.dropped + rows_put_aside,
             bytes_read=progress.bytes,
             warnings=progress.warnings,
-            seconds=self._attempt.clocks.monotonic() - self._started,
+            seconds=self._context.clocks.monotonic() - self._started,
             seconds_waited=progress.seconds_waited,
             peak_rss_bytes=peak_rss_bytes(),
         )
