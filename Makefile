@@ -90,7 +90,7 @@ torture: setup java servers ## Run the longest tests, and the kill tests at ever
 	  tests/integration/test_warehouse_kills.py tests/integration/test_compaction_kills.py \
 	  tests/integration/test_timeseries_kills.py tests/integration/test_tables_s3_kills.py \
 	  tests/integration/test_shared_kills.py tests/integration/test_upgrade_kills.py \
-	  tests/integration/test_abandoned_publishes.py tests/integration/test_book_kills.py \
+	  tests/integration/test_abandoned_publishes.py tests/integration/test_closed_label_kills.py \
 	  tests/integration/test_event_time_jobs.py tests/integration/test_late_rows_beside.py \
 	  tests/integration/test_catalog_glue.py tests/integration/test_sleeping_drivers.py
 

@@ -17,6 +17,7 @@ from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.signals import stoppable
 from dil.cli.stdout import emit, emit_json, results_only
 from dil.errors import ConfigError, LeaseHeldError
+from dil.model.task import TaskLogging
 from dil.observe.logs import bind
 from dil.observe.progress import LineProgress, SilentProgress, progress_for
 from dil.observe.report import check_report_place, redacted, report_json, report_text, write_report
@@ -125,17 +126,19 @@ def run(
         job = call.job()
         invocation = call.invocation
         invocation.run_id = new_run_id(real_clock())
-        log_level = invocation.task_log_level
-        if flags["show_request"] and log_level == "WARNING":
-            log_level = "INFO"  # the level at which requests are logged
+        options = run_options(call, now_ms)
+        logging = options.task_logging
+        if flags["show_request"]:
+            # Requests are logged at INFO.
+            level = "INFO" if logging.level == "WARNING" else logging.level
+            logging = replace(logging, level=level, shows_requests=True)
         options = replace(
-            run_options(call, now_ms),
+            options,
             wait_lease_s=wait_lease_s,
             accept_new_signatures=flags["accept_new_signatures"],
             plan=saved,
             run_id=invocation.run_id,
-            log_level=log_level,
-            shows_requests=flags["show_request"],
+            task_logging=logging,
         )
         if job.stream is not None:  # a service logs one line for each micro-batch instead
             is_service = job.stream.is_service
@@ -180,8 +183,7 @@ def run_options(call: JobCall, now_ms: int) -> RunOptions:
         progress=progress_for(sys.stderr),
         environ=os.environ,
         cache=cache_dir(os.environ),
-        log_level=call.invocation.task_log_level,
-        log_json=call.invocation.json_log,
+        task_logging=TaskLogging(call.invocation.task_log_level, call.invocation.json_log),
     )
 
 

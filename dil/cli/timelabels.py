@@ -16,9 +16,9 @@ from dil.cli.state.amending import Request, act_command, conclude, operator_sess
 from dil.cli.state.opening import instant, opened
 from dil.cli.stdout import emit, emit_json, emit_lines, results_only
 from dil.errors import ConfigError
-from dil.operator.amendments import closed_labels, list_books, propose_close, propose_reopen
+from dil.operator.amendments import closed_among, list_known_labels, propose_close, propose_reopen
 from dil.operator.timelabels import open_labels
-from dil.publishing.books import keeps_registry
+from dil.publishing.closed_labels import keeps_registry
 from dil.run.process import real_clock
 from dil.state import open_store
 from dil.text.zones import find_zone, moment
@@ -64,15 +64,15 @@ def list_labels(call: JobCall) -> int:
         job = call.job(secrets=False)
         warehouse = job.publishing.warehouse
         has_labels = warehouse is not None and warehouse.labels is not None
-        # If the job keeps no books, the registry of its database lists the labels of an events
+        # If the job never closes labels, the registry of its database lists the labels of an events
         # table, too.
-        if keeps_registry(job) or (has_labels and not _keeps_books(job)):
+        if keeps_registry(job) or (has_labels and not _closes_labels(job)):
             table = open_labels(job)
             name, entries = table.spec.table, table.entries()
             places = {"table": name, "view": f"{name}_view"}
         else:
             with open_store(job.state, job.name, clock=real_clock) as store:
-                listing = list_books(job, store)
+                listing = list_known_labels(job, store)
             places, entries = {"dataset": listing.place}, listing.entries
     if call.as_json:
         emit_json({"job": job.name, **places, "labels": [_json(entry) for entry in entries]})
@@ -120,11 +120,11 @@ def drop(
 _labels_argument = click.argument("labels", metavar="TIMELABEL...", nargs=-1, required=True)
 
 
-@act_command("close", "Close the books of labels: their rows are final.")
+@act_command("close", "Close labels: their rows are final.")
 @_labels_argument
 @click.option("--force", is_flag=True, help="Close labels even if rows are missing.")
 def close(request: Request, *, labels: tuple[str, ...], force: bool) -> int:
-    """Close the books of labels: their rows are final from then on.
+    """Close labels: their rows are final from then on.
 
     An incomplete label is refused, and the message names the missing part.
     """
@@ -140,11 +140,11 @@ def reopen(request: Request, *, labels: tuple[str, ...]) -> int:
     This makes no work unit due: use `dil state forget` for that.
     """
     with opened(request.call) as (job, store):
-        # The labels were closed in the job's books, or else in the registry of its database.
-        is_in_books = _keeps_books(job) and (
-            not keeps_registry(job) or bool(closed_labels(job, store, labels))
+        # The labels were closed in the job's chain, or else in the registry of its database.
+        is_in_chain = _closes_labels(job) and (
+            not keeps_registry(job) or bool(closed_among(job, store, labels))
         )
-    if is_in_books:
+    if is_in_chain:
         with operator_session(request, "reopen") as session:
             return conclude(request, session, propose_reopen(session, labels))
     with opened(request.call) as (job, store):
@@ -190,7 +190,7 @@ def rotate(call: JobCall, *, now: str | None, label: str | None, empty: bool) ->
     return 0
 
 
-def _keeps_books(job: Job) -> bool:
+def _closes_labels(job: Job) -> bool:
     return job.planning.timelabel is not None and job.planning.timelabel.closes
 
 

@@ -32,8 +32,8 @@ def prepared(run: RunContext, workers: int) -> Iterator[RunContext]:
     run at a time on this machine, 0 for one on each core.
     """
     logs.configure(
-        level=run.log_level,
-        json_lines=run.log_json,
+        level=run.logging.level,
+        json_lines=run.logging.is_json,
         stream=sys.stderr,
         secrets=(*secrets_of(run.job), *run.secondary.secrets),
     )

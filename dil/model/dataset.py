@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from dil.errors import StateError
-from dil.model.books import BookKeeping
+from dil.model.closed_labels import ClosedLabelChanges
 from dil.model.derived import QueryStep
 from dil.model.job import PublishMode
 from dil.model.json import JsonObject
@@ -265,13 +265,13 @@ class Commit:
     watermark may name: max(real clock, --now). ``quarantine`` are files of rows that were put
     aside, which are not live files; ``quarantine_removes`` are the URIs of older files of this
     kind, which the commit removes together with the rows that it replaces. ``checkpoints`` are
-    members of checkpoints of the job, by kind, that are set together with the commit. ``books``
-    says which timelabels the commit closes and reopens, None if the job keeps no books.
-    ``late_dir`` is the URI of the folder of late rows: the block names the files of ``quarantine``
-    in this folder. It is empty for a job that puts no rows beside its dataset. ``query`` is the
-    query that made the rows of a derived dataset, None for rows of a source. In the same way,
-    ``changelog_dir`` is the URI of the folder of changed rows, empty if the commit keeps no
-    changelog; ``begins_changelog`` says that the changelog begins with all earlier rows.
+    members of checkpoints of the job, by kind, that are set together with the commit.
+    ``closed_labels`` says which timelabels the commit closes and reopens, None if the job never
+    closes any. ``late_dir`` is the URI of the folder of late rows: the block names the files of
+    ``quarantine`` in this folder. It is empty for a job that puts no rows beside its dataset.
+    ``query`` is the query that made the rows of a derived dataset, None for rows of a source. In
+    the same way, ``changelog_dir`` is the URI of the folder of changed rows, empty if the commit
+    keeps no changelog; ``begins_changelog`` says that the changelog begins with all earlier rows.
     """
 
     run_id: str
@@ -287,7 +287,7 @@ class Commit:
     quarantine: tuple[Move, ...] = ()
     quarantine_removes: tuple[str, ...] = ()
     checkpoints: Mapping[str, JsonObject] = field(default_factory=dict)
-    books: BookKeeping | None = None
+    closed_labels: ClosedLabelChanges | None = None
     late_dir: str = ""
     query: QueryStep | None = None
     changelog_dir: str = ""

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from dil.model.json import JsonObject
 
 # The options of a run that rebuilds a derived dataset from its inputs, and the whole command.
-MADE_ANEW = "-D ms.query.mode=full -D ms.publish.mode=replace"
-RUN_ANEW = f"dil run JOB.conf {MADE_ANEW} (of a stream with -D ms.stream.mode=none, too)"
+REBUILD_OPTIONS = "-D ms.query.mode=full -D ms.publish.mode=replace"
+REBUILD_COMMAND = (
+    f"dil run JOB.conf {REBUILD_OPTIONS} (of a stream with -D ms.stream.mode=none, too)"
+)
 
 # The properties of the rule for repeats.
 DEDUPE_KEYS, DEDUPE_COLUMN = "ms.dedupe.keys", "ms.dedupe.column"

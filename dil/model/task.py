@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from msgspec import UNSET, UnsetType
 
 from dil.errors import DilError
-from dil.model.books import Books, ClosedRows
+from dil.model.closed_labels import ClosedLabels, ClosedRows
 from dil.model.event_tally import EventContext, EventTally
 from dil.model.job import Job
 from dil.model.secondary import SecondaryVariables
@@ -29,19 +29,30 @@ class CoordinatorAddress:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskLogging:
+    """How tasks log: from which level on, and whether each line is JSON.
+
+    If ``shows_requests`` is true, each request is logged also as a curl line.
+    """
+
+    level: str = "WARNING"
+    is_json: bool = False
+    shows_requests: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RunContext:
     """The values that all tasks of a run share; they are sent to the executors once.
 
     ``run_now`` is the run's one value of now, epoch ms UTC. ``staging_dir`` is the run's absolute
-    staging folder; each attempt makes a folder of its own in it. ``log_level`` and ``log_json`` are
-    the log settings of tasks. ``secondary`` are the variables that secondary input gives.
-    ``coordinator`` is the driver's address, None if the tasks share nothing. ``known_schema`` is
-    the dataset's schema as published so far, one line a column, empty if there is none.
-    ``resume_from`` are folders of earlier attempts by signature; the pages there are not read
-    again. Empty text as a folder means that the pages are too old to resume from. ``events`` judges
-    rows by their event time, None for a job without event column. ``books`` are the closed
-    timelabels, None if rows for a closed label are published like other rows. If ``shows_requests``
-    is true, tasks also log each request as a curl line.
+    staging folder; each attempt makes a folder of its own in it. ``secondary`` are the variables
+    that secondary input gives. ``coordinator`` is the driver's address, None if the tasks share
+    nothing. ``known_schema`` is the dataset's schema as published so far, one line a column, empty
+    if there is none. ``resume_from`` are folders of earlier attempts by signature; the pages there
+    are not read again. Empty text as a folder means that the pages are too old to resume from.
+    ``events`` judges rows by their event time, None for a job without event column.
+    ``closed_labels`` are the closed timelabels, None if rows for a closed label are published like
+    other rows.
     """
 
     job: Job
@@ -50,14 +61,12 @@ class RunContext:
     full_extract: bool
     staging_dir: str
     secondary: SecondaryVariables = field(default_factory=SecondaryVariables)
-    log_level: str = "WARNING"
-    log_json: bool = False
+    logging: TaskLogging = TaskLogging()
     coordinator: CoordinatorAddress | None = None
     known_schema: str = ""
     resume_from: Mapping[str, str] = field(default_factory=dict)
     events: EventContext | None = None
-    books: Books | None = None
-    shows_requests: bool = False
+    closed_labels: ClosedLabels | None = None
 
 
 @dataclass(frozen=True, slots=True)

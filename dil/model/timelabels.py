@@ -24,7 +24,7 @@ class LabelUnit(StrEnum):
 
 
 class LabelClosing(StrEnum):
-    """``ms.timelabel.close``: who closes the books of a timelabel (rule T30)."""
+    """``ms.timelabel.close``: who closes a timelabel (rule T30)."""
 
     NEVER = "never"
     AUTO = "auto"
@@ -79,7 +79,7 @@ class TimelabelSpec:
 
     @property
     def closes(self) -> bool:
-        """Return whether the job keeps books of its labels."""
+        """Return whether timelabels of the job are closed."""
         return self.closing is not LabelClosing.NEVER
 
     @property

@@ -103,7 +103,7 @@ class Skip:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedBooks:
+class PlannedClosedLabels:
     """How a run treats closed timelabels (rule T32).
 
     ``left`` counts the skipped work units that stay unread because their timelabels are closed;
@@ -128,8 +128,9 @@ class Plan:
     partitions of the range. ``skips`` is None unless the plan was made with an explanation.
     ``missed`` are skipped work units that no run reads, because no run took place in their time;
     the run records them. ``before_first`` counts skipped work units that are older than the first
-    run's period; ``partitions`` does not count their partitions. ``books`` is unset if no work unit
-    has a closed timelabel, so that stored plans leave it out. ``grace_why`` says why this run reads
+    run's period; ``partitions`` does not count their partitions. ``books``, the stored name
+    of the closed timelabels, is unset if no work unit has one, so that stored plans leave it out;
+    code reads ``closed_labels``. ``grace_why`` says why this run reads
     back as far as it does, unset if the grace period is just configured.
     """
 
@@ -147,8 +148,13 @@ class Plan:
     partitions: int = 0
     missed: tuple[WorkUnit, ...] = ()
     before_first: int = 0
-    books: PlannedBooks | msgspec.UnsetType = msgspec.UNSET
+    books: PlannedClosedLabels | msgspec.UnsetType = msgspec.UNSET
     grace_why: str | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def closed_labels(self) -> PlannedClosedLabels:
+        """Return how the run treats closed timelabels, also if there are none."""
+        return PlannedClosedLabels() if self.books is msgspec.UNSET else self.books
 
     def at_once(self) -> Plan:
         """Return the plan with all work units made, for readers that access them repeatedly."""

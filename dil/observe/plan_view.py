@@ -8,10 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from math import ceil
 from typing import TYPE_CHECKING
 
-from msgspec import UnsetType
-
 from dil.model.json import compact
-from dil.model.work_unit import Plan, PlannedBooks, Skip, WorkUnit, read_unit
+from dil.model.work_unit import Plan, Skip, WorkUnit, read_unit
 from dil.observe.logs import one_line
 from dil.observe.progress import counted, human_seconds
 from dil.text.zones import find_zone, iso, moment
@@ -69,13 +67,13 @@ def plan_json(plan: Plan, job: Job) -> dict[str, object]:
         members["skipped_timelabels"] = labels_of(plan.missed)
     if plan.before_first:
         members["before_first"] = plan.before_first
-    books = _books(plan)
-    if books.left:
-        members["closed_timelabels"] = list(books.left_labels)
-    if books.reopens:
-        members["reopened_timelabels"] = list(books.reopens)
-    if books.beside:
-        members["beside_timelabels"] = list(books.beside)
+    closed = plan.closed_labels
+    if closed.left:
+        members["closed_timelabels"] = list(closed.left_labels)
+    if closed.reopens:
+        members["reopened_timelabels"] = list(closed.reopens)
+    if closed.beside:
+        members["beside_timelabels"] = list(closed.beside)
     if plan.skips is not None:
         members["skips"] = [
             {
@@ -180,31 +178,27 @@ def left_out_of(plan: Plan) -> tuple[str, ...]:
 
 def closed_labels_of(plan: Plan) -> Iterator[str]:
     """Yield a sentence for each kind of closed timelabels in a plan, without a full stop."""
-    books = _books(plan)
-    if books.left:
-        labels = books.left_labels
+    closed = plan.closed_labels
+    if closed.left:
+        labels = closed.left_labels
         yield (
             "left as they are, because their timelabels are closed (ms.late.after.close=reject): "
             f"{counted(len(labels), 'timelabel')}, {' '.join(_few(labels))}, "
-            f"{counted(books.left, 'work unit')}; `dil timelabels reopen JOB.conf "
+            f"{counted(closed.left, 'work unit')}; `dil timelabels reopen JOB.conf "
             f"{labels[0]}` lets the next run read them"
         )
-    if books.reopens:
+    if closed.reopens:
         yield (
             "closed timelabels that are read again are reopened, published and closed again "
-            f"(ms.late.after.close=reopen): {counted(len(books.reopens), 'timelabel')}, "
-            f"{' '.join(_few(books.reopens))}"
+            f"(ms.late.after.close=reopen): {counted(len(closed.reopens), 'timelabel')}, "
+            f"{' '.join(_few(closed.reopens))}"
         )
-    if books.beside:
+    if closed.beside:
         yield (
             "rows for closed timelabels are published beside the dataset "
-            f"(ms.late.after.close=side_table): {counted(len(books.beside), 'timelabel')}, "
-            f"{' '.join(_few(books.beside))}"
+            f"(ms.late.after.close=side_table): {counted(len(closed.beside), 'timelabel')}, "
+            f"{' '.join(_few(closed.beside))}"
         )
-
-
-def _books(plan: Plan) -> PlannedBooks:
-    return PlannedBooks() if isinstance(plan.books, UnsetType) else plan.books
 
 
 def _few(labels: Sequence[str]) -> Sequence[str]:
@@ -236,7 +230,7 @@ def _sentence(plan: Plan, job: Job) -> str:
     reasons = Counter(work_unit.reason.value for work_unit in plan.work_units)
     why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()))
     due = f"{len(plan.work_units):,} due ({why})" if plan.work_units else "Nothing is due"
-    not_due = plan.skipped - len(plan.missed) - plan.before_first - _books(plan).left
+    not_due = plan.skipped - len(plan.missed) - plan.before_first - plan.closed_labels.left
     parts = [due, f"{not_due:,} not due (already done, or not yet)"]
     if plan.left:
         parts.append(f"{plan.left:,} more due beyond ms.work.unit.parallelism.max, left for later")

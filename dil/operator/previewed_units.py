@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from dil import planning
 from dil.errors import ConfigError
 from dil.extraction.parameters import ParameterScope, first_request
 from dil.extraction.payload_rows import PayloadRows
 from dil.model.job import Job
 from dil.model.secondary import SecondaryRows, SecondaryVariables
 from dil.model.work_unit import WorkUnit
-from dil.planning import BareHistory
+from dil.planning import plan_everything
 from dil.publishing.run_commit import recorded_schema
 from dil.run import plan_builder
 from dil.run.inputs import read_inputs
@@ -48,9 +47,9 @@ def choose_units(
     clock: Callable[[], int] | None,
 ) -> ChosenUnits:
     """Return the work units to try, and whether the next run would take them."""
-    units = plan_builder.listed_units(job, now_ms, secondary.activation)
+    units = plan_builder.list_units(job, now_ms, secondary.activation)
     with open_store(job.state, job.name, clock=clock or (lambda: now_ms)) as store:
-        due = plan_builder.due(job, store, now_ms, units)
+        due = plan_builder.plan_due_units(job, store, now_ms, units)
         known_schema = recorded_schema(store)
 
     def chosen(*units: WorkUnit, is_due: bool) -> ChosenUnits:
@@ -60,8 +59,7 @@ def choose_units(
     found = tuple(islice(wanted, _MOST_TRIED))
     if found:
         return chosen(*found, is_due=True)
-    anew = replace(job.planning, ignore_history=True, backfill=False, limit=None)
-    every = planning.plan(anew, now_ms=now_ms, history=BareHistory({}), activation=units).work_units
+    every = plan_everything(job.planning, now_ms=now_ms, activation=units).work_units
     if signature is None and every:
         return chosen(every[-1], is_due=False)
     if signature is None and job.planning.of_source and not units:

@@ -107,10 +107,7 @@ def replay(
             "Use `dil state verify --full`, which checks the published files.",
         )
     run_id = f"replay-{new_run_id(options.clock())}"
-    executors = Executors(
-        job, options.environ, options.cache, options.executor, spark=options.spark,
-        is_embedded=options.is_embedded,
-    )  # fmt: skip
+    executors = options.executors(job)
     staging = run_staging_dir(job.publishing, job.name, run_id)
     replayer = _Replayer(job, spec, options, run_id, staging, executors)
     try:
@@ -215,8 +212,7 @@ class _Replayer:
             run_now=self.options.now_ms,
             full_extract=mode_of(recorded.transform).reads_whole,
             staging_dir=f"{self.staging}/{recorded.sequence}",
-            log_level=self.options.log_level,
-            log_json=self.options.log_json,
+            logging=self.options.task_logging,
             known_schema=recorded.schema,
             events=self._judging(recorded),
         )

@@ -155,7 +155,7 @@ def recorded_publish(job: Job, store: StateStore) -> RecordedPublish | None:
     intent = store.pending_intent()
     if intent is None:
         return None
-    publisher = _publisher(job, store)
+    publisher = Publisher.of(job, store)
     publisher.refuse_other_destination(intent)
     lost = publisher.lost_moves(intent)
     left_out = abandoning.left_out(publisher, intent, lost) if lost else None
@@ -164,7 +164,7 @@ def recorded_publish(job: Job, store: StateStore) -> RecordedPublish | None:
 
 def finish_publish(job: Job, store: StateStore, lease: Lease, found: RecordedPublish) -> Intent:
     """Finish a publish without its lost files, under the job's lease; return its intent."""
-    return abandoning.finish_without_lost(_publisher(job, store), lease, found.intent)
+    return abandoning.finish_without_lost(Publisher.of(job, store), lease, found.intent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,18 +197,14 @@ def doubtful_publish(job: Job, store: StateStore, now_ms: int) -> DoubtfulPublis
         intent = rebuilt_intent(job, store, run_id, now_ms)
     if intent is None:
         return None
-    publisher = _publisher(job, store)
+    publisher = Publisher.of(job, store)
     publisher.refuse_other_destination(intent)
     return DoubtfulPublish(intent, publisher.destination.has_landed(intent), problem)
 
 
 def abandon_publish(job: Job, store: StateStore, lease: Lease, found: DoubtfulPublish) -> Intent:
     """Give up a publish under the job's lease; return the rest of its intent."""
-    return abandoning.abandon(_publisher(job, store), lease, found.intent)
-
-
-def _publisher(job: Job, store: StateStore) -> Publisher:
-    return Publisher(job, store, filesystem_for(job.publishing.final_dir))
+    return abandoning.abandon(Publisher.of(job, store), lease, found.intent)
 
 
 def _leftover(

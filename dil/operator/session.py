@@ -6,6 +6,7 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from dil import planning
 from dil.errors import ConfigError, StateError
@@ -21,10 +22,10 @@ from dil.run.schedules import with_schedules
 from dil.spi.state_store import StateStore
 from dil.state.amendments.last_act import watermark_at
 from dil.state.chain.recorded_files import file_of, late_parts
-from dil.storage import Filesystem, filesystem_for
+from dil.storage import Filesystem
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OperatorSession:
     """A job and its open store, for one act of an operator.
 
@@ -53,17 +54,19 @@ class OperatorSession:
             raise AssertionError("an act needs the lease")
         return self.lease
 
-    def filesystem(self) -> Filesystem:
-        """Return the filesystem that holds the dataset."""
-        return filesystem_for(self.job.publishing.final_dir)
-
+    @cached_property
     def publisher(self) -> Publisher:
-        """Return a new publisher of the job, which makes its destination at the first use."""
-        return Publisher(self.job, self.store, self.filesystem())
+        """The publisher of the job, made at its first use, because some acts need none."""
+        return Publisher.of(self.job, self.store)
+
+    @property
+    def filesystem(self) -> Filesystem:
+        """The filesystem that holds the dataset."""
+        return self.publisher.filesystem
 
     def live_files(self) -> tuple[PublishedFile, ...]:
         """Return the dataset's live files, including files of other jobs that append to it."""
-        return self.publisher().destination.live()
+        return self.publisher.destination.live()
 
     def own_live_files(self) -> tuple[PublishedFile, ...]:
         """Return the live files that this job published; only jobs that append share a dataset."""
@@ -97,7 +100,7 @@ class OperatorSession:
     def drop_page_logs(self, act: OperatorAct) -> None:
         """Delete the page logs of work units that an act changed: they are next read in full."""
         changed = {*act.removed, *(entry.signature for entry in act.changed)}
-        filesystem, recorded = self.filesystem(), self.store.unfinished_runs()
+        filesystem, recorded = self.filesystem, self.store.unfinished_runs()
         spec, name = self.job.publishing, self.job.name
         for run in own_runs(recorded, spec, name, filesystem):
             drop_logs(filesystem, run.staging_dir, changed)

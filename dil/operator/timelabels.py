@@ -96,8 +96,7 @@ class LabelTable:
                     horizon=now,
                     act=OperatorAct(DROP, reason or DROP),
                 )
-                filesystem = filesystem_for(self.job.publishing.final_dir)
-                Publisher(self.job, store, filesystem).publish(lease, commit)
+                Publisher.of(self.job, store).publish(lease, commit)
             self.access.drop_empty(names - {file.timelabel for file in files})
         return self._entries_of(names)
 

@@ -15,7 +15,7 @@ from dil.model.history import History, PastRuns
 from dil.model.interval import Interval
 from dil.model.job import PlanningSpec, TableType
 from dil.model.on_demand import OnDemand
-from dil.model.work_unit import Plan, PlannedBooks, Reason, WorkUnit
+from dil.model.work_unit import Plan, PlannedClosedLabels, Reason, WorkUnit
 from dil.planning.cutoff import CutoffRule
 from dil.planning.matrix import Candidate, Matrix
 from dil.planning.partitions import Partitions, partition
@@ -29,7 +29,7 @@ from dil.planning.unit_history import (
 )
 
 if TYPE_CHECKING:
-    from dil.model.books import Books
+    from dil.model.closed_labels import ClosedLabels
 
 ACTIVATION_NAME = "activation"
 
@@ -42,7 +42,7 @@ def plan(
     activation: Sequence[str] | None = None,
     explain: bool = False,
     past_runs: PastRuns | None = None,
-    books: Books | None = None,
+    closed_labels: ClosedLabels | None = None,
 ) -> Plan:
     """Return the plan of a run; pure: no clock, no files, no state but ``history``.
 
@@ -58,7 +58,7 @@ def plan(
         explain: Whether the plan also lists the candidates that are not due.
         past_runs: The instants for which runs planned. None if unknown: then the runs in the
             history's records count.
-        books: The closed timelabels, None if the job never closes any.
+        closed_labels: The closed timelabels, None if the job never closes any.
 
     Raises:
         ConfigError: the watermark or the partition type cannot be understood.
@@ -93,22 +93,27 @@ def plan(
     missed: Sequence[Candidate] = ()
     if missed_rule is not None:
         views, missed = missed_rule.skip_missed(views, rule.shift_ms)
-    closed_labels = None
+    closed_partitions = None
     left_out: Sequence[Sequence[int]] = ()
-    if labels is not None and labels.closes and books is not None and books.closed:
-        from dil.planning.timelabels import ClosedLabels, timelabels  # few jobs close labels
+    if (
+        labels is not None
+        and labels.closes
+        and closed_labels is not None
+        and closed_labels.stretches
+    ):
+        from dil.planning.timelabels import ClosedPartitions, timelabels  # few jobs close labels
 
-        closed_labels = ClosedLabels(books, timelabels(labels, now_ms))
-        views, left_out = closed_labels.without_closed(views, partitions)
+        closed_partitions = ClosedPartitions(closed_labels, timelabels(labels, now_ms))
+        views, left_out = closed_partitions.without_closed(views, partitions)
     fresh_reason = Reason.BACKFILL if spec.backfill else Reason.NEW
     matrix = Matrix(partitions, units, views, rule, fresh_reason, labels_of(spec, now_ms))
     choice = matrix.choose(spec.limit)
     _refuse_too_few(spec, len(choice.taken))
     due = matrix.due_count()
-    planned_books: PlannedBooks | UnsetType = UNSET
-    if closed_labels is not None:
+    planned_labels: PlannedClosedLabels | UnsetType = UNSET
+    if closed_partitions is not None:
         taken = (each // len(units) for each in choice.taken)
-        planned_books = closed_labels.planned(partitions, left_out, taken)
+        planned_labels = closed_partitions.planned(partitions, left_out, taken)
     is_full = spec.is_full or (spec.dynamic_full_load and (ignored or not history.has_succeeded()))
     return Plan(
         now=now_ms,
@@ -128,8 +133,19 @@ def plan(
         partitions=len(partitions),
         missed=tuple(matrix.work_unit(candidate, 0) for candidate in missed),
         before_first=before_first,
-        books=planned_books,
+        books=planned_labels,
     )
+
+
+def plan_everything(
+    spec: PlanningSpec, *, now_ms: int, activation: Sequence[str] | None = None
+) -> Plan:
+    """Return the plan of all work units, as if no run had read any and a run took them all; pure.
+
+    The arguments and errors are as for ``plan``.
+    """
+    every = replace(spec, ignore_history=True, backfill=False, limit=None)
+    return plan(every, now_ms=now_ms, history=BareHistory({}), activation=activation)
 
 
 def _without_probed(

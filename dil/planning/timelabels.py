@@ -8,10 +8,10 @@ from itertools import chain
 
 from msgspec import UNSET, UnsetType
 
-from dil.model.books import Books
+from dil.model.closed_labels import ClosedLabels
 from dil.model.interval import Interval
 from dil.model.timelabels import AfterClose, TimelabelSpec
-from dil.model.work_unit import PlannedBooks
+from dil.model.work_unit import PlannedClosedLabels
 from dil.planning.partitions import Partitions
 from dil.planning.unit_history import UnitView
 from dil.text.windows import Windows, label_text, windows_of
@@ -75,10 +75,10 @@ def label_at(spec: TimelabelSpec) -> Callable[[int], str]:
 
 
 @dataclass(frozen=True, slots=True)
-class ClosedLabels:
+class ClosedPartitions:
     """The closed timelabels, and the labels of partitions."""
 
-    books: Books
+    closed: ClosedLabels
     of: Labels
 
     def without_closed(
@@ -111,7 +111,7 @@ class ClosedLabels:
 
     def planned(
         self, partitions: Partitions, left: Sequence[Sequence[int]], taken: Iterable[int]
-    ) -> PlannedBooks | UnsetType:
+    ) -> PlannedClosedLabels | UnsetType:
         """Return the closed labels that a plan reads or leaves out; unset if there are none.
 
         Args:
@@ -121,13 +121,13 @@ class ClosedLabels:
         """
         after = self.of.spec.after_close
         read = () if after is AfterClose.REJECT else self._labels_of(partitions, taken)
-        found = PlannedBooks(
+        found = PlannedClosedLabels(
             sum(map(len, left)),
             self._labels_of(partitions, chain(*left)),
             reopens=read if after is AfterClose.REOPEN else (),
             beside=read if after is AfterClose.SIDE_TABLE else (),
         )
-        return UNSET if found == PlannedBooks() else found
+        return UNSET if found == PlannedClosedLabels() else found
 
     def _labels_of(self, partitions: Partitions, indices: Iterable[int]) -> tuple[str, ...]:
         """Return the closed labels of partitions, in order of time."""
@@ -138,18 +138,18 @@ class ClosedLabels:
     def _is_closed(self, partition: Interval) -> bool:
         """Return whether all rows of a partition are of closed labels."""
         if self.of.spec.column:
-            return self.books.is_closed(partition)
-        return self.books.is_closed(self.of.window(partition))
+            return self.closed.is_closed(partition)
+        return self.closed.is_closed(self.of.window(partition))
 
     def _labels(self, partition: Interval) -> Iterator[str]:
         if not self.of.spec.column:
             window = self.of.window(partition)
-            if self.books.is_closed(window):
+            if self.closed.is_closed(window):
                 yield label_text(window.low)
             return
         low = partition.low
         while low < partition.high:
             window = self.of.windows.at(low)
-            if self.books.is_closed(window):
+            if self.closed.is_closed(window):
                 yield label_text(window.low)
             low = window.high

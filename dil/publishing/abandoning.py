@@ -16,7 +16,7 @@ from dil.model.job import PublishingSpec, PublishMode
 from dil.model.stream import STREAM
 from dil.model.work_unit import unit_hash
 from dil.publishing import set_aside, withdrawal
-from dil.publishing.destination import place
+from dil.publishing.destination import place_files
 from dil.publishing.dumps import is_in_place, is_lost
 from dil.publishing.layout import backfills_dir, dataset_dir, unit_hash_in
 from dil.publishing.own_folders import is_inside, outside_files, refuse_outside_intent
@@ -272,7 +272,7 @@ class _Files:
         for move in commit.quarantine:
             if self._is_taken(move) and self.filesystem.exists(move.source):
                 try:
-                    place([move], self.spec, self.filesystem)
+                    place_files([move], self.spec, self.filesystem)
                 except (OSError, ValueError, WriteError) as error:
                     log.warning("%s cannot be moved and remains: %s", move.source, error)
 

@@ -41,7 +41,7 @@ def destination_for(spec: PublishingSpec, filesystem: Filesystem) -> Destination
     return cast("Destination", made(spec, filesystem))
 
 
-def described(spec: PublishingSpec, destination: Destination) -> str:
+def destination_text(spec: PublishingSpec, destination: Destination) -> str:
     """Return the destination and the publish mode as the job writes them, without secrets.
 
     An intent is finished only if this text is unchanged, because final names, transactions and the
@@ -67,7 +67,7 @@ def shown(url: SecretUrl) -> str:
     return f"{address.scheme}://{host}{address.path}"
 
 
-def place(moves: Collection[Move], spec: PublishingSpec, filesystem: Filesystem) -> None:
+def place_files(moves: Collection[Move], spec: PublishingSpec, filesystem: Filesystem) -> None:
     """Move staged files to their final names, in any order; they are durable when this returns."""
     targets = [(move, filesystem.path_of(move.target.uri)) for move in moves]
     folders = {path.rpartition("/")[0] for _, path in targets}

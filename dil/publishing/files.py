@@ -11,7 +11,7 @@ from dil.model.dataset import Intent, Move, PublishedFile
 from dil.model.destination import TableFormat
 from dil.model.job import PublishingSpec, PublishMode
 from dil.publishing import layout, manifest
-from dil.publishing.destination import place
+from dil.publishing.destination import place_files
 from dil.publishing.dumps import lost_moves
 from dil.spi.destination import Destination, DestinationContext
 from dil.storage import Filesystem
@@ -88,7 +88,7 @@ class FileDestination(Destination):
     def carry_out(self, intent: Intent) -> None:
         """Move files in, write the next manifest, delete the replaced files."""
         commit = intent.commit
-        place(commit.moves, self._spec, self._filesystem)
+        place_files(commit.moves, self._spec, self._filesystem)
         if commit.moves or commit.removes:
             manifest.advance(self._filesystem, intent.dataset_dir, commit, intent.sequence)
         self._delete(commit.removes, intent.dataset_dir)

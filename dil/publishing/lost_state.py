@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dil.errors import ConfigError, StateError
 from dil.model.dataset import EXPIRY, PublishedFile, source_name
-from dil.model.derived import RUN_ANEW
+from dil.model.derived import REBUILD_COMMAND
 from dil.model.destination import TableFormat, TableKind
 from dil.model.job import Job, PublishingSpec, PublishMode, QueryMode
 from dil.model.json import JsonObject
-from dil.publishing.destination import described, destination_for
+from dil.publishing.destination import destination_for, destination_text
 from dil.publishing.layout import unit_hash_in
 from dil.spi.destination import Destination
 from dil.spi.state_store import LAST_PUBLISH, StateStore, changed_uris
@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# The option that lets one run read a whole source again; dil.model.derived has the option for
-# inputs.
-ANEW = "-D ms.publish.mode=replace"
+# The options of a run that reads a whole source again; dil.model.derived has those for inputs.
+REREAD_OPTIONS = "-D ms.publish.mode=replace"
 # Blocks of runs without rows may follow the last block with files.
 _NEWEST_BLOCKS = 100
 # One recovery may finish a publish and publish a crashed run. If the database was lost with that
@@ -86,7 +85,7 @@ def lost_state(
     landed = destination.landed(source_name(job))
     if landed is None or landed < 0 or not destination.live():
         return ""
-    here = _place(described(spec, destination))
+    here = _place(destination_text(spec, destination))
     return (
         f"the dataset at {here} has rows that {job} published, up to commit {landed}, and its"
         " state knows of no publish: it was lost, or is a copy from before the first one"
@@ -104,7 +103,7 @@ def _last_publish(
     number = known.get("sequence")
     if not isinstance(number, int):
         return None
-    place = _place(described(spec, destination))
+    place = _place(destination_text(spec, destination))
     if _place(str(known.get("destination"))) != place:
         return None
     return LastPublish(place, number, destination.landed(source_name(job)))
@@ -139,7 +138,7 @@ def is_newest_state(
 ) -> bool:
     """Return whether the state has the job's last commit in the dataset."""
     last = store.checkpoint(LAST_PUBLISH)
-    if _place(str(last.get("destination"))) != _place(described(spec, destination)):
+    if _place(str(last.get("destination"))) != _place(destination_text(spec, destination)):
         return False
     return _has_last_commit(job, last, destination)
 
@@ -156,7 +155,7 @@ def refuse_older_state(
     spec: PublishingSpec,
     destination: Destination,
     *,
-    anew: str = ANEW,
+    reread_options: str = REREAD_OPTIONS,
 ) -> LastPublish | None:
     """Raise if an older copy of the state would append rows again; warn if rows are replaced.
 
@@ -174,7 +173,7 @@ def refuse_older_state(
         return last
     raise StateError(
         f"{problem}. Rows that were published since would be read and appended a second time",
-        _ways_out(anew),
+        _ways_out(reread_options),
     )
 
 
@@ -184,7 +183,7 @@ def refuse_lost_state(
     spec: PublishingSpec,
     destination: Destination,
     *,
-    anew: str = ANEW,
+    reread_options: str = REREAD_OPTIONS,
 ) -> None:
     """Raise if a state without any publish would append to a dataset with the job's rows.
 
@@ -195,11 +194,12 @@ def refuse_lost_state(
     if problem and spec.mode is PublishMode.APPEND:
         raise StateError(
             f"{problem}. All rows would be read and appended a second time",
-            f"{_ways_out(anew)} To append all the same: dil run JOB.conf --accept-new-signatures.",
+            f"{_ways_out(reread_options)} To append all the same: dil run JOB.conf"
+            " --accept-new-signatures.",
         )
 
 
-def _ways_out(anew: str) -> str:
+def _ways_out(reread_options: str) -> str:
     """Return the ways to make state and dataset agree, as the advice of a message.
 
     A single run with window_replace is not one of these ways: the next run, which appends, would
@@ -209,10 +209,10 @@ def _ways_out(anew: str) -> str:
         "Nothing was changed. Restore the newest copy of the state: dil state restore JOB.conf"
         " FILE. If there is no copy,"
     )
-    if not anew:
+    if not reread_options:
         return f"{restore} give the job another job.name and table."
     return (
-        f"{restore} run once with {anew}, which reads everything again (of a"
+        f"{restore} run once with {reread_options}, which reads everything again (of a"
         " stream with -D ms.stream.mode=none, too). A job with ms.source.files.once refuses that:"
         " move its dataset away, run dil state forget JOB.conf --all --keep-files --yes, and then"
         " run the job, which reads all files that its source still has."
@@ -325,7 +325,7 @@ def _reading_again(job: Job, *, loses_all: bool) -> str:
     units = "--all" if loses_all else f"{some} (only the lost ones; --all if all rows are lost)"
     forget, relist = f"dil state forget JOB.conf {units} --yes", "dil state relist JOB.conf --yes"
     if job.query is not None:
-        return f"run {RUN_ANEW}, then {relist}"
+        return f"run {REBUILD_COMMAND}, then {relist}"
     return f"run {forget}, then {relist}, then the job"
 
 
@@ -375,7 +375,7 @@ def refuse_other_place(job: Job, store: StateStore, filesystem: Filesystem) -> N
     if not isinstance(known, str) or not known or _reads_all(job):
         return
     destination = destination_for(job.publishing, filesystem)
-    before, now = _place(known), _place(described(job.publishing, destination))
+    before, now = _place(known), _place(destination_text(job.publishing, destination))
     if before == now or store.history().is_empty():
         return
     is_moved = _has_last_commit(job.name, last, destination)  # together with its records
@@ -414,5 +414,5 @@ def _name(uri: str) -> str:
 
 
 def _place(destination: str) -> str:
-    """Return the place in a text of ``described``, without the publish mode and options."""
+    """Return the place in a text of ``destination_text``, without the publish mode and options."""
     return destination.partition(" with ")[0].partition("?mode=")[0].rstrip("/")

@@ -18,11 +18,11 @@ from dil.model.destination import TableFormat
 from dil.model.job import Job, PublishingSpec, PublishMode
 from dil.model.json import JsonObject
 from dil.publishing import dumps, layout, own_folders, set_aside, start_marker
-from dil.publishing.destination import described, destination_for, place
+from dil.publishing.destination import destination_for, destination_text, place_files
 from dil.publishing.lost_state import refuse_older_state
 from dil.spi.destination import Destination
 from dil.spi.state_store import StateStore
-from dil.storage import Filesystem
+from dil.storage import Filesystem, filesystem_for
 from dil.storage.side_by_side import call_each
 
 log = logging.getLogger(__name__)
@@ -43,6 +43,11 @@ class Publisher:
     job: Job
     store: StateStore
     filesystem: Filesystem
+
+    @classmethod
+    def of(cls, job: Job, store: StateStore) -> Publisher:
+        """Return the publisher of a job to the filesystem that its properties name."""
+        return cls(job, store, filesystem_for(job.publishing.final_dir))
 
     @cached_property
     def destination(self) -> Destination:
@@ -80,7 +85,7 @@ class Publisher:
         spec, destination = self.job.publishing, self.destination
         sequence = destination.next_sequence()
         folder = layout.dataset_dir(spec)
-        intent = Intent(commit, lease.token, folder, sequence, described(spec, destination))
+        intent = Intent(commit, lease.token, folder, sequence, destination_text(spec, destination))
         if commit.act is not None or commit.run.watermarks:
             # A run with another copy of the state may have published since this run began.
             self._refuse_older_state()
@@ -145,7 +150,7 @@ class Publisher:
         Raises:
             CommitUnknownError: the job's destination is another one now; nothing was touched.
         """
-        now = described(self.job.publishing, self.destination)
+        now = destination_text(self.job.publishing, self.destination)
         if intent.destination not in ("", now):
             raise CommitUnknownError(
                 f"run {intent.commit.run_id} began to publish to {intent.destination}, but the job"
@@ -188,9 +193,9 @@ class Publisher:
         taken: list[Move] = []
         for move in intent.commit.quarantine:
             (taken if set_aside.is_taken(move, spec, filesystem) else brought).append(move)
-        place(brought, spec, filesystem)
+        place_files(brought, spec, filesystem)
         self.destination.carry_out(intent)
-        place(taken, spec, filesystem)
+        place_files(taken, spec, filesystem)
         removed = map(filesystem.path_of, intent.commit.quarantine_removes)
         call_each(filesystem, filesystem.delete_file, removed)
 

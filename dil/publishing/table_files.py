@@ -24,7 +24,7 @@ from dil.model.dataset import EXPIRY, Commit, Intent, Move, PublishedFile
 from dil.model.destination import TableFormat
 from dil.model.job import PublishingSpec, PublishMode
 from dil.publishing import layout, manifest
-from dil.publishing.destination import place
+from dil.publishing.destination import place_files
 from dil.publishing.dumps import holds
 from dil.storage import Filesystem, LocalFilesystem
 from dil.storage.side_by_side import call_each
@@ -97,7 +97,7 @@ def put_in_place(moves: Sequence[Move], spec: PublishingSpec, filesystem: Filesy
         return False
 
     missing = call_each(filesystem, is_missing, moves)
-    place(list(compress(moves, missing)), spec, filesystem)
+    place_files(list(compress(moves, missing)), spec, filesystem)
 
 
 def replaces_everything(spec: PublishingSpec, commit: Commit) -> bool:

@@ -20,7 +20,7 @@ from dil.run.schedules import with_schedules
 from dil.spi.destination import Destination
 from dil.spi.state_store import StateStore
 from dil.state import LeaseKeeper, open_store
-from dil.storage import Filesystem, filesystem_for
+from dil.storage import Filesystem
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,6 @@ class ActiveRun:
         keeper: Renews the lease, and knows when it is lost.
         executors: Runs the tasks.
         publisher: Makes commits visible, and records them.
-        filesystem: Where rows are staged, and published as files.
-        destination: Where rows are published.
         staging: Folder of the staged files of this run.
         received: The reports of tasks that were received so far.
         batch: The micro-batch of a stream, None if the run is not part of a stream.
@@ -53,12 +51,20 @@ class ActiveRun:
     keeper: LeaseKeeper
     executors: Executors
     publisher: Publisher
-    filesystem: Filesystem
-    destination: Destination
     staging: str
     received: list[TaskReport] = field(default_factory=list)
     batch: MicroBatch | None = None
     newest_high: int | None = None
+
+    @property
+    def filesystem(self) -> Filesystem:
+        """Where rows are staged, and published as files."""
+        return self.publisher.filesystem
+
+    @property
+    def destination(self) -> Destination:
+        """Where rows are published."""
+        return self.publisher.destination
 
     def unswept_runs(self) -> list[RunRecord]:
         """Return the runs that may have files in the staging folder, this run included."""
@@ -78,20 +84,10 @@ def active_run(job: Job, options: RunOptions, run_id: str) -> Iterator[ActiveRun
         job = with_schedules(job, store)
         with (
             LeaseKeeper(store, lease, job.running.lease_s) as keeper,
-            closing(
-                Executors(
-                    job,
-                    options.environ,
-                    options.cache,
-                    options.executor,
-                    spark=options.spark,
-                    is_embedded=options.is_embedded,
-                    is_kept=job.stream is not None,
-                )
-            ) as executors,
+            closing(options.executors(job, is_kept=job.stream is not None)) as executors,
         ):
-            filesystem = filesystem_for(job.publishing.final_dir)
-            publisher = Publisher(job, store, filesystem)
+            publisher = Publisher.of(job, store)
+            _ = publisher.destination  # no run begins whose destination cannot be made
             yield ActiveRun(
                 job,
                 options,
@@ -101,7 +97,5 @@ def active_run(job: Job, options: RunOptions, run_id: str) -> Iterator[ActiveRun
                 keeper,
                 executors,
                 publisher,
-                filesystem,
-                publisher.destination,
                 run_staging_dir(job.publishing, job.name, run_id),
             )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dil.model.dataset import Owner, PublishedFile, RunRecord
-from dil.model.derived import MADE_ANEW
+from dil.model.derived import REBUILD_OPTIONS
 from dil.model.destination import TableFormat
 from dil.model.job import Job, QueryMode
 from dil.publishing.destination import destination_for
 from dil.publishing.layout import dataset_dir
 from dil.publishing.lost_state import (
-    ANEW,
+    REREAD_OPTIONS,
     is_newest_state,
     refuse_lost_state,
     refuse_older_dataset,
@@ -117,22 +117,26 @@ def _check_state(
     if not job.state.enabled:
         return ()
     refuse_other_place(job, store, filesystem)
-    last = refuse_older_state(job.name, store, job.publishing, destination, anew=_anew(job))
+    last = refuse_older_state(
+        job.name, store, job.publishing, destination, reread_options=_reread_options(job)
+    )
     return refuse_older_dataset(job, store, destination, last)
 
 
 def _refuse_lost_state(job: Job, store: StateStore, destination: Destination) -> None:
     # A backfill in the job's own run reads its range again, whatever was published.
     if job.state.enabled and not job.planning.backfill:
-        refuse_lost_state(job.name, store, job.publishing, destination, anew=_anew(job))
+        refuse_lost_state(
+            job.name, store, job.publishing, destination, reread_options=_reread_options(job)
+        )
 
 
-def _anew(job: Job) -> str:
+def _reread_options(job: Job) -> str:
     """Return the options of a run that makes the dataset anew, empty if no run can do so."""
     if job.query is None:
-        return ANEW
+        return REREAD_OPTIONS
     # Windows that were emitted before would be missing in a dataset that a run replaces.
-    return "" if job.query.mode is QueryMode.WINDOWED else MADE_ANEW
+    return "" if job.query.mode is QueryMode.WINDOWED else REBUILD_OPTIONS
 
 
 def _owner(job: Job) -> Owner:

@@ -7,11 +7,11 @@ from collections.abc import Collection
 
 from dil.errors import DilError, LeaseLostError
 from dil.model.dataset import is_compaction
+from dil.publishing.closed_labels import settle_registry
 from dil.publishing.metadata import write_metadata
 from dil.publishing.page_log import keep_logs
 from dil.publishing.publisher import delete_staging
 from dil.run.active_run import ActiveRun
-from dil.run.books_closing import settle_registry
 from dil.run.plan import PlannedRun
 from dil.run.publish import PublishedResults, RunOutcome
 
@@ -46,7 +46,7 @@ def append(run: ActiveRun, published: PublishedResults) -> None:
     """Append the block and the new watermarks of visible results in one transaction."""
     spec, results = run.job.publishing, published.results
     run.publisher.append_block(run.lease, published.commit)
-    if published.commit.books is not None:
+    if published.commit.closed_labels is not None:
         settle_registry(run.publisher, run.lease)
     has_rows = any(not move.target.is_dump for move in published.commit.moves)
     if has_rows and spec.keeps_files:

@@ -33,13 +33,11 @@ def execute(run: ActiveRun, planned: PlannedRun) -> Execution:
             full_extract=planned.plan.full_extract,
             staging_dir=run.staging,
             secondary=planned.secondary.variables,
-            log_level=options.log_level,
-            log_json=options.log_json,
-            shows_requests=options.shows_requests,
+            logging=options.task_logging,
             resume_from=_resumable(run, planned),
             known_schema=planned.known_schema,
             events=planned.events,
-            books=planned.books,
+            closed_labels=planned.closed_labels,
         )
         executor = run.executors.for_units(len(units))
         options.progress.start(len(units))

@@ -63,8 +63,8 @@ class MicroBatches:
         # Without a limit: the size of a micro-batch is decided later.
         job = replace(run.job, planning=replace(run.job.planning, limit=None))
         self._newest = None  # the new plan's cutoff tells the newest success
-        units = plan_builder.listed_units(job, now_ms, read_units(job))
-        found = plan_builder.due(job, run.store, now_ms, units)
+        units = plan_builder.list_units(job, now_ms, read_units(job))
+        found = plan_builder.plan_due_units(job, run.store, now_ms, units)
         why = ""
         if not found.work_units:
             sweep(run)

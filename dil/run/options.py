@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dil.execution.executor import Executor
-from dil.execution.stages import STAGE_BYTES
+from dil.execution.stages import STAGE_BYTES, Executors
+from dil.model.job import Job
+from dil.model.task import TaskLogging
 from dil.model.work_unit import Plan
 from dil.observe.progress import Progress, SilentProgress
 from dil.planning import SavedPlan
@@ -33,9 +35,7 @@ class RunOptions:
         cache: A folder that survives the run.
         executor: Runs tasks in Spark's place.
         sleep: Waits for a secondary input that does not exist yet.
-        log_level: How much tasks log.
-        log_json: Whether tasks log JSON.
-        shows_requests: Whether tasks log each request, also as a curl line.
+        task_logging: How tasks log.
         stage_bytes: From this size on, staged files are rewritten in tasks.
         spark: A SparkContext to use and to leave running.
         is_embedded: Whether this process continues after the run.
@@ -53,9 +53,19 @@ class RunOptions:
     cache: Path | None = None
     executor: Executor | None = None
     sleep: Callable[[float], None] = time.sleep
-    log_level: str = "WARNING"
-    log_json: bool = False
-    shows_requests: bool = False
+    task_logging: TaskLogging = field(default_factory=TaskLogging)
     stage_bytes: int = STAGE_BYTES
     spark: object = field(default=None, repr=False)
     is_embedded: bool = False
+
+    def executors(self, job: Job, *, is_kept: bool = False) -> Executors:
+        """Return the executors of a run; if ``is_kept``, one session serves all its stages."""
+        return Executors(
+            job,
+            self.environ,
+            self.cache,
+            self.executor,
+            spark=self.spark,
+            is_embedded=self.is_embedded,
+            is_kept=is_kept,
+        )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from dil import planning
 from dil.errors import ConfigError
-from dil.model.books import Books
+from dil.model.closed_labels import ClosedLabels
 from dil.model.event_tally import EventContext
 from dil.model.history import History
 from dil.model.job import Job, QuerySpec
@@ -23,7 +23,7 @@ from dil.publishing.run_commit import recorded_schema
 from dil.publishing.staged import StagedPlan
 from dil.run import plan_builder, plan_checks
 from dil.run.active_run import ActiveRun
-from dil.run.books import books_for_side_table, staged_with_same_closed_labels
+from dil.run.closed_labels import closed_labels_for_side_table, staged_with_same_closed_labels
 from dil.run.event_time import event_context, staged_with_same_watermark
 from dil.run.inputs import read_inputs
 from dil.run.queries.slices import PlannedQuery, as_plan, awaited_slices
@@ -50,7 +50,7 @@ class PlannedRun:
         known_schema: Recorded schema of the dataset, empty if none is recorded.
         usual_rows: Rows of the last run that published any, None if none did.
         events: Judges rows by their event time; None for a job without event column.
-        books: The closed timelabels; None if their rows are published like other rows.
+        closed_labels: The closed timelabels; None if their rows are published like other rows.
         query: The slices of the inputs of a derived dataset; None if the job reads a source.
     """
 
@@ -65,7 +65,7 @@ class PlannedRun:
     known_schema: str = ""
     usual_rows: int | None = None
     events: EventContext | None = None
-    books: Books | None = None
+    closed_labels: ClosedLabels | None = None
     query: PlannedQuery | None = None
 
     @property
@@ -90,13 +90,13 @@ def plan(run: ActiveRun) -> PlannedRun:
     secondary = read_inputs(job, run.options.sleep, () if whole is None else whole.work_units)
     units: Sequence[str] | None = None
     if saved is None:
-        units = plan_builder.units_of(job, now, secondary.activation)
+        units = plan_builder.list_units_or_warn(job, now, secondary.activation)
         _record_shape(run)  # only after the source has listed its units
         history = store.history()
-        due = plan_builder.due(job, store, now, units)
+        due = plan_builder.plan_due_units(job, store, now, units)
     else:
         history = store.history()
-        due = plan_builder.approved(job, store, now, saved)
+        due = plan_builder.accept_plan(job, store, now, saved)
         _record_shape(run)
     record_schedule(job, store, run.lease)
     plan_checks.refuse_shorter_windows(job, due, history)
@@ -120,7 +120,7 @@ def plan(run: ActiveRun) -> PlannedRun:
         known_schema=recorded_schema(store) or run.options.known_schema,
         usual_rows=store.last_rows(),
         events=event_context(run, due, history),
-        books=books_for_side_table(job, store),
+        closed_labels=closed_labels_for_side_table(job, store),
     )
 
 

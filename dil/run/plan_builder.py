@@ -22,7 +22,7 @@ from dil.planning import SavedPlan
 from dil.planning.grace import plan_by_measure
 from dil.planning.plan_file import decode_plan
 from dil.run import plan_checks
-from dil.run.books import kept_books
+from dil.run.closed_labels import load_closed_labels
 from dil.run.schedules import with_schedules
 from dil.sections.source import FilesSection
 from dil.spi.connector import Connector
@@ -55,17 +55,17 @@ def plan_with(job: Job, store: StateStore, *, now_ms: int, explain: bool = False
             log.warning("a run would refuse this plan: %s %s. %s", found.key, found.what, found.fix)
     # The head is read before the plan: a head that is too old only refuses a good plan.
     head = store.head()
-    units = units_of(job, now_ms, activation_of(job))
+    units = list_units_or_warn(job, now_ms, read_activation(job))
     return SavedPlan(
         job=job.name,
         digest=job.digest,
         backfill=job.planning.backfill,
         head=None if head is None else str(head["hash"]),
-        plan=due(job, store, now_ms, units, explain=explain),
+        plan=plan_due_units(job, store, now_ms, units, explain=explain),
     )
 
 
-def due(
+def plan_due_units(
     job: Job,
     store: StateStore,
     now_ms: int,
@@ -73,7 +73,7 @@ def due(
     *,
     explain: bool = False,
 ) -> Plan:
-    """Return the work units due at ``now_ms`` (epoch ms UTC) with these units (``units_of``)."""
+    """Return the work units due at ``now_ms`` (epoch ms UTC) for units of ``list_units``."""
     history = store.history() if job.state.enabled else planning.BareHistory({})
     planned = partial(
         planning.plan,
@@ -82,7 +82,7 @@ def due(
         activation=units,
         explain=explain,
         past_runs=_past_runs(job, store),
-        books=kept_books(job, store),
+        closed_labels=load_closed_labels(job, store),
     )
     if job.planning.grace.mode is GraceMode.FIXED:
         return planned(job.planning).at_once()
@@ -105,24 +105,26 @@ def _past_runs(job: Job, store: StateStore) -> PastRuns | None:
     return PastRuns(None, tuple(still_open))
 
 
-def units_of(
+def list_units_or_warn(
     job: Job, now_ms: int, activation: Sequence[str] | None = None
 ) -> Sequence[str] | None:
-    """Return the job's units as compact JSON; ask the source if it lists them; warn if empty.
+    """Return the units as ``list_units`` does; warn if the source lists none.
 
     Raises:
         SourceError: the source cannot be asked.
     """
-    found = listed_units(job, now_ms, activation)
+    found = list_units(job, now_ms, activation)
     if job.planning.of_source and not found:
         log.warning("%s", nothing_listed(job))
     return found
 
 
-def listed_units(
+def list_units(
     job: Job, now_ms: int, activation: Sequence[str] | None = None
 ) -> Sequence[str] | None:
-    """Return the units as ``units_of`` does, without a warning.
+    """Return the job's units as compact JSON; ask the source if it lists them.
+
+    ``activation`` are the units of the job's activation input, which others have.
 
     Raises:
         SourceError: the source cannot be asked.
@@ -148,7 +150,7 @@ def nothing_listed(job: Job) -> str:
     )
 
 
-def approved(job: Job, store: StateStore, now_ms: int, saved: SavedPlan | Plan) -> Plan:
+def accept_plan(job: Job, store: StateStore, now_ms: int, saved: SavedPlan | Plan) -> Plan:
     """Return the part of the caller's plan that a run at ``now_ms`` (epoch ms UTC) has to run.
 
     A plan from a file runs unchanged, paced from now on; it is refused if state has changed since.
@@ -185,7 +187,7 @@ def _not_done(job: Job, history: History, now_ms: int, whole: Plan) -> Plan:
     return replace(whole, work_units=work_units, skipped=whole.skipped + done)
 
 
-def activation_of(job: Job) -> tuple[str, ...] | None:
+def read_activation(job: Job) -> tuple[str, ...] | None:
     """Return the units of the job's activation input; None if it has no such input."""
     if not job.secondary.inputs:
         return None

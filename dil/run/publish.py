@@ -23,6 +23,7 @@ from dil.model.work_unit import Plan
 from dil.observe import run_report
 from dil.observe.progress import counted
 from dil.publishing import layout
+from dil.publishing.closed_labels import with_closed_labels
 from dil.publishing.late_files import late_rows_there
 from dil.publishing.layout import dataset_dir
 from dil.publishing.publisher import quarantined_files, untracked_files
@@ -34,7 +35,7 @@ from dil.publishing.shared_files import refuse_unlisted
 from dil.reshaping import Reshaping, reshape
 from dil.run import event_time
 from dil.run.active_run import ActiveRun
-from dil.run.books_closing import rejected_notes, side_table_notes, with_books
+from dil.run.closed_labels import load_closed_labels, rejected_notes, side_table_notes
 from dil.run.forgetting import forgotten_by_run, is_partial, unrecorded_by_run
 from dil.run.plan import PlannedRun
 from dil.sections.secondary import SECONDARY
@@ -200,8 +201,9 @@ def publish_results(run: ActiveRun, results: ResultsToPublish) -> PublishedResul
     grace = job.planning.grace_ms if results.grace_ms is None else results.grace_ms
     if job.planning.grace.is_measured:
         grace = max(grace, job.planning.grace.high_ms)  # a probe may follow
-    kept = with_books(job, run.store, shaped, commit, grace)
-    commit = kept.commit
+    closed = load_closed_labels(job, run.store)
+    closing = with_closed_labels(job, closed, commit, shaped, grace_ms=grace)
+    commit = closing.commit
     if results.query is not None:
         from dil.run.queries.committing import with_query  # few jobs have inputs
 
@@ -216,7 +218,7 @@ def publish_results(run: ActiveRun, results: ResultsToPublish) -> PublishedResul
         {report.signature: report for report in reports if report.failure is not None},
         (
             *run_report.unchanged_labels(unchanged_labels(shaped.finished, commit)),
-            *rejected_notes(kept.rejected),
+            *rejected_notes(closing.rejected),
             *side_table_notes(good),
             *_file_notes(run, target, commit),
         ),

@@ -11,11 +11,11 @@ from dil.model.event_time import Strategy
 from dil.model.job import CommitPolicy, Job
 from dil.observe.progress import counted
 from dil.publishing import layout, start_marker
+from dil.publishing.closed_labels import settle_registry
 from dil.publishing.own_folders import split_runs
 from dil.publishing.recovery import finished_units, staged_work, unfinished_units
 from dil.publishing.staged import StagedResult, read_plan
 from dil.run.active_run import ActiveRun
-from dil.run.books_closing import settle_registry
 from dil.run.commit import append
 from dil.run.publish import ResultsToPublish, publish_results
 

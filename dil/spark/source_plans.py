@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from dil import planning
 from dil.errors import ConfigError
 from dil.execution.executor import job_of_tasks
 from dil.model.arrow import typed_schema
@@ -15,7 +14,7 @@ from dil.model.secondary import SecondaryVariables
 from dil.model.task import RunContext
 from dil.model.work_unit import WorkUnit
 from dil.operator.source_preview import PreviewLimits, preview_source
-from dil.planning import BareHistory
+from dil.planning import plan_everything
 from dil.publishing.run_commit import recorded_schema
 from dil.run import plan_builder
 from dil.run.inputs import read_inputs
@@ -117,15 +116,14 @@ def planned_units(job: Job, options: SourceOptions) -> tuple[tuple[WorkUnit, ...
     """
     now_ms = options.now_ms
     secondary = read_inputs(job)
-    listed = plan_builder.listed_units(job, now_ms, secondary.activation)
+    listed = plan_builder.list_units(job, now_ms, secondary.activation)
     known_schema = ""
     if options.keeps_history:
         with open_store(job.state, job.name, clock=lambda: now_ms) as store:
-            plan = plan_builder.due(job, store, now_ms, listed)
+            plan = plan_builder.plan_due_units(job, store, now_ms, listed)
             known_schema = recorded_schema(store)
     else:
-        every = replace(job.planning, ignore_history=True, backfill=False, limit=None)
-        plan = planning.plan(every, now_ms=now_ms, history=BareHistory({}), activation=listed)
+        plan = plan_everything(job.planning, now_ms=now_ms, activation=listed)
     run = run_context(job, now_ms, secondary.variables, full_extract=plan.full_extract)
     return tuple(plan.work_units), replace(run, known_schema=known_schema)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -19,13 +19,12 @@ from msgspec import structs
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from dil import planning
 from dil.errors import ConfigError, StateError
 from dil.execution.spark_types import arrow_schema
 from dil.model.job import Job
 from dil.model.task import RunContext
 from dil.model.work_unit import WorkUnit
-from dil.planning import BareHistory
+from dil.planning import plan_everything
 from dil.planning.partitions import partition as cut
 from dil.run.inputs import read_inputs
 from dil.run.process import real_clock
@@ -150,8 +149,7 @@ class SourceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             (low, _then), (high, now_ms) = _read(start), _read(end)
             if high is None or low == high:
                 return []
-            every = replace(self._job.planning, ignore_history=True, backfill=False, limit=None)
-            plan = planning.plan(every, now_ms=now_ms, history=BareHistory({}))
+            plan = plan_everything(self._job.planning, now_ms=now_ms)
             units = tuple(_clipped(plan.work_units, low, high))
             secondary = read_inputs(self._job).variables
             run = run_context(self._job, now_ms, secondary, full_extract=plan.full_extract)

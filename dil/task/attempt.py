@@ -88,13 +88,33 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
         ResumeRefusedError: the source does not resume where an earlier attempt stopped. The files
             of this run's attempts are deleted, so that the next attempt starts from the beginning.
     """
-    run, unit, job = attempt.run, attempt.unit, attempt.job
-    started = attempt.clocks.monotonic()
-    progress = WalkProgress()
-    outputs, delivery = Outputs(attempt), Delivery(attempt)
-    checkpoints: Checkpoints | None = None
-    blank = TaskReport(unit.signature, unit.low, unit.high, attempt.id.number)
+    under_way = _Attempt(attempt)
     try:
+        return under_way.read(resume_from)
+    except BaseException as error:
+        under_way.abandon(error)
+        if isinstance(error, ResumeRefusedError) or not isinstance(error, Exception):
+            raise
+        return under_way.failure_report(error)
+
+
+class _Attempt:
+    """An attempt that is under way: it ends in a recorded result, or is abandoned."""
+
+    def __init__(self, context: AttemptContext) -> None:
+        unit = context.unit
+        self._context = context
+        self._started = context.clocks.monotonic()
+        self._progress = WalkProgress()
+        self._outputs = Outputs(context)
+        self._delivery = Delivery(context)
+        self._checkpoints: Checkpoints | None = None  # until the converters are built
+        self._blank = TaskReport(unit.signature, unit.low, unit.high, context.id.number)
+
+    def read(self, resume_from: ResumeFrom) -> TaskReport:
+        """Read all rows, and record the result; from then on, no run reads them again."""
+        attempt, run, job = self._context, self._context.run, self._context.job
+        progress, outputs, delivery = self._progress, self._outputs, self._delivery
         chain = build_chain(
             ConverterContext(
                 job,
@@ -106,6 +126,7 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
         )
         events = _event_rows(attempt, outputs)
         checkpoints = Checkpoints(attempt, outputs.staged, chain, progress, delivery.refused)
+        self._checkpoints = checkpoints
         start = checkpoints.resume(resume_from)
         walk = Walk(
             job.extraction,
@@ -117,7 +138,7 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
             refused=delivery.refused,
             refused_before=checkpoints.refused_before,
             on_page=checkpoints.page_done,
-            log_request=request_log(attempt.task.clean, shows_curl=run.shows_requests),
+            log_request=request_log(attempt.task.clean, shows_curl=run.logging.shows_requests),
         )
         with (
             _translate_resume_errors(job, checkpoints),
@@ -126,33 +147,17 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
             for batch in rows if events is None else events.judged(rows):
                 outputs.write(batch)
             refuse_too_few_rows(progress, job.extraction.min_records)
-            report = replace(
-                blank,
-                files=outputs.finish(),
-                schema=sys.intern(outputs.schema_text),  # most work units have the same one
-                notes=(
-                    *_notes(progress, chain.warnings),
-                    *_clock_notes(attempt, progress),
-                    *chain.notes,
-                    *delivery.notes,
-                ),
-                quarantined=outputs.quarantine.finish(),
-                rejects=outputs.quarantine.reasons(),
-                discarded=outputs.quarantine.discarded(),
-                refused=delivery.finish(),
-                answers=delivery.answers(progress.warned),
-                events=UNSET if events is None else events.tally(),
-                late=UNSET if outputs.late is None else outputs.finish_late(),
-                closed=outputs.closed_rows(),
-                left_out=tuple(progress.left_out) or UNSET,
-                first_rows=(not job.has_input("payload") and progress.first_rows) or UNSET,
-                short_of=progress.short_of or UNSET,
-            )
-        seconds = attempt.clocks.monotonic() - started
+            report = self._finish(chain, events)
         put_aside = chain.dropped + (0 if events is None else events.put_aside)
-        report = replace(report, counters=_counters(progress, seconds, report.rows, put_aside))
+        report = replace(report, counters=self._counters(report.rows, put_aside))
         result = StagedResult(
-            FORMAT, run.run_id, checkpoints.read_since, run.full_extract, job.digest, unit, report
+            FORMAT,
+            run.run_id,
+            checkpoints.read_since,
+            run.full_extract,
+            job.digest,
+            attempt.unit,
+            report,
         )
         if attempt.task.results is None:
             write_result(attempt.folder.filesystem, attempt.folder.path, result)  # now valid
@@ -160,27 +165,74 @@ def run_attempt(attempt: AttemptContext, resume_from: ResumeFrom) -> TaskReport:
             attempt.task.results.add(result)  # the attempt counts when the log is written
         delivery.complete()
         checkpoints.close()
-    except BaseException as error:
+        return report
+
+    def _finish(self, chain: ConversionChain, events: EventRows | None) -> TaskReport:
+        """Finish the files; return the report, but for its counters."""
+        progress, outputs, delivery = self._progress, self._outputs, self._delivery
+        sends_rows = self._context.job.has_input("payload")
+        return replace(
+            self._blank,
+            files=outputs.finish(),
+            schema=sys.intern(outputs.schema_text),  # most work units have the same one
+            notes=(
+                *_notes(progress, chain.warnings),
+                *_clock_notes(self._context, progress),
+                *chain.notes,
+                *delivery.notes,
+            ),
+            quarantined=outputs.quarantine.finish(),
+            rejects=outputs.quarantine.reasons(),
+            discarded=outputs.quarantine.discarded(),
+            refused=delivery.finish(),
+            answers=delivery.answers(progress.warned),
+            events=UNSET if events is None else events.tally(),
+            late=UNSET if outputs.late is None else outputs.finish_late(),
+            closed=outputs.closed_rows(),
+            left_out=tuple(progress.left_out) or UNSET,
+            first_rows=(not sends_rows and progress.first_rows) or UNSET,
+            short_of=progress.short_of or UNSET,
+        )
+
+    def abandon(self, error: BaseException) -> None:
+        """Close everything, and keep only files that a later attempt can resume from."""
+        attempt, outputs = self._context, self._outputs
         if ran_out_of_memory(error):
-            attempt.task.out_of_memory_units.add(unit.signature)
+            attempt.task.out_of_memory_units.add(attempt.unit.signature)
             clear_frames(error.__traceback__)  # frees the rows, so that there is memory to end in
         outputs.close()
-        delivery.close()
+        self._delivery.close()
         if isinstance(error, ResumeRefusedError):
             outputs.discard(also_earlier=True)
-            raise
-        if checkpoints is None or not checkpoints.keep():
+        elif self._checkpoints is None or not self._checkpoints.keep():
             outputs.discard()
-        if not isinstance(error, Exception):
-            raise
-        failure = failure_of(error, job, attempt.clean)
+
+    def failure_report(self, error: Exception) -> TaskReport:
+        """Return the report of an attempt that failed."""
+        failure = failure_of(error, self._context.job, self._context.clean)
         return replace(
-            blank,
-            failure=delivery.fail(failure),
-            counters=_counters(progress, attempt.clocks.monotonic() - started),
-            notes=_notes(progress),
+            self._blank,
+            failure=self._delivery.fail(failure),
+            counters=self._counters(),
+            notes=_notes(self._progress),
         )
-    return report
+
+    def _counters(self, rows_written: int = 0, rows_put_aside: int = 0) -> Counters:
+        """Return the counters; ``rows_put_aside`` are rows that conversion put aside."""
+        progress = self._progress
+        return Counters(
+            requests=progress.asked + progress.resent,
+            resent=progress.resent or UNSET,
+            pages=progress.pages,
+            rows_read=progress.rows,
+            rows_written=rows_written,
+            rows_dropped=progress.dropped + rows_put_aside,
+            bytes_read=progress.bytes,
+            warnings=progress.warnings,
+            seconds=self._context.clocks.monotonic() - self._started,
+            seconds_waited=progress.seconds_waited,
+            peak_rss_bytes=peak_rss_bytes(),
+        )
 
 
 def _event_rows(attempt: AttemptContext, outputs: Outputs) -> EventRows | None:
@@ -377,22 +429,3 @@ def _clock_notes(attempt: AttemptContext, progress: WalkProgress) -> tuple[str, 
     is_lost = asks_for_window and job.state.enabled and is_over_here and not reads_again
     is_behind = progress.behind_ms > least_grace_ms and not job.has_input("payload")
     return (EMPHASIS + SOURCE_BEHIND,) if is_lost and is_behind else ()
-
-
-def _counters(
-    walked: WalkProgress, seconds: float, rows_written: int = 0, rows_put_aside: int = 0
-) -> Counters:
-    """Return the counters of an attempt; ``rows_put_aside`` are rows that conversion put aside."""
-    return Counters(
-        requests=walked.asked + walked.resent,
-        resent=walked.resent or UNSET,
-        pages=walked.pages,
-        rows_read=walked.rows,
-        rows_written=rows_written,
-        rows_dropped=walked.dropped + rows_put_aside,
-        bytes_read=walked.bytes,
-        warnings=walked.warnings,
-        seconds=seconds,
-        seconds_waited=walked.seconds_waited,
-        peak_rss_bytes=peak_rss_bytes(),
-    )

@@ -10,9 +10,9 @@ import pyarrow as pa
 from msgspec import UNSET, UnsetType
 
 from dil.errors import WriteError
-from dil.model.books import ClosedRows
+from dil.model.closed_labels import ClosedRows
 from dil.model.task import StagedFile
-from dil.publishing.books import window_of
+from dil.publishing.closed_labels import window_of
 from dil.publishing.dumps import check_places
 from dil.publishing.moves import check_paths
 from dil.publishing.staged import RESULT_NAME
@@ -120,10 +120,10 @@ class Outputs:
 
     def closed_rows(self) -> ClosedRows | UnsetType:
         """Return the counts of rows for closed timelabels; UNSET if they are not counted."""
-        books = self._attempt.run.books
-        if self._closed is None or books is None:
+        closed = self._attempt.run.closed_labels
+        if self._closed is None or closed is None:
             return UNSET
-        return self._closed.counted(books.digest)
+        return self._closed.counted(closed.digest)
 
     @property
     def schema_text(self) -> str:
@@ -159,8 +159,8 @@ def _closed_label_rows(
     attempt: AttemptContext, late: LateRows, label_at: Callable[[int], str] | None
 ) -> ClosedLabelRows | None:
     """Return the filter of the rows of closed timelabels, None if none is closed."""
-    spec, books = attempt.job.planning.timelabel, attempt.run.books
-    if books is None or not books.closed or spec is None or label_at is None:
+    spec, closed = attempt.job.planning.timelabel, attempt.run.closed_labels
+    if closed is None or not closed.stretches or spec is None or label_at is None:
         return None
     windows = windows_of(spec)
     return closed_label_rows(
@@ -168,5 +168,5 @@ def _closed_label_rows(
         attempt.unit,
         late,
         label_at=label_at,
-        is_closed=lambda label: books.is_closed(window_of(label, windows)),
+        is_closed=lambda label: closed.is_closed(window_of(label, windows)),
     )

@@ -64,7 +64,7 @@ def read_rows(
         shared=shared,
     )
     scope = ParameterScope.of(unit, full_extract=run.full_extract, secondary=run.secondary)
-    log_request = request_log(clean, shows_curl=run.shows_requests)
+    log_request = request_log(clean, shows_curl=run.logging.shows_requests)
     reading = UnitReading(context, scope, run.known_schema, log_request)
     with (
         masking(clean),

@@ -31,7 +31,7 @@ from dil.model.dataset import Commit, Intent, Move, Owner, PublishedFile
 from dil.model.job import Job, PublishMode
 from dil.model.report import RunStatus
 from dil.model.work_unit import unit_hash
-from dil.publishing.destination import described, destination_for
+from dil.publishing.destination import destination_for, destination_text
 from dil.publishing.layout import STAGING, dataset_dir, final_name, join
 from dil.spi.destination import Destination
 from dil.storage import filesystem_for
@@ -149,7 +149,9 @@ class Opened:
         self.destination.claim(Owner("trial", self.job.state.place, spec.mode))
         self.destination.require_fit(commit)
         number = self.destination.next_sequence()
-        return Intent(commit, 1, dataset_dir(spec), number, described(spec, self.destination))
+        return Intent(
+            commit, 1, dataset_dir(spec), number, destination_text(spec, self.destination)
+        )
 
     def publish(self, run_id: str, signature: str, *ids: int) -> Intent:
         """Publish rows of one work unit; earlier rows are removed as the publish mode says."""
@@ -332,8 +334,8 @@ class DestinationContract:
     def test_a_destination_has_one_name(self, store: DestinationHarness) -> None:
         """An intent is finished only if ``uri`` is the same, and ``uri`` has no secret."""
         first, second = store.open(), store.open()
-        name = described(first.job.publishing, first.destination)
-        assert name == described(second.job.publishing, second.destination), (
+        name = destination_text(first.job.publishing, first.destination)
+        assert name == destination_text(second.job.publishing, second.destination), (
             "it changes from run to run"
         )
         folder = dataset_dir(first.job.publishing)

@@ -14,7 +14,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dil.model.books import ClosedRows
+from dil.model.closed_labels import ClosedRows
 from dil.model.task import RunContext, StagedFile
 from dil.model.work_unit import WorkUnit
 from dil.types.schema_lines import LATE_COLUMNS, with_columns

@@ -244,7 +244,7 @@ def test_an_undo_that_is_given_up_can_be_asked_again(
     whole, rest = (ids_of("a", "b", days=range(days)) for days in (3, 1))
     assert act(place, "forget", *FORGET) == 0
     where = files if kind == "files" else table_destination
-    name = "place" if kind == "files" else "put_in_place"
+    name = "place_files" if kind == "files" else "put_in_place"
     put = getattr(where, name)
 
     def die(*arguments: object) -> None:
@@ -302,7 +302,7 @@ def test_after_an_undo_was_given_up_a_run_reads_the_rows_again(
     act(place, "forget", *FORGET)
 
     with monkeypatch.context() as patch:
-        patch.setattr(files, "place", killed)
+        patch.setattr(files, "place_files", killed)
         assert act(place, "undo", "--yes") == 1
     assert main(["runs", "abandon", place.conf, "--yes"]) == 0
 

@@ -12,11 +12,11 @@ import pytest
 
 from dil.execution.executor import Execution, Watch
 from dil.model.task import RunContext
-from dil.model.work_unit import PlannedBooks, WorkUnit
+from dil.model.work_unit import PlannedClosedLabels, WorkUnit
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions
 from dil.run.plan_builder import plan_job
-from tests.books import ClosingDays, label
+from tests.closing_days import ClosingDays, label
 from tests.marks import some_long
 from tests.servers.day_rows import DayRows
 from tests.servers.rows import DAY_MS, START_MS
@@ -61,7 +61,10 @@ def test_a_closed_label_that_is_read_again_stays_as_it_is_and_its_reading_is_bes
     forget(days, 0)
     days.fill(0, 2, rows=4)
     plan = plan_job(days.job, now_ms=START_MS + 3 * DAY_MS).plan
-    assert (plan.books, len(plan.work_units)) == (PlannedBooks(beside=(label(0),)), 2)
+    assert (plan.closed_labels, len(plan.work_units)) == (
+        PlannedClosedLabels(beside=(label(0),)),
+        2,
+    )
     before = len(days.events())
     done = days.run(3)
     assert days.ids() == [0, 1, 2, 100, 101, 102, 200, 201, 202, 203]

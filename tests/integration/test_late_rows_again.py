@@ -14,10 +14,10 @@ import pytest
 from dil.cli.main import main
 from dil.model.dataset import Intent
 from dil.model.work_unit import unit_hash
-from dil.publishing.destination import place as place_files
+from dil.publishing.destination import place_files
 from dil.publishing.publisher import Publisher
 from dil.state import open_store
-from tests.books import ClosingDays, label
+from tests.closing_days import ClosingDays, label
 from tests.event_feed import MINUTE, Feed, beside
 from tests.integration.local_jobs import NOW
 from tests.jobs import visible_files

@@ -18,7 +18,7 @@ from tests.warehouses import kept_copy, new_warehouse
 
 # Before the rows are where readers find them, and when their files are, but not those of a table.
 STEPS = {
-    "files": (f"call {CARRY_OUT}", "call publishing/destination.py:place"),
+    "files": (f"call {CARRY_OUT}", "call publishing/destination.py:place_files"),
     "postgresql": (f"call {CARRY_OUT}", "call publishing/warehouse/late.py:LateTable.load_alone"),
 }
 

@@ -238,13 +238,13 @@ def test_late_rows_of_a_publish_that_is_given_up_are_neither_lost_nor_doubled(
     if landed:
         monkeypatch.setattr(Publisher, "append_block", crash)
     else:
-        place = publisher.place
+        place = publisher.place_files
 
         def place_and_crash(*given: object) -> None:
             place(*given)  # type: ignore[arg-type]
             raise Crash
 
-        monkeypatch.setattr(publisher, "place", place_and_crash)
+        monkeypatch.setattr(publisher, "place_files", place_and_crash)
     with pytest.raises(Crash):
         feed.run(at=1)
     monkeypatch.undo()

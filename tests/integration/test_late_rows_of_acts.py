@@ -249,7 +249,7 @@ def test_a_backfill_that_readers_see_and_that_cannot_be_finished_has_each_row_on
     backfills = Backfills(story, 2)
     definition = backfills.take(range(1, 2))
     with monkeypatch.context() as patch:
-        patch.setattr(publisher, "place", killed_after(1, publisher.place))
+        patch.setattr(publisher, "place_files", killed_after(1, publisher.place_files))
         with pytest.raises(KilledError):
             backfills.publish(definition)
     assert story.found() == ([0, 100, 101], [101])

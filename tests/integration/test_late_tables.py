@@ -12,7 +12,7 @@ from dil.errors import ConfigError
 from dil.model.report import RunStatus
 from dil.publishing.publisher import Publisher
 from dil.publishing.warehouse.late import LateTable
-from tests.books import ClosingDays, label
+from tests.closing_days import ClosingDays, label
 from tests.event_feed import Feed
 from tests.marks import some_long
 from tests.servers.day_rows import DayRows

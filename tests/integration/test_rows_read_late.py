@@ -14,7 +14,7 @@ from dil.model.task import RunContext
 from dil.model.work_unit import WorkUnit
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions
-from tests.books import ClosingDays
+from tests.closing_days import ClosingDays
 from tests.event_feed import Crash
 from tests.servers.day_rows import DayRows
 from tests.servers.rows import DAY_MS, START_MS

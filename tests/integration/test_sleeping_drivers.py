@@ -25,7 +25,7 @@ CARRY_OUT = "publishing/publisher.py:Publisher.carry_out"
 # Between the files and the list of them, and between the list and what it replaces.
 STEPS = {
     "files": (
-        "return publishing/destination.py:place",
+        "return publishing/destination.py:place_files",
         "call publishing/files.py:FileDestination._delete",
     ),
     "delta": (
@@ -52,7 +52,7 @@ def steps_to_stop_at(kind: str, events: list[str]) -> list[int]:
     begin = events.index(f"call {CARRY_OUT}")
     end = len(events) - 1 - events[::-1].index(f"return {CARRY_OUT}")
     chosen = {n for n in range(begin, end + 1) if events[n] in STEPS[kind]}
-    assert chosen
+    assert {events[n] for n in chosen} == set(STEPS[kind])
     return sorted({*chosen, *range(begin, end + 1, max(1, (end - begin) // STOPS))})
 
 

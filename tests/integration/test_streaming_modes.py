@@ -10,7 +10,7 @@ import pytest
 from dil import config
 from dil.operator.streaming import run_stream
 from dil.run.options import RunOptions
-from tests.books import ClosingDays
+from tests.closing_days import ClosingDays
 from tests.servers.day_rows import DayRows
 from tests.servers.rows import DAY_MS, START_MS
 from tests.stories import executor

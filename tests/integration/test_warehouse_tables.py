@@ -16,7 +16,7 @@ import pytest
 from msgspec import structs
 
 from dil.errors import CommitUnknownError, ConfigError, ConversionError, WriteError
-from dil.model.books import BookKeeping
+from dil.model.closed_labels import ClosedLabelChanges
 from dil.model.dataset import Intent
 from dil.model.destination import MergeSpec
 from dil.model.job import PublishMode
@@ -270,8 +270,8 @@ def test_a_unit_that_keeps_rows_of_a_closed_label_replaces_those_of_its_other_la
         loads.destination.carry_out(labelled(first, closed, other))
         gone = tuple(file for file in loads.destination.live() if file.timelabel == other)
         second = loads.intent("r2", of(other, 3), units=["a"])
-        books = BookKeeping()
-        loads.destination.carry_out(labelled(second, other, books=books, removes=gone))
+        changes = ClosedLabelChanges()
+        loads.destination.carry_out(labelled(second, other, closed_labels=changes, removes=gone))
 
         assert loads.rows("id") == [(1,), (3,)]
         live = {(file.run_id, file.timelabel) for file in loads.destination.live()}

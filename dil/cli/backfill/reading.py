@@ -14,7 +14,7 @@ from dil.cli.job_command import JobCall, job_command, now_option
 from dil.cli.run import deliver, report_of, run_options
 from dil.cli.state.opening import instant
 from dil.cli.stdout import emit, emit_json, results_only
-from dil.model.derived import MADE_ANEW
+from dil.model.derived import REBUILD_OPTIONS
 from dil.model.interval import Interval
 from dil.observe.logs import bind
 from dil.observe.plan_view import plan_json, plan_text
@@ -123,7 +123,7 @@ def resume(call: JobCall, *, now: str | None, backfill_id: str, **pace: int | No
 def _source_job(call: JobCall, *, secrets: bool = True) -> Job:
     return call.source_job(
         "dil backfill",
-        f"To make the whole dataset again from its inputs: dil run JOB.conf {MADE_ANEW}.",
+        f"To make the whole dataset again from its inputs: dil run JOB.conf {REBUILD_OPTIONS}.",
         secrets=secrets,
     )
 

@@ -19,14 +19,14 @@ from dil.observe.logs import one_line
 from dil.observe.progress import counted, human_seconds
 from dil.operator.unresolved_failures import UnresolvedFailure, unresolved_failures
 from dil.run import event_time
-from dil.run.books import kept_books
+from dil.run.closed_labels import load_closed_labels
 from dil.state.amendments.operations import Selection
 from dil.state.blocks.source_state import COMMITTED, SKIPPED
 from dil.state.work_units.signatures import begin_of, parts_of_signature
 from dil.text.zones import find_zone, iso, moment
 
 if TYPE_CHECKING:
-    from dil.model.books import Books
+    from dil.model.closed_labels import ClosedLabels
     from dil.model.dataset import UnitEntry
     from dil.model.job import Job
     from dil.model.json import JsonObject
@@ -173,9 +173,9 @@ class _View:
         """Return the present event watermark; None for an earlier block."""
         return event_time.current(self.job, self.store) if self.at is None else None
 
-    def books(self) -> Books | None:
+    def closed_labels(self) -> ClosedLabels | None:
         """Return the present closed timelabels; None for an earlier block."""
-        return kept_books(self.job, self.store) if self.at is None else None
+        return load_closed_labels(self.job, self.store) if self.at is None else None
 
     def inputs(self) -> Sequence[JsonObject]:
         """Return how far each input of a derived dataset is read; none before its first commit.
@@ -224,12 +224,12 @@ class _View:
 
 def _show_json(view: _View) -> None:
     emit(f'{{\n  "head": {json.dumps(view.head())},\n')
-    events, books = view.events(), view.books()
+    events, closed = view.events(), view.closed_labels()
     if events is not None:
         emit(f'  "events": {json.dumps(events_json(events))},\n')
-    if books is not None:
-        closed = [{"from": each.low, "to": each.high} for each in books.closed]
-        labels = {"closed": closed, "reopened": sorted(books.reopened)}
+    if closed is not None:
+        stretches = [{"from": each.low, "to": each.high} for each in closed.stretches]
+        labels = {"closed": stretches, "reopened": sorted(closed.reopened)}
         emit(f'  "timelabels": {json.dumps(labels)},\n')
     if view.job.query is not None:
         emit(f'  "inputs": {json.dumps(view.inputs())},\n')
@@ -253,20 +253,21 @@ def _show_json(view: _View) -> None:
 
 
 def _show_text(view: _View) -> None:
-    job, head, events, books = view.job, view.head(), view.events(), view.books()
+    job, head, events = view.job, view.head(), view.events()
+    closed = view.closed_labels()
     emit(f"{job.name}  times in {job.planning.zone}\n")
     emit(f"  head  {_block_line(head, job) if head else 'none: no run has committed yet'}\n")
     if events is not None:
         emit_lines(kept_lines(events))
-    if books is not None:
+    if closed is not None:
         utc = find_zone("UTC")
-        if not books.closed:
+        if not closed.stretches:
             emit("  no timelabel is closed\n")
-        for each in books.closed[-_STRETCHES_SHOWN:]:
+        for each in closed.stretches[-_STRETCHES_SHOWN:]:
             period = f"{moment(each.low, utc)} to {moment(each.high, utc)}"
             emit(f"  timelabels closed from {period}\n")
-        if books.reopened:
-            names = " ".join(sorted(books.reopened)[:_UNITS_SHOWN])
+        if closed.reopened:
+            names = " ".join(sorted(closed.reopened)[:_UNITS_SHOWN])
             emit(f"  timelabels open again: {names}\n")
     if job.query is not None:
         _show_inputs(view.inputs())

@@ -5,10 +5,10 @@ commits it. Nothing changes before ``apply``.
 """
 
 from dil.operator.amendments.applying import apply
-from dil.operator.amendments.books import (
+from dil.operator.amendments.closed_labels import (
     LabelListing,
-    closed_labels,
-    list_books,
+    closed_among,
+    list_known_labels,
     propose_close,
     propose_reopen,
 )
@@ -34,8 +34,8 @@ __all__ = [
     "Preview",
     "Selection",
     "apply",
-    "closed_labels",
-    "list_books",
+    "closed_among",
+    "list_known_labels",
     "open_session",
     "propose_close",
     "propose_expiry",

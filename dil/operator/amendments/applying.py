@@ -11,21 +11,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dil.errors import StateError
-from dil.model.books import BookKeeping
+from dil.model.closed_labels import ClosedLabelChanges
 from dil.model.dataset import Commit, Move, PublishedFile, source_name
 from dil.model.json import JsonObject
 from dil.operator.amendments.files import FileChange
 from dil.operator.amendments.preview import Preview
 from dil.operator.session import OperatorSession
 from dil.publishing import leftovers, set_aside, withdrawal
-from dil.publishing.books import keeps_registry
-from dil.publishing.destination import destination_for
+from dil.publishing.closed_labels import keeps_registry, settle_registry
 from dil.publishing.moves import shared_moves
 from dil.publishing.run_commit import recorded_schema
 from dil.publishing.shared_files import refuse_misfit
 from dil.reshaping.shared_files import SharedFileWriter, rest_of
 from dil.run import event_time
-from dil.run.books_closing import settle_registry
 
 # Late rows of other actions stay visible, so that these are judged again as they were before.
 _LOSING = frozenset({"drop", "fail"})
@@ -43,7 +41,7 @@ def require_applicable(session: OperatorSession, preview: Preview) -> None:
         return
     withdrawal.require_recorded(session.store)
     commit = _commit_of(session, preview, session.act_id or preview.proposal.verb, "")
-    session.publisher().refuse_unpublishable(commit)
+    session.publisher.refuse_unpublishable(commit)
 
 
 def apply(session: OperatorSession, preview: Preview, reason: str = "") -> JsonObject | None:
@@ -65,11 +63,11 @@ def apply(session: OperatorSession, preview: Preview, reason: str = "") -> JsonO
     """
     lease, job, files = session.require_lease(), session.job, preview.files
     if preview.has_no_act:
-        leftovers.delete(session.filesystem(), job.publishing, preview.leftovers)
+        leftovers.delete(session.filesystem, job.publishing, preview.leftovers)
         return None
     if files.refusal is not None:
         raise files.refusal
-    act_id, filesystem = lease.holder.run_id, session.filesystem()
+    act_id, filesystem = lease.holder.run_id, session.filesystem
     withdrawn: Sequence[PublishedFile] = files.withdrawn
     rests: Sequence[Move] = ()
     if files.withdrawn and not files.only_records:
@@ -80,13 +78,13 @@ def apply(session: OperatorSession, preview: Preview, reason: str = "") -> JsonO
         rests = _staged_remainders(session, act_id, files.withdrawn, withdrawn)
     commit = _commit_of(session, preview, act_id, reason)
     commit = replace(commit, moves=(*files.moves, *rests), removes=tuple(withdrawn))
-    publisher = session.publisher()
+    publisher = session.publisher
     if files.only_records:
         sequence = publisher.append_block(lease, commit)
         block = None if sequence is None else session.store.head()
     else:
         block = publisher.publish(lease, commit)
-    if commit.books is not None:
+    if commit.closed_labels is not None:
         settle_registry(publisher, lease)
     if commit.act is not None:
         session.drop_page_logs(commit.act)
@@ -101,9 +99,9 @@ def apply(session: OperatorSession, preview: Preview, reason: str = "") -> JsonO
 
 def _commit_of(session: OperatorSession, preview: Preview, act_id: str, reason: str) -> Commit:
     now, proposal, events = session.clock(), preview.proposal, session.job.events
-    books = None
+    changes = None
     if proposal.closes or proposal.reopens:
-        books = BookKeeping(
+        changes = ClosedLabelChanges(
             reopens=proposal.reopens,
             closes=proposal.closes,
             forced=True,
@@ -122,12 +120,12 @@ def _commit_of(session: OperatorSession, preview: Preview, act_id: str, reason: 
         act=proposal.act(reason or proposal.verb, session.partition_ends()),
         quarantine=preview.files.quarantine,
         late_dir=set_aside.late_dir_of(
-            session.filesystem(), session.job.publishing, preview.files.quarantine
+            session.filesystem, session.job.publishing, preview.files.quarantine
         ),
         checkpoints=event_time.checkpoints_with_forgotten(session.store, proposal.forgotten)
         if events is not None and events.late_action in _LOSING
         else {},
-        books=books,
+        closed_labels=changes,
     )
 
 
@@ -177,7 +175,7 @@ def _staged_remainders(
     ]
     if not parts:
         return ()
-    job, filesystem = session.job, session.filesystem()
+    job, filesystem = session.job, session.filesystem
     folder = withdrawal.act_folder(job.publishing, act_id)
     write = SharedFileWriter.of(job, folder, recorded_schema(session.store))
     found = (
@@ -185,5 +183,4 @@ def _staged_remainders(
         for number, (narrowed, file) in enumerate(parts)
     )
     rests = [write(plan) for plan in found if plan is not None]
-    destination = destination_for(job.publishing, filesystem)
-    return tuple(shared_moves(job, act_id, rests, destination.uri))
+    return tuple(shared_moves(job, act_id, rests, session.publisher.destination.uri))

@@ -20,7 +20,6 @@ from dil.operator.amendments.applying import require_applicable
 from dil.operator.amendments.files import NO_FILES, FileChange
 from dil.operator.amendments.preview import Preview, preview_of
 from dil.operator.session import OperatorSession
-from dil.publishing.destination import destination_for
 from dil.publishing.layout import dataset_dir
 from dil.publishing.manifest import live_files
 from dil.publishing.own_folders import is_inside, outside_files_of
@@ -150,7 +149,7 @@ def propose_expiry(session: OperatorSession) -> Preview:
             not be deleted.
         WriteError: the destination would refuse the deletion.
     """
-    job, filesystem = session.job, session.filesystem()
+    job, filesystem = session.job, session.filesystem
     period = _period_of(job)
     if period is None:
         raise ConfigError.single(
@@ -164,7 +163,7 @@ def propose_expiry(session: OperatorSession) -> Preview:
     if refusal is not None:
         raise refusal
     before = session.now_ms - period
-    destination = destination_for(spec, filesystem)
+    destination = session.publisher.destination
     due = due_files(job, destination.live(), published_until(session.store, before), filesystem)
     stuck = destination.unremovable([file.uri for file in due.files])
     old = tuple(file for file in due.files if file.uri not in stuck)

@@ -88,7 +88,7 @@ def live_files_of(session: OperatorSession, signatures: Collection[str]) -> Live
         if not wanted.isdisjoint(file.signatures)
     ]
     names = [file.uri for file in found]
-    lost = set(not_loaded(names, session.job.publishing, session.filesystem()))
+    lost = set(not_loaded(names, session.job.publishing, session.filesystem))
     found = [file for file in found if file.uri not in lost]
     if session.job.publishing.mode is not PublishMode.APPEND:  # such a dataset has no other job
         return LiveFiles(tuple(found))
@@ -167,7 +167,7 @@ def with_late_rows(
         forgotten: The signatures of work units that are read again.
         since: The URIs of the late files of ``forgotten`` to move, None for all of them.
     """
-    filesystem, spec = session.filesystem(), session.job.publishing
+    filesystem, spec = session.filesystem, session.job.publishing
     act_id = session.act_id or ""
     gone = [
         move
@@ -192,7 +192,7 @@ def late_taken(
 
     ``runs`` are the ids of the runs whose late rows are moved, None for all runs.
     """
-    filesystem, spec = session.filesystem(), session.job.publishing
+    filesystem, spec = session.filesystem, session.job.publishing
     if spec.warehouse is not None:
         return ()  # late rows are in a table, from which no act removes rows
     moves = set_aside.late_taken(filesystem, spec, act_id, units, runs)

@@ -12,7 +12,7 @@ from dil.operator.amendments.files import KEPT, NO_FILES, FileChange
 from dil.operator.session import OperatorSession
 from dil.publishing.leftovers import Leftovers
 from dil.run import plan_checks
-from dil.run.books import kept_books
+from dil.run.closed_labels import load_closed_labels
 from dil.state.amendments.amended_history import AmendedHistory
 from dil.state.amendments.operations import Proposal
 
@@ -82,13 +82,13 @@ def _next_plan(session: OperatorSession, proposal: Proposal) -> tuple[Plan | Non
             return None, f"the run would be refused: {_on_one_line(refusal.message)}"
         if spec.units is None:
             return None, "the job's units come from its input or its source, which was not asked"
-        books = kept_books(session.job, session.store)
-        if books is not None:
+        closed = load_closed_labels(session.job, session.store)
+        if closed is not None:
             for window in proposal.reopens:
-                books = books.with_reopened(window)
+                closed = closed.with_reopened(window)
             for window in proposal.closes:
-                books = books.with_closed(window)
-        plan = planning.plan(spec, now_ms=session.now_ms, history=history, books=books)
+                closed = closed.with_closed(window)
+        plan = planning.plan(spec, now_ms=session.now_ms, history=history, closed_labels=closed)
         return plan.at_once(), ""
     except DilError as error:
         return None, _on_one_line(error.message)

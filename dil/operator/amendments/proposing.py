@@ -135,7 +135,7 @@ def propose_undo(session: OperatorSession) -> Preview:
     if files.refusal is None:
         spec, act_id = session.job.publishing, session.act_id or proposal.verb
         quarantine = set_aside.exchanged(
-            session.filesystem(), spec, last.act_id, act_id, session.late_files
+            session.filesystem, spec, last.act_id, act_id, session.late_files
         )
         files = replace(files, quarantine=quarantine)
     notes = _quarantine_notes(session, files.quarantine)
@@ -177,7 +177,7 @@ def propose_prune(session: OperatorSession) -> Preview:
     period = retention.get(ASIDE)
     if period is None:
         return preview
-    job, filesystem = session.job, session.filesystem()
+    job, filesystem = session.job, session.filesystem
     acts = last_act.act_ids(store.blocks_of_kind("ResetState"))
     others = owning_jobs(filesystem, dataset_dir(job.publishing))
     owner = Ownership(
@@ -196,7 +196,7 @@ def _signatures(proposal: Proposal) -> frozenset[str]:
 
 def _quarantine_notes(session: OperatorSession, moves: tuple[Move, ...]) -> tuple[str, ...]:
     """Return notes on how many files of quarantined rows are moved aside or brought back."""
-    filesystem = session.filesystem()
+    filesystem = session.filesystem
     away = sum(f"/{META}/" in filesystem.path_of(move.target.uri) for move in moves)
     counts = ((away, "taken away, too"), (len(moves) - away, "brought back, too"))
     return tuple(
@@ -216,7 +216,7 @@ def _undone_files(session: OperatorSession, last: LastAct, proposal: Proposal) -
         live = session.live_files()
         gone = tuple(file for file in live if file.uri in last.added)
         spec = session.job.publishing
-        moves = withdrawal.bring_back(session.filesystem(), spec, last.act_id, last.removed)
+        moves = withdrawal.bring_back(session.filesystem, spec, last.act_id, last.removed)
         returning = {signature for move in moves for signature in move.target.signatures}
         refuse_superseded_undo(session.job, last, live, returning)
         return replace(withdrawal_of(gone), moves=moves)

@@ -6,7 +6,7 @@ which work units `dil compact` wrote joint files, and which files runs have repl
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from dil.operator.session import OperatorSession
 from dil.publishing.layout import dataset_dir, unit_hash_in
 from dil.publishing.publisher import untracked_files
 from dil.publishing.rewritten import rewritten_units
+from dil.spi.state_store import changed_uris
 from dil.state.amendments.last_act import LastAct
 
 
@@ -86,7 +87,7 @@ def refusal_of_rewritten(
     """
     if not session.job.publishing.keeps_files:
         return None
-    job, filesystem, live = session.job, session.filesystem(), session.live_files()
+    job, filesystem, live = session.job, session.filesystem, session.live_files()
     spec = job.publishing
     searched = replace(spec, mode=PublishMode.WINDOW_REPLACE)
     seen = (*live, *untracked_files(searched, live, filesystem))
@@ -104,13 +105,12 @@ def refusal_of_rewritten(
 def _compacted_units(blocks: Iterable[JsonObject]) -> frozenset[str]:
     """Return the hashes of work units whose files were compacted; blocks come newest first."""
     found: set[str] = set()
-    after: Mapping[str, Any] = {}
+    removed: list[str] = []  # by the block after the act's ResetState
     for block in blocks:
         event: Any = block["event"]
         if event["kind"] == "ResetState" and is_compaction(str(event.get("act"))):
-            removes = (after.get("newData") or {}).get("removes") or ()
-            found.update(unit_hash_in(str(part["path"])) for part in removes)
-        after = event
+            found.update(map(unit_hash_in, removed))
+        _, removed = changed_uris(block)
     return frozenset(found)
 
 

@@ -33,7 +33,7 @@ def propose_relist(session: OperatorSession) -> Preview:
         StateError: the destination lists no files, other jobs publish to the dataset, or nothing
             was recorded so far.
     """
-    job, filesystem = session.job, session.filesystem()
+    job, filesystem = session.job, session.filesystem
     spec = job.publishing
     if spec.warehouse is not None:
         return _without_lost_loads(session)
@@ -73,7 +73,7 @@ def propose_relist(session: OperatorSession) -> Preview:
 
 def _without_lost_loads(session: OperatorSession) -> Preview:
     known = live_parts(session.store)
-    lost = not_loaded(known, session.job.publishing, session.filesystem())
+    lost = not_loaded(known, session.job.publishing, session.filesystem)
     files = FileChange(withdrawn=tuple(file_of(known[uri]) for uri in lost), only_records=True)
     notes = (
         f"no longer listed: {counted(len(lost), 'file')} whose rows the table lacks. The next run"

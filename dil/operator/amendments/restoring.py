@@ -100,7 +100,7 @@ class _UnitFiles:
                 by_unit[unit_hash(signature)].append(file)
         left = since.left.difference(file.uri for file in live.files)
         spec = session.job.publishing
-        copies = withdrawal.copies(session.filesystem(), spec, left)
+        copies = withdrawal.copies(session.filesystem, spec, left)
         gone: dict[str, list[str]] = defaultdict(list)
         shared: set[str] = set()
         is_known = True

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import chain
 from typing import Any
 
 from dil.errors import DilError, StateError
@@ -19,9 +20,9 @@ from dil.operator.amendments.refusals import refusal_of_rewritten
 from dil.operator.backfill.definition import BackfillDefinition, configuration_changed
 from dil.operator.backfill.status import BackfillStatus, Phase, read_status
 from dil.operator.session import OperatorSession
-from dil.publishing.destination import destination_for
 from dil.publishing.layout import unit_hash_in
-from dil.state.blocks.source_state import COMMITTED, FAILED, PENDING, SKIPPED
+from dil.spi.state_store import changed_uris
+from dil.state.blocks.source_state import COMMITTED, FAILED, PENDING, SKIPPED, delta_in
 
 _EXAMPLES = 3
 
@@ -86,7 +87,7 @@ def propose_publication(
         ConfigError: the dataset's destination differs from the job file.
     """
     job = session.job
-    destination_for(job.publishing, session.filesystem()).check()
+    session.publisher.destination.check()
     status = read_status(job, definition, session.clock)
     read = [unit for unit in definition.plan.work_units if unit.signature in status.done]
     signatures = {unit.signature for unit in read}
@@ -227,21 +228,11 @@ def units_changed_since(blocks: Iterable[JsonObject], head: str) -> frozenset[st
         found |= after
         if block["hash"] == head:
             return frozenset(found)
-        after, later = _units_changed_in(event)
+        after = set(map(unit_hash_in, chain(*changed_uris(block))))
+        later: set[str] = set()
+        for row in delta_in(block):
+            units = later if row.get("status") == FAILED else after
+            units.add(unit_hash(str(row["sig"])))
         if event["kind"] == "AddData":
             failed.append(later)
     return frozenset(found | after)
-
-
-def _units_changed_in(event: Any) -> tuple[set[str], set[str]]:  # the JSON edge
-    """Return the hashes of a block's work units in two sets: changed ones, and failed ones."""
-    state = event.get("newSourceState")
-    delta = state["value"].get("delta", ()) if state else ()
-    found: set[str] = set()
-    failed: set[str] = set()
-    for row in delta:
-        rows = failed if row.get("status") == FAILED else found
-        rows.add(unit_hash(str(row["sig"])))
-    data = event.get("newData") or {}
-    files = (*(data.get("parts") or ()), *(data.get("removes") or ()))
-    return found | {unit_hash_in(str(part["path"])) for part in files}, failed

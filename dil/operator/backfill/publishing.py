@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from dil.errors import StateError
-from dil.execution.stages import Executors, Stages
+from dil.execution.stages import Stages
 from dil.model.dataset import Lease, OperatorAct, RunWork
 from dil.model.job import Job, PublishMode
 from dil.model.json import JsonObject
@@ -29,6 +29,7 @@ from dil.operator.backfill.publication import Publication
 from dil.operator.backfill.status import BackfillStatus
 from dil.operator.session import OperatorSession
 from dil.publishing import set_aside, withdrawal
+from dil.publishing.closed_labels import settle_registry, with_closed_labels
 from dil.publishing.layout import (
     backfills_dir,
     dataset_dir,
@@ -44,7 +45,7 @@ from dil.publishing.run_commit import build_commit, recorded_schema
 from dil.publishing.shared_files import refuse_unlisted
 from dil.reshaping import Reshaping, reshape
 from dil.reshaping.files import row_file
-from dil.run.books_closing import settle_registry, with_books
+from dil.run.closed_labels import load_closed_labels
 from dil.run.lease import leased
 from dil.run.options import RunOptions
 from dil.spi.state_store import StateStore
@@ -91,10 +92,11 @@ def open_session(
 
 
 def _finish_pending(job: Job, store: StateStore, lease: Lease) -> None:
-    filesystem = filesystem_for(job.publishing.final_dir)
-    commit = Publisher(job, store, filesystem).finish_pending(lease)
+    publisher = Publisher.of(job, store)
+    commit = publisher.finish_pending(lease)
     if commit is not None and commit.act is not None:
-        delete_staging(filesystem, run_staging_dir(job.publishing, job.name, commit.run_id))
+        folder = run_staging_dir(job.publishing, job.name, commit.run_id)
+        delete_staging(publisher.filesystem, folder)
 
 
 def publish(
@@ -116,24 +118,29 @@ def publish(
     """
     if publication.refusal is not None:
         raise publication.refusal
-    lease, job, filesystem = session.require_lease(), session.job, session.filesystem()
+    lease, job, filesystem = session.require_lease(), session.job, session.filesystem
     act_id, backfill_id = lease.holder.run_id, publication.status.definition.id
     spec = replace(job.publishing, mode=publication.mode, shares_files=False)
     shaped_job = replace(job, publishing=spec)
     target = _target(session, act_id, publication.mode, options)
-    executors = Executors(job, options.environ, options.cache, options.executor)
-    with contextlib.closing(executors):
+    with contextlib.closing(options.executors(job)) as executors:
         stage = Stages(executors, options.stage_bytes)
         work = Reshaping(shaped_job, target, session.now_ms, has_all_rows=False, stage=stage)
         shaped = reshape(work, _finished_units(job, publication), filesystem)
     decided = build_commit(shaped_job, target, shaped, filesystem)
-    grace_ms = job.planning.grace_ms
-    kept = with_books(_rejecting(job), session.store, shaped, decided, grace_ms)
-    decided = kept.commit
-    if kept.rejected:
+    rejecting = _rejecting(job)
+    closing = with_closed_labels(
+        rejecting,
+        load_closed_labels(rejecting, session.store),
+        decided,
+        shaped,
+        grace_ms=job.planning.grace_ms,
+    )
+    decided = closing.commit
+    if closing.rejected:
         raise StateError(
-            f"backfill {backfill_id} has {sum(kept.rejected.values()):,} rows for closed "
-            f"timelabels: {' '.join(kept.rejected)}",
+            f"backfill {backfill_id} has {sum(closing.rejected.values()):,} rows for closed "
+            f"timelabels: {' '.join(closing.rejected)}",
             "Reopen those labels and publish again, or set ms.late.after.close=reopen.",
         )
     if decided.removes:
@@ -150,7 +157,9 @@ def publish(
             for entry in publication.records
         ),
     )
-    books = None if decided.books is None else replace(decided.books, sweeps=None)
+    changes = decided.closed_labels
+    if changes is not None:
+        changes = replace(changes, sweeps=None)  # an act closes only its own labels
     aside = (*decided.quarantine, *publication.late)
     commit = replace(
         decided,
@@ -159,11 +168,11 @@ def publish(
         quarantine_removes=(),
         late_dir=set_aside.late_dir_of(filesystem, job.publishing, aside),
         act=act,
-        books=books,
+        closed_labels=changes,
     )
-    publisher = session.publisher()
+    publisher = session.publisher
     block = publisher.publish(lease, commit)
-    if books is not None:
+    if changes is not None:
         settle_registry(publisher, lease)
     session.drop_page_logs(act)
     _sweep_staging(job, _staged(job, backfill_id, filesystem), filesystem)
@@ -185,7 +194,7 @@ def _rejecting(job: Job) -> Job:
 def _target(
     session: OperatorSession, act_id: str, mode: PublishMode, options: RunOptions
 ) -> PublishTarget:
-    spec, filesystem = session.job.publishing, session.filesystem()
+    spec, filesystem = session.job.publishing, session.filesystem
     now, live = options.clock(), session.live_files()
     replacing = replace(spec, mode=mode)
     untracked = untracked_files(replacing, live, filesystem)

@@ -60,7 +60,7 @@ def plan_backfill(
     """
     _refuse_unfit(job)
     job = with_schedules(job, store)
-    listed = plan_builder.units_of(job, now_ms, plan_builder.activation_of(job))
+    listed = plan_builder.list_units_or_warn(job, now_ms, plan_builder.read_activation(job))
     return plan_window(
         job.planning,
         window,

@@ -145,8 +145,8 @@ class _Compaction:
         self._store = store
         self._lease = lease
         self._id = lease.holder.run_id
-        self._files = filesystem_for(job.publishing.final_dir)
-        self._publisher = Publisher(job, store, self._files)
+        self._publisher = Publisher.of(job, store)
+        self._files = self._publisher.filesystem
         self._destination = self._publisher.destination
         self._staging = run_staging_dir(job.publishing, job.name, self._id)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from dil.errors import WriteError
-from dil.model.books import LabelMark
+from dil.model.closed_labels import LabelMark
 from dil.model.dataset import Commit, Intent, PublishedFile
 from dil.model.job import PublishingSpec
 from dil.publishing.layout import run_ids_in
@@ -106,8 +106,8 @@ class TimeseriesAccess(Access):
         self._attempts.run(self._check_own)
         known = {entry.label: entry for entry in self.labels()}
         label_changes = label_changes_of(commit, known, series.windows, series.spec.retention_ms)
-        reopened = frozenset(each.label for each in commit.books.reopens) if commit.books else ()
-        for label in label_changes.changes.keys() - reopened:
+        reopens = () if commit.closed_labels is None else commit.closed_labels.reopens
+        for label in label_changes.changes.keys() - {each.label for each in reopens}:
             why = _SHUT.get(known[label].state, "") if label in known else ""
             if why:
                 raise WriteError(

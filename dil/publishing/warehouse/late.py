@@ -140,7 +140,7 @@ class LateTable:
             commit,
             moves=tuple(map(self._found, commit.late_moves)),
             removes=(),
-            books=None,
+            closed_labels=None,
             run=replace(commit.run, outcomes=tuple(outcomes)),
         )
 

@@ -246,7 +246,9 @@ class Loading:
         """Delete the rows of work units that were read again, except rows of labels that stay."""
         units: dict[str | None, list[str]] = {}
         staying = (
-            units_with_closed_rows(self.records.live(connection), commit) if commit.books else {}
+            units_with_closed_rows(self.records.live(connection), commit)
+            if commit.closed_labels
+            else {}
         )
         for each in commit.run.outcomes:
             if each.succeeded and each.signature not in staying:
@@ -274,7 +276,7 @@ class Loading:
         Raises:
             WriteError: the commit replaces rows of the same work unit with other labels.
         """
-        if commit.books is None or self.spec.mode is not PublishMode.WINDOW_REPLACE:
+        if commit.closed_labels is None or self.spec.mode is not PublishMode.WINDOW_REPLACE:
             return
         staying = units_with_closed_rows(self.records.live(connection), commit)
         table = self.dialect.table(connection, self.table)

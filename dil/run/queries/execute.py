@@ -10,7 +10,7 @@ from dil.errors import QueryError
 from dil.execution.executor import Execution, Watch, job_of_tasks
 from dil.execution.queries.query import Query, View, in_order, view_of
 from dil.execution.queries.repeats import NearSpan
-from dil.model.derived import RUN_ANEW, DedupeSpec, TimeSpan
+from dil.model.derived import REBUILD_COMMAND, DedupeSpec, TimeSpan
 from dil.model.job import Job, QueryMode, QuerySpec
 from dil.model.task import RunContext
 from dil.run.active_run import ActiveRun
@@ -52,8 +52,7 @@ def execute_query(
             run_now=planned.plan.now,
             full_extract=planned.plan.full_extract,
             staging_dir=run.staging,
-            log_level=options.log_level,
-            log_json=options.log_json,
+            logging=options.task_logging,
             known_schema=planned.known_schema,
             events=planned.events,
         )
@@ -112,7 +111,7 @@ def published_near(
         raise QueryError(
             f"the dataset has no column {', '.join(absent)}, by which repeats are found",
             "Another query published its rows, or a converter renames columns. To make the dataset"
-            f" anew: {RUN_ANEW}. Or give the job another job.name and table, or other"
+            f" anew: {REBUILD_COMMAND}. Or give the job another job.name and table, or other"
             " ms.dedupe.keys.",
         )
     return replace(found, columns=spec.columns, may_match=NearSpan(spec.column, near))

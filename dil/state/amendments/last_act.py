@@ -6,15 +6,16 @@ with the number of blocks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dil.model.books import LabelWindow
+from dil.model.closed_labels import LabelWindow
 from dil.model.dataset import UnitEntry
 from dil.model.json import JsonObject
+from dil.spi.state_store import changed_uris
 from dil.state.blocks.canonical import instant_of
-from dil.state.blocks.source_state import COMMITTED, is_removal
+from dil.state.blocks.source_state import COMMITTED, delta_in, is_removal
 from dil.text.windows import label_start
 
 
@@ -96,7 +97,7 @@ def last_act(resets: Iterable[JsonObject], blocks: Iterable[JsonObject]) -> Last
     since: set[str] = set()
     read_since: set[str] = set()
     own: dict[str, UnitEntry | None] = {}
-    first: Mapping[str, Any] = {}
+    first: Any = None  # the data block with the act's files and its watermark
     before = None
     has_files_since = False
     for block in blocks:
@@ -104,15 +105,16 @@ def last_act(resets: Iterable[JsonObject], blocks: Iterable[JsonObject]) -> Last
         if not _is_data(event):
             continue
         if _sequence(block) > last_own:
-            since.update(_signatures(event))
-            read_since.update(_signatures(event, COMMITTED))
+            since.update(_signatures(block))
+            read_since.update(_signatures(block, COMMITTED))
             has_files_since = has_files_since or bool(event.get("newData"))
         elif _sequence(block) > sequence:
-            own.update((str(row["sig"]), _entry(row)) for row in _delta(event))
-            first = event
+            own.update((str(row["sig"]), _entry(row)) for row in delta_in(block))
+            first = block
         else:
             before = _instant(event["newWatermark"])
             break
+    added, removed = ([], []) if first is None else changed_uris(first)
     return LastAct(
         verb=str(reset["act"]),
         act_id=str(reset["actId"]),
@@ -121,9 +123,9 @@ def last_act(resets: Iterable[JsonObject], blocks: Iterable[JsonObject]) -> Last
         signatures=frozenset(own),
         overwritten=frozenset(since & own.keys()),
         watermark_before=before,
-        watermark_after=_instant(first["newWatermark"]) if first else before,
-        added=frozenset(_paths(first, "parts")),
-        removed=frozenset(_paths(first, "removes")),
+        watermark_after=before if first is None else _instant(first["event"]["newWatermark"]),
+        added=frozenset(added),
+        removed=frozenset(removed),
         has_files_since=has_files_since,
         rows=own,
         read_since=frozenset(read_since & own.keys()),
@@ -170,8 +172,9 @@ def files_since(blocks: Iterable[JsonObject], sequence: int) -> FilesSince:
     for block in blocks:
         if _sequence(block) <= sequence:
             break
-        late.update(_paths(block["event"], "parts", of="lateData"))
-        added, removed = _paths(block["event"], "parts"), _paths(block["event"], "removes")
+        event: Any = block["event"]
+        late.update(str(part["path"]) for part in (event.get("lateData") or {}).get("parts") or ())
+        added, removed = changed_uris(block)
         came.update(added)
         came.difference_update(removed)
         left.difference_update(added)
@@ -204,7 +207,7 @@ def changed_since(blocks: Iterable[JsonObject], instant_text: str) -> frozenset[
     for block in blocks:
         if str(block["systemTime"]) <= instant_text:
             break
-        found.update(_signatures(block["event"]))
+        found.update(_signatures(block))
     return frozenset(found)
 
 
@@ -228,7 +231,7 @@ def pruned_units(
     unseen = set(signatures) if prunes else set()
     found: set[str] = set()
     for block in blocks if unseen else ():
-        named = unseen.intersection(_signatures(block["event"]))
+        named = unseen.intersection(_signatures(block))
         unseen -= named
         if any(_sequence(block) in each for each in prunes):
             found |= named
@@ -261,13 +264,8 @@ def _instant(text: str | None) -> int | None:
     return None if text is None else instant_of(text)
 
 
-def _signatures(event: Any, status: str = "") -> Sequence[str]:  # the JSON edge
-    return [str(row["sig"]) for row in _delta(event) if status in ("", row.get("status"))]
-
-
-def _delta(event: Any) -> Sequence[Mapping[str, Any]]:  # the JSON edge
-    state = event.get("newSourceState")
-    return state["value"].get("delta", ()) if state else ()
+def _signatures(block: JsonObject, status: str = "") -> list[str]:
+    return [str(row["sig"]) for row in delta_in(block) if status in ("", row.get("status"))]
 
 
 def _entry(row: Mapping[str, Any]) -> UnitEntry | None:
@@ -277,7 +275,3 @@ def _entry(row: Mapping[str, Any]) -> UnitEntry | None:
     names = ("low", "expectedHigh", "high", "status", "attempts")
     values: tuple[Any, ...] = tuple(map(row.get, names))
     return UnitEntry(str(row["sig"]), *values)
-
-
-def _paths(event: Any, member: str, *, of: str = "newData") -> Sequence[str]:  # the JSON edge
-    return [str(part["path"]) for part in (event.get(of) or {}).get(member) or ()]

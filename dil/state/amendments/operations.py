@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from dil.errors import StateError
-from dil.model.books import LabelWindow
+from dil.model.closed_labels import LabelWindow
 from dil.model.dataset import OperatorAct, UnitEntry
 from dil.state.amendments.last_act import LastAct
 from dil.state.blocks.source_state import COMMITTED, FAILED, PENDING

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from dil.model.books import LabelWindow
+from dil.model.closed_labels import LabelWindow
 from dil.model.dataset import Commit, OperatorAct, UnitEntry
 from dil.model.json import JsonObject, JsonValue
 from dil.state.blocks.canonical import watermark_text
 from dil.state.blocks.events import ConfigEvent, SourceState
-from dil.state.chain.bookkeeper import Bookkeeper
+from dil.state.chain.label_closing import LabelCloser
 from dil.state.chain.writer import ChainWriter
 from dil.state.databases import sql
 from dil.state.databases.database import Transaction
@@ -36,7 +36,7 @@ def record_act(tx: Transaction, job: str, commit: Commit, act: OperatorAct) -> i
     if act.runs_before is not None:
         run_rows.drop_swept(tx, job, act.runs_before)
     has_files = bool(commit.moves or commit.removes)
-    if not (act.changed or act.removed or has_files or commit.books):
+    if not (act.changed or act.removed or has_files or commit.closed_labels):
         return None
     writer = ChainWriter(tx, job, commit.system_time, horizon=commit.horizon)
     writer.begin()
@@ -58,10 +58,10 @@ def record_act(tx: Transaction, job: str, commit: Commit, act: OperatorAct) -> i
             event = replace(event, new_watermark=watermark)
         writer.draft(replace(event, new_source_state=state), replaced=replaced)
         writer.write()
-    if commit.books is not None:
-        keeper = Bookkeeper(tx, job, commit, commit.books)
-        keeper.reopen(writer)
-        keeper.close(writer, writer.summary)
+    if commit.closed_labels is not None:
+        closer = LabelCloser(tx, job, commit, commit.closed_labels)
+        closer.reopen(writer)
+        closer.close(writer, writer.summary)
         writer.write()
     # Crashed runs staged work that was planned from rows which the act has just changed.
     tx.change(sql.SUPERSEDED_RUNS, job, commit.run_id)
@@ -111,8 +111,8 @@ def _reset(act: OperatorAct, commit: Commit, data_blocks: int) -> ConfigEvent:
         "actId": commit.run_id,
         "dataBlocks": data_blocks,
     }
-    if commit.books is not None and commit.books.forced:
-        closed, reopened = _shown(commit.books.closes), _shown(commit.books.reopens)
+    if commit.closed_labels is not None and commit.closed_labels.forced:
+        closed, reopened = _shown(commit.closed_labels.closes), _shown(commit.closed_labels.reopens)
         body = {**body, "timelabels": {"closed": closed, "reopened": reopened}}
     return ConfigEvent("ResetState", body)
 

@@ -36,6 +36,13 @@ def failed_in(block: JsonObject | None) -> int:
     return found if isinstance(found, int) else 0
 
 
+def delta_in(block: JsonObject) -> Sequence[Mapping[str, Any]]:
+    """Return the rows that a stored block changes in the index, in their JSON form."""
+    event: Any = block["event"]
+    state = event.get("newSourceState")
+    return state["value"].get("delta", ()) if state else ()
+
+
 @dataclass(frozen=True, slots=True)
 class UnitRow:
     """One work unit in the index; times are epoch ms UTC.

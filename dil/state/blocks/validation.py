@@ -1,7 +1,7 @@
 """The rules for a new block that only need the block and the chain's head.
 
-docs/semantics/chain.md lists the codes V01 to V24, which are API; V24 is about the books of
-timelabels. V06 (stored hash), V22 for the whole index and V24 for the books are in
+docs/semantics/chain.md lists the codes V01 to V24, which are API; V24 is about closed
+timelabels. V06 (stored hash), V22 for the whole index and V24 for the closed labels are in
 ``verification``; rules V30 to V40 for derived datasets are in ``input_validation``. Each check
 takes constant time, however long the chain is.
 """

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from dil.errors import StateError
-from dil.model.books import BOOKS, Books, LabelWindow
+from dil.model.closed_labels import CLOSED_LABELS, ClosedLabels, LabelWindow
 from dil.model.dataset import PublishedFile, UnitEntry
 from dil.model.json import JsonObject
 from dil.spi.state_store import StateStore
@@ -124,7 +124,7 @@ def _read(
     check.head(head)
     if check.blocks:
         check.index(store.unit_entries())
-        check.kept_books(Books.of(store.checkpoint(BOOKS)))
+        check.stored_closed_labels(ClosedLabels.of(store.checkpoint(CLOSED_LABELS)))
     check.problems += store.problems({path: part.start for path, part in check.live.items()})
     wrong: dict[str, str] = {}
     if files.size_of is not None:
@@ -154,7 +154,7 @@ class _Check:
     live: dict[str, SliceFile] = field(default_factory=dict)
     late: dict[str, SideFile] = field(default_factory=dict)
     changes: dict[str, SideFile] = field(default_factory=dict)
-    books: Books = field(default_factory=Books)
+    closed_labels: ClosedLabels = field(default_factory=ClosedLabels)
 
     def block(self, fields: JsonObject) -> None:
         """Check one block as the next block."""
@@ -174,7 +174,7 @@ class _Check:
         except (KeyError, TypeError, ValueError) as error:
             self.problems.append(f"V21: the state in block {sequence} cannot be read: {error!r}")
             found = []
-        found += self._keep_books(block.event)
+        found += self._follow_labels(block.event)
         found += self._check_inputs(block)
         self.problems += [f"{each} (block {sequence})" for each in found]
         self.tip = advance(self.tip, block, stored_hash)
@@ -211,13 +211,13 @@ class _Check:
                 f"V22: work units of the chain that are not in the index: {len(unseen)}"
             )
 
-    def kept_books(self, kept: Books) -> None:
-        """Check that the stored books agree with the blocks."""
-        stated = (list(kept.closed), dict(kept.reopened))
-        if stated != (list(self.books.closed), dict(self.books.reopened)):
+    def stored_closed_labels(self, kept: ClosedLabels) -> None:
+        """Check that the stored closed labels agree with the blocks."""
+        stated = (list(kept.stretches), dict(kept.reopened))
+        if stated != (list(self.closed_labels.stretches), dict(self.closed_labels.reopened)):
             self.problems.append("V24: the books of timelabels differ between index and chain")
 
-    def _keep_books(self, event: Event) -> Iterator[Violation]:
+    def _follow_labels(self, event: Event) -> Iterator[Violation]:
         """Follow the events that close and reopen labels, which must alternate for each label."""
         if not isinstance(event, ConfigEvent) or event.kind not in (CLOSE_BOOKS, REOPEN_BOOKS):
             return
@@ -228,11 +228,11 @@ class _Check:
             yield Violation("V24", f"{event.kind} cannot be read: {error!r}")
             return
         is_closing = event.kind == CLOSE_BOOKS
-        if self.books.is_closed(window) == is_closing:
+        if self.closed_labels.is_closed(window) == is_closing:
             state = "closed" if is_closing else "open"
             yield Violation("V24", f"{event.kind} of timelabel {label}, which is {state} already")
-        change = self.books.with_closed if is_closing else self.books.with_reopened
-        self.books = change(window)
+        change = self.closed_labels.with_closed if is_closing else self.closed_labels.with_reopened
+        self.closed_labels = change(window)
 
     def manifest(self, listed: Mapping[str, PublishedFile], store: StateStore) -> None:
         """Check that the chain has the files in the dataset's manifest, with their numbers of rows.

@@ -26,7 +26,7 @@ from dil.state.derived.inputs import StoredInput, open_input
 
 # These are before the first row, and before the first block.
 NONE_YET = -1
-_ANEW = "Read the whole dataset again without a starting offset, and replace the results."
+_READ_AGAIN = "Read the whole dataset again without a starting offset, and replace the results."
 
 
 class Position(NamedTuple):
@@ -147,7 +147,7 @@ class DatasetChain:
             raise StateError(
                 f"V40: the chain of job {json.dumps(self.dataset)} has no block {position.block}"
                 f" {position.hash} any more: it was restored from a copy, or started over",
-                _ANEW,
+                _READ_AGAIN,
             )
 
     def parts_at(self, end: Position, after: int = NONE_YET) -> tuple[FileRows, ...]:
@@ -312,7 +312,7 @@ class _Added:
             raise StateError(
                 f"block {number} of job {json.dumps(self.dataset)} is a compaction, which merges"
                 " rows that were read before with rows that were not",
-                f"{_ANEW} Run `dil compact` when readers have caught up.",
+                f"{_READ_AGAIN} Run `dil compact` when readers have caught up.",
             )
         # The new files of a compaction of read rows are left out, because the same rows would be
         # read again, under new offsets.
@@ -336,7 +336,7 @@ class _Added:
             f"block {number} of job {json.dumps(self.dataset)} takes rows away that were read"
             f" before (files: {files}): reading what is new since does not show which rows"
             " changed",
-            f"{_ANEW} Only jobs with ms.publish.mode=append always have new rows only.",
+            f"{_READ_AGAIN} Only jobs with ms.publish.mode=append always have new rows only.",
         )
 
     def _is_seen(self, part: SliceFile) -> bool:

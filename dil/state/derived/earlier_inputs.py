@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 
 from dil.errors import StateError
-from dil.model.derived import RUN_ANEW, InputSlice
+from dil.model.derived import REBUILD_COMMAND, InputSlice
 from dil.model.job import QueryMode
 from dil.state.blocks.block import listed, transform_inputs
 from dil.state.chain.chain_rows import config_event_at
@@ -38,8 +38,8 @@ def refuse_inputs_read_before(
                 f"input {json.dumps(name)} was read by an earlier query of"
                 f" {json.dumps(dataset_id)}, then left out of ms.query.inputs: it would be read"
                 " from its beginning, and its rows would be doubled",
-                f"To read the whole inputs once and replace this dataset: {RUN_ANEW}. Or give the"
-                " job another job.name and table.",
+                f"To read the whole inputs once and replace this dataset: {REBUILD_COMMAND}. Or"
+                " give the job another job.name and table.",
             )
 
 
@@ -74,7 +74,7 @@ def refuse_other_reading(
         raise StateError(
             f"input {json.dumps(name)} of ms.query.inputs: {how}",
             "Set it as it was. Or, to read the whole inputs once and replace this dataset:"
-            f" {RUN_ANEW}.",
+            f" {REBUILD_COMMAND}.",
         )
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dil.errors import StateError
-from dil.model.books import BOOKS, Books
+from dil.model.closed_labels import CLOSED_LABELS, ClosedLabels
 from dil.model.dataset import EXPIRY, FileRows, is_compaction
-from dil.model.derived import RUN_ANEW, InputSlice
+from dil.model.derived import REBUILD_COMMAND, InputSlice
 from dil.model.interval import Interval
 from dil.model.job import QueryMode
 from dil.model.json import JsonObject
@@ -27,8 +27,9 @@ from dil.state.runs.details import checkpoint
 from dil.text.windows import label_start
 from dil.types.schema_lines import LATE_COLUMNS, OP_COLUMN, with_columns
 
-_ANEW = (
-    f"ms.query.mode=full reads the whole input again and replaces this dataset; once: {RUN_ANEW}."
+_REBUILD = (
+    "ms.query.mode=full reads the whole input again and replaces this dataset; once:"
+    f" {REBUILD_COMMAND}."
 )
 
 
@@ -77,17 +78,17 @@ class InputReading:
                 was reopened.
         """
         if self.reads_closed:
-            has_books = any(True for _ in self.chain.books(self.first, self.last))
+            has_label_events = any(True for _ in self.chain.label_events(self.first, self.last))
             if self.reads_whole:
-                return has_books or bool(self._changed_read_labels())
-            if has_books:
+                return has_label_events or bool(self._changed_read_labels())
+            if has_label_events:
                 self.closed_labels()  # it refuses a label that was read and reopened
             changed = self._changed_read_labels()
             if changed:
                 label, (verb, number) = min(changed.items())
                 what = f"{verb} rows of the timelabel {label}, which was closed and read"
                 raise self._broken(number, what)
-            return has_books
+            return has_label_events
         # Without a schema no rows ever came; blocks only removed files that were there before.
         has_schema = self.chain.schema_sequence is not None
         if has_schema and self.chain.has_data_in(self.first, self.last):
@@ -152,7 +153,7 @@ class InputReading:
         found: set[str] = set()
         reopened: dict[str, int] = {}
         again: dict[str, int] = {}
-        for number, event in self.chain.books(first, self.last):
+        for number, event in self.chain.label_events(first, self.last):
             label = str(event.body["timelabel"])
             if event.kind == CLOSE_BOOKS and label in reopened:
                 again[label] = reopened.pop(label)
@@ -175,22 +176,22 @@ class InputReading:
         """Return the labels that were closed before this part, and that got or lost rows in it.
 
         The members are those of ``_changed_labels``. Rows come from a run or a backfill under
-        ``ms.timelabel.close=never``, which does not look at the books; acts of operators take rows
-        away. The work does not grow with the number of closed labels: if a label was closed or
+        ``ms.timelabel.close=never``, which does not look at closed labels; acts of operators take
+        rows away. The work does not grow with the number of closed labels: if a label was closed or
         reopened since, the first of these changes shows whether it was closed before; else the
-        present books show it.
+        present closed labels show it.
         """
         changed = self._changed_labels()
         if not changed or self.chain.last_until(self.first, (CLOSE_BOOKS,)) is None:
             return {}
-        books: dict[str, bool] = {}
-        for _, event in self.chain.books(self.first, self.chain.sequence):
-            books.setdefault(str(event.body["timelabel"]), event.kind != CLOSE_BOOKS)
-        now = Books.of(checkpoint(self.chain.tx, self.chain.dataset_id, BOOKS))
+        closed_before: dict[str, bool] = {}
+        for _, event in self.chain.label_events(self.first, self.chain.sequence):
+            closed_before.setdefault(str(event.body["timelabel"]), event.kind != CLOSE_BOOKS)
+        now = ClosedLabels.of(checkpoint(self.chain.tx, self.chain.dataset_id, CLOSED_LABELS))
 
         def was_closed(label: str) -> bool:
             low = label_start(label)
-            return books.get(label, now.is_closed(Interval(low, low + 1)))
+            return closed_before.get(label, now.is_closed(Interval(low, low + 1)))
 
         return {label: how for label, how in changed.items() if was_closed(label)}
 
@@ -231,8 +232,8 @@ class InputReading:
         except StateError as error:
             raise StateError(
                 error.message,
-                f"{_ANEW} Only jobs with ms.publish.mode=append, and changelogs of jobs that merge "
-                "(ms.publish.changelog=true), give new rows alone.",
+                f"{_REBUILD} Only jobs with ms.publish.mode=append, and changelogs of jobs that"
+                " merge (ms.publish.changelog=true), give new rows alone.",
             ) from error
 
     def changed_files(self) -> list[tuple[int, SideFile]] | None:
@@ -307,7 +308,7 @@ class InputReading:
 
     def _broken(self, number: int, what: str) -> StateError:
         name = json.dumps(self.chain.dataset_id)
-        return StateError(f"block {number} of job {name} {what}", _ANEW)
+        return StateError(f"block {number} of job {name} {what}", _REBUILD)
 
 
 def recorded_reading(

@@ -46,7 +46,7 @@ PAGE_OF_RESETS = (
     "SELECT seq, block_hash, payload FROM mc_block WHERE dataset_id = ?"
     " AND event_kind = 'ResetState' AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
 )
-PAGE_OF_BOOKS = (
+PAGE_OF_LABEL_EVENTS = (
     "SELECT seq, block_hash, payload FROM mc_block WHERE dataset_id = ? AND seq > ? AND seq <= ?"
     " AND event_kind IN ('CloseBooks', 'ReopenBooks') ORDER BY seq LIMIT ?"
 )
@@ -127,13 +127,13 @@ class StoredInput(InputChain):
         """
         return _data(self._events(PAGE_OF_EVENTS, first, last))
 
-    def books(self, first: int, last: int) -> Iterator[tuple[int, ConfigEvent]]:
+    def label_events(self, first: int, last: int) -> Iterator[tuple[int, ConfigEvent]]:
         """Yield the events of blocks ``(first, last]`` that close or reopen labels, with sequences.
 
         Raises:
             StateError: a block is damaged.
         """
-        for number, event in self._events(PAGE_OF_BOOKS, first, last):
+        for number, event in self._events(PAGE_OF_LABEL_EVENTS, first, last):
             if isinstance(event, ConfigEvent):
                 yield number, event
 

@@ -11,7 +11,7 @@ from typing import cast
 import msgspec
 
 from dil.errors import StateError
-from dil.model.books import BookKeeping
+from dil.model.closed_labels import ClosedLabelChanges
 from dil.model.dataset import (
     Commit,
     Intent,
@@ -26,14 +26,14 @@ from dil.model.json import JsonObject, compact, read_number
 
 # Since format 2 an intent names its destination; since 3 it says which rows of a shared file belong
 # to which work unit; since 4 it has the checkpoints that are set with the commit, the changes to
-# the books of timelabels and its late rows' folder; since 5 the query of its rows; since 6 the
+# closed timelabels and its late rows' folder; since 5 the query of its rows; since 6 the
 # place of the changed rows; since 7 the work units that it forgets. An older release would ignore
 # these.
 _FORMATS = (1, 2, 3, 4, 5, 6, 7)
 _ITEMS_OF_PIECE = 256
 _LATER = (
-    "act", "quarantine", "quarantine_removes", "skipped", "checkpoints", "books", "late_dir",
-    "query", "changelog_dir", "begins_changelog", "forgotten",
+    "act", "quarantine", "quarantine_removes", "skipped", "checkpoints", "closed_labels",
+    "late_dir", "query", "changelog_dir", "begins_changelog", "forgotten",
 )  # fmt: skip
 
 
@@ -60,7 +60,7 @@ class _StoredCommit(msgspec.Struct):
     quarantine_removes: tuple[str, ...] = ()
     skipped: tuple[WorkUnitOutcome, ...] = ()
     checkpoints: msgspec.Raw = msgspec.Raw(b"{}")
-    books: BookKeeping | None = None
+    closed_labels: ClosedLabelChanges | None = msgspec.field(default=None, name="books")
     late_dir: str = ""
     query: QueryStep | None = None
     changelog_dir: str = ""
@@ -75,6 +75,9 @@ class _StoredCommit(msgspec.Struct):
         return Commit(**{**found, "checkpoints": checkpoints}, run=run)
 
 
+_STORED_NAMES = dict(
+    zip(_StoredCommit.__struct_fields__, _StoredCommit.__struct_encode_fields__, strict=True)
+)
 _OF_RUN = tuple(field.name for field in fields(RunWork))
 _OF_COMMIT = tuple(field.name for field in fields(Commit) if field.name != "run")
 
@@ -104,20 +107,17 @@ def intent_pieces(intent: Intent) -> Iterator[bytes]:
     versions can finish the intent.
     """
     commit, run = intent.commit, intent.commit.run
-    found = {
-        name: getattr(run if name in _OF_RUN else commit, name)
-        for name in _StoredCommit.__struct_fields__
-    }
+    found = {name: getattr(run if name in _OF_RUN else commit, name) for name in _STORED_NAMES}
     files = chain((move.target for move in commit.moves), commit.removes)
     number = 3 if any(file.is_shared for file in files) else 2 if intent.destination else 1
-    number = 4 if commit.checkpoints or commit.books or commit.late_dir else number
+    number = 4 if commit.checkpoints or commit.closed_labels or commit.late_dir else number
     number = 5 if commit.query else number
     number = 6 if commit.changelog_dir else number
     number = 7 if run.forgotten else number
     yield f'{{"format":{number},"intent":{{"commit":{{'.encode()
     shown = [name for name, value in found.items() if value or name not in _LATER]
     for place, name in enumerate(shown):
-        yield f'{"," * (place > 0)}"{name}":'.encode()
+        yield f'{"," * (place > 0)}"{_STORED_NAMES[name]}":'.encode()
         yield from _value_pieces(found[name])
     yield b"}"
     for name in _StoredIntent.__struct_fields__[1:]:

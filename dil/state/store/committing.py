@@ -19,8 +19,8 @@ from dil.state.blocks.canonical import instant_of, watermark_text
 from dil.state.blocks.events import ConfigEvent
 from dil.state.blocks.source_state import UnitRow, UnitSummary
 from dil.state.chain import slices
-from dil.state.chain.bookkeeper import Bookkeeper
 from dil.state.chain.chain_rows import read_tip
+from dil.state.chain.label_closing import LabelCloser
 from dil.state.chain.writer import ChainWriter, event_limits
 from dil.state.databases import sql
 from dil.state.databases.database import Transaction
@@ -102,9 +102,11 @@ def _append_run(tx: Transaction, job: str, commit: Commit, index: UnitIndex) -> 
         writer.draft(ConfigEvent("SetPollingSource", source))
     if commit.moves and (writer.schema is None or commit.schema not in ("", writer.schema)):
         writer.set_schema(commit.schema)
-    keeper = None if commit.books is None else Bookkeeper(tx, job, commit, commit.books)
-    if keeper is not None:
-        keeper.reopen(writer)
+    closer = (
+        None if commit.closed_labels is None else LabelCloser(tx, job, commit, commit.closed_labels)
+    )
+    if closer is not None:
+        closer.reopen(writer)
     sequence = writer.next_sequence
     has_data = bool(commit.moves or commit.removes)
     changes = index.apply(commit.run.outcomes, sequence, has_data=has_data)
@@ -123,7 +125,7 @@ def _append_run(tx: Transaction, job: str, commit: Commit, index: UnitIndex) -> 
         new_source_state=summary.as_state(commit.source_name, rows, stream=stream),
     )
     is_changed = writer.draft_if_changed(event, replaced=changes.replaced)
-    is_closed = keeper is not None and keeper.close(writer, summary)
+    is_closed = closer is not None and closer.close(writer, summary)
     if is_changed or is_closed:
         writer.write()
     return sequence if is_changed else None

@@ -10,7 +10,7 @@ import pytest
 
 from dil.cli.main import main
 from dil.model.report import RunStatus
-from tests.books import ClosingDays, label
+from tests.closing_days import ClosingDays, label
 from tests.servers.day_rows import DayRows
 from tests.servers.rows import DAY_MS, START_MS
 
@@ -163,7 +163,7 @@ def test_what_is_no_label_of_the_job_is_refused(manual, capsys, words, message):
     assert message in dil.error
 
 
-def test_a_job_that_keeps_no_books_closes_nothing(source, tmp_path: Path, capsys):
+def test_a_job_that_never_closes_labels_refuses_the_verbs(source, tmp_path: Path, capsys):
     days = ClosingDays(
         tmp_path, source, ms__timelabel__close="never", ms__late__after__close="side_table"
     )
@@ -172,7 +172,7 @@ def test_a_job_that_keeps_no_books_closes_nothing(source, tmp_path: Path, capsys
     assert "ms.timelabel.close=manual" in dil.error
 
 
-def test_a_job_that_keeps_no_books_lists_the_labels_that_it_published(
+def test_a_job_that_never_closes_labels_lists_the_labels_that_it_published(
     source, tmp_path: Path, capsys
 ) -> None:
     days = ClosingDays(tmp_path, source, ms__timelabel__close="never", ms__late__after__close="")

@@ -148,7 +148,7 @@ def test_names_that_are_one_on_the_store_are_a_clash(
 ) -> None:
     source.script("/file", Reply(b"content", content_type="text/plain"))
     story = dump_story(tmp_path, source, one, other, ms__source__uri=f"{source.url}/file")
-    for module in ("dil.run.active_run", "dil.task.context"):
+    for module in ("dil.publishing.publisher", "dil.task.context"):
         monkeypatch.setattr(f"{module}.filesystem_for", lambda *_: FoldingFilesystem())
 
     report = story.run(day(1))
@@ -164,7 +164,7 @@ def test_a_name_that_is_a_live_file_in_another_letter_case_fails_before_it_repla
 ) -> None:
     source.script("/file", Reply(b"content", content_type="text/plain"))
     uri = {"ms__source__uri": f"{source.url}/file"}
-    for module in ("dil.run.active_run", "dil.task.context"):
+    for module in ("dil.publishing.publisher", "dil.task.context"):
         monkeypatch.setattr(f"{module}.filesystem_for", lambda *_: FoldingFilesystem())
     assert dump_story(tmp_path, source, "A.txt", **uri).run(day(1)).status is RunStatus.SUCCESS
     story = dump_story(tmp_path, source, "a.txt", "b.txt", **uri)

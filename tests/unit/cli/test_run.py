@@ -25,6 +25,7 @@ from dil.errors import (
     StateError,
 )
 from dil.model.report import ReportedFailure, RunStatus
+from dil.model.task import TaskLogging
 
 if TYPE_CHECKING:
     from conftest import Loads, Runs
@@ -392,8 +393,7 @@ def test_tasks_log_as_the_command_line_asks(
 ) -> None:
     assert main(["run", "orders.conf", *flags]) == 0
     assert runs.options is not None
-    assert (runs.options.log_level, runs.options.log_json) == (level, is_json)
-    assert runs.options.shows_requests == ("--show-request" in flags)
+    assert runs.options.task_logging == TaskLogging(level, is_json, "--show-request" in flags)
 
 
 def test_a_plan_file_that_is_missing_or_no_plan_ends_before_the_run(

@@ -277,7 +277,7 @@ def test_tasks_of_a_replay_log_as_the_command_line_asks(
     real = replaying.replay
 
     def without_spark(job, spec, store, options, *, first):  # type: ignore[no-untyped-def]
-        logging.append((options.log_level, options.log_json))
+        logging.append((options.task_logging.level, options.task_logging.is_json))
         options = replace(options, executor=InProcessExecutor())
         return real(job, spec, store, options, first=first)
 

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from dil.model.books import Books
+from dil.model.closed_labels import ClosedLabels
 from dil.model.history import UnitRecord
 from dil.model.interval import Interval
 from dil.model.job import PlanningSpec
 from dil.model.timelabels import AfterClose, LabelClosing, TimelabelSpec
-from dil.model.work_unit import PlannedBooks, WorkUnit
+from dil.model.work_unit import PlannedClosedLabels, WorkUnit
 from dil.planning import BareHistory, plan
 from tests.stories import day
 
-CLOSED = Books(closed=(Interval(day(0), day(2)),))
+CLOSED = ClosedLabels(stretches=(Interval(day(0), day(2)),))
 FIRST, SECOND = "20200101000000", "20200102000000"
 
 
@@ -24,7 +24,7 @@ def planned(
     *,
     partition: str = "daily",
     column: str = "",
-    books: Books = CLOSED,
+    closed: ClosedLabels = CLOSED,
     failed: Sequence[WorkUnit] = (),
 ):
     labels = TimelabelSpec(
@@ -36,7 +36,7 @@ def planned(
     known = {
         each.signature: UnitRecord(each.signature, each.low, None, failed=True) for each in failed
     }
-    made = plan(spec, now_ms=day(10), history=BareHistory(known), books=books)
+    made = plan(spec, now_ms=day(10), history=BareHistory(known), closed_labels=closed)
     return made.work_units, made.books
 
 
@@ -46,34 +46,34 @@ def lows(units: Sequence[WorkUnit]) -> list[int]:
 
 @pytest.mark.parametrize("column", ["", "at"])
 @pytest.mark.parametrize(
-    ("after", "days", "books"),
+    ("after", "days", "closed"),
     [
-        (AfterClose.REJECT, [2, 3], PlannedBooks(2, (FIRST, SECOND))),
-        (AfterClose.REOPEN, [0, 1, 2, 3], PlannedBooks(0, (), reopens=(FIRST, SECOND))),
-        (AfterClose.SIDE_TABLE, [0, 1, 2, 3], PlannedBooks(0, (), beside=(FIRST, SECOND))),
+        (AfterClose.REJECT, [2, 3], PlannedClosedLabels(2, (FIRST, SECOND))),
+        (AfterClose.REOPEN, [0, 1, 2, 3], PlannedClosedLabels(0, (), reopens=(FIRST, SECOND))),
+        (AfterClose.SIDE_TABLE, [0, 1, 2, 3], PlannedClosedLabels(0, (), beside=(FIRST, SECOND))),
     ],
 )
-def test_closed_days_are_left_out_reopened_or_read_beside(after, days, books, column):
+def test_closed_days_are_left_out_reopened_or_read_beside(after, days, closed, column):
     units, found = planned(after, column=column)
-    assert (lows(units), found) == ([day(each) for each in days], books)
+    assert (lows(units), found) == ([day(each) for each in days], closed)
 
 
 def test_closed_days_that_failed_are_left_out_as_well():
-    failed, _ = planned(AfterClose.REJECT, books=Books())
-    units, books = planned(AfterClose.REJECT, failed=failed)
-    assert (lows(units), books) == ([day(2), day(3)], PlannedBooks(2, (FIRST, SECOND)))
+    failed, _ = planned(AfterClose.REJECT, closed=ClosedLabels())
+    units, closed = planned(AfterClose.REJECT, failed=failed)
+    assert (lows(units), closed) == ([day(2), day(3)], PlannedClosedLabels(2, (FIRST, SECOND)))
 
 
 def test_a_partition_with_an_open_label_is_read_where_a_column_gives_the_labels():
     """One partition of four days: two of them are closed, and rows of the others may come."""
-    units, books = planned(AfterClose.REJECT, partition="none", column="at")
+    units, closed = planned(AfterClose.REJECT, partition="none", column="at")
     assert lows(units) == [day(0)]
-    assert not books
-    units, books = planned(AfterClose.REOPEN, partition="none", column="at")
-    assert (lows(units), books.reopens) == ([day(0)], (FIRST, SECOND))
+    assert not closed
+    units, closed = planned(AfterClose.REOPEN, partition="none", column="at")
+    assert (lows(units), closed.reopens) == ([day(0)], (FIRST, SECOND))
 
 
-def test_a_plan_without_closed_labels_says_nothing_of_books():
-    later = Books(closed=(Interval(day(20), day(21)),))
-    _, books = planned(AfterClose.REJECT, books=later)
-    assert not books
+def test_a_plan_without_closed_labels_says_nothing_of_them():
+    later = ClosedLabels(stretches=(Interval(day(20), day(21)),))
+    _, closed = planned(AfterClose.REJECT, closed=later)
+    assert not closed

@@ -15,7 +15,7 @@ from dil.model.destination import TableFormat, TableSpec
 from dil.model.event_tally import EVENT_TIME
 from dil.model.job import PublishingSpec, PublishMode
 from dil.publishing.abandoning import abandon, finish_without_lost
-from dil.publishing.destination import described, destination_for
+from dil.publishing.destination import destination_for, destination_text
 from dil.publishing.publisher import Publisher
 from dil.publishing.results import FinishedUnit, PublishTarget
 from dil.storage import LocalFilesystem, filesystem_for
@@ -70,8 +70,9 @@ def test_under_another_destination_it_waits_and_says_for_what(
             elsewhere.finish_pending(lease)
         with pytest.raises(CommitUnknownError):
             finish_without_lost(elsewhere, lease, intent)
-        assert described(begun.spec, destination_for(begun.spec, files)) in caught.value.message
-        assert described(changed, destination_for(changed, now)) in caught.value.message
+        known = destination_text(begun.spec, destination_for(begun.spec, files))
+        assert known in caught.value.message
+        assert destination_text(changed, destination_for(changed, now)) in caught.value.message
         assert store.pending_intent() == intent
 
         assert begun.names() == before
@@ -167,7 +168,7 @@ def test_the_words_of_a_destination_hold_no_password(tmp_path: Path) -> None:
         environ={},
     ).job.publishing
 
-    text = described(spec, destination_for(spec, files))
+    text = destination_text(spec, destination_for(spec, files))
 
     assert "secret" not in text
     assert "ms.iceberg.catalog.uri=postgresql://host/lake" in text

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dil.cli.main import main
-from dil.errors import PlanningError, StateError
+from dil.errors import PlanningError, PluginFailureError, StateError
 from dil.model.json import compact
 from dil.model.report import ReportedFailure, RunReport, RunStatus, UnitCounts, UnitRun
 from dil.model.secret import Secret
@@ -19,6 +19,16 @@ from dil.run.kept_report import KeptReport, kept_report, kept_unit_runs, run_doc
 from dil.state.store.sql_store import SqlStateStore
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day, executor, failing, ids_of, work_unit
+
+BROKEN = """
+from dil.spi.destination import Destination
+
+class Broken(Destination):
+    def __init__(self, context): raise OSError("no such store")
+    def uri(self, path): return "broken:" + path
+    def carry_out(self, intent): pass
+    def has_landed(self, intent): return False
+"""
 
 
 @pytest.fixture
@@ -111,6 +121,19 @@ def test_a_run_that_fails_before_its_tasks_is_recorded_with_its_failure(
     assert [each.error for each in kept.failures] == ["the source cannot be listed"]
     monkeypatch.undo()
     assert story.run(day(1)).status is RunStatus.SUCCESS
+
+
+def test_a_run_whose_destination_cannot_be_made_does_not_begin(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "broken_of_test_kept_report"
+    (story.folder / f"{name}.py").write_text(BROKEN)
+    monkeypatch.syspath_prepend(str(story.folder))
+    own = {"ms__destination__class": f"{name}:Broken", "ms__publish__mode": "append"}
+    with pytest.raises(PluginFailureError):
+        story.run(day(1), story.job(**own))
+    with story.store() as store:
+        assert list(store.runs()) == []
 
 
 def test_a_signal_while_rows_are_published_is_an_interruption_that_the_next_run_mends(

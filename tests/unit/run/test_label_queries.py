@@ -20,7 +20,7 @@ from dil.state import open_store
 from dil.state.blocks.verification import verify_chain
 from dil.testing.in_process import InProcessExecutor
 from tests.backfills import Backfills
-from tests.books import ClosingDays, label
+from tests.closing_days import ClosingDays, label
 from tests.derived import Lake
 from tests.jobs import visible_files
 from tests.servers.day_rows import DayRows

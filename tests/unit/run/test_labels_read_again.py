@@ -8,7 +8,7 @@ from dil.cli.main import main
 from dil.run.options import RunOptions
 from dil.state import open_store
 from tests.backfills import Backfills
-from tests.books import ClosingDays, label
+from tests.closing_days import ClosingDays, label
 from tests.servers.day_rows import DayRows
 from tests.servers.rows import DAY_MS, START_MS
 from tests.stories import executor

@@ -6,7 +6,7 @@ from dil.errors import ConfigError, PlanningError
 from dil.model.report import RunStatus
 from dil.planning import SavedPlan
 from dil.planning.plan_file import decode_plan, encode_plan
-from dil.run.plan_builder import approved, plan_job
+from dil.run.plan_builder import accept_plan, plan_job
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day, failing, ids_of
 
@@ -105,7 +105,7 @@ def test_work_units_of_a_kept_plan_begin_as_far_apart_as_planned_from_the_run_on
 ) -> None:
     saved = kept(story, day(1), **{"ms.work.unit.pacing.seconds": "60"})
     with story.store() as store:
-        plan = approved(story.job(**{"ms.work.unit.pacing.seconds": "60"}), store, day(3), saved)
+        plan = accept_plan(story.job(**{"ms.work.unit.pacing.seconds": "60"}), store, day(3), saved)
 
     assert [unit.not_before for unit in plan.work_units] == [day(3), day(3) + 60_000]
 

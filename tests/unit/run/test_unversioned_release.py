@@ -21,7 +21,7 @@ from dil.model.report import RunStatus
 from dil.operator.backfill.reading import find_unpublished
 from dil.operator.run_history import leftovers
 from dil.planning.plan_file import decode_plan
-from dil.run.plan_builder import approved
+from dil.run.plan_builder import accept_plan
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day, ids_of
 from tests.unit.run.test_page_commit import PAGED
@@ -108,7 +108,7 @@ def test_operators_see_whether_the_next_run_can_use_what_is_staged(left: Story) 
 def test_a_kept_plan_is_run(left: Story, source: HttpServer) -> None:
     saved = decode_plan((LEFT / "plan.json").read_bytes(), "plan.json")
     with left.store() as store:
-        plan = approved(original(), store, day(3), saved)
+        plan = accept_plan(original(), store, day(3), saved)
     assert len(plan.work_units) == 4
 
     report = left.run(
@@ -122,7 +122,7 @@ def test_a_kept_plan_is_run(left: Story, source: HttpServer) -> None:
 def test_a_kept_plan_of_another_configuration_is_refused(left: Story) -> None:
     saved = decode_plan((LEFT / "plan.json").read_bytes(), "plan.json")
     with left.store() as store, pytest.raises(ConfigError, match="another configuration"):
-        approved(left.job(), store, day(3), saved)
+        accept_plan(left.job(), store, day(3), saved)
 
 
 def test_a_backfill_that_was_begun_goes_on(left: Story) -> None:

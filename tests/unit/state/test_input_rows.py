@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dil.errors import StateError
-from dil.model.books import BOOKS
+from dil.model.closed_labels import CLOSED_LABELS
 from dil.model.dataset import EXPIRY
 from dil.state.blocks.events import Changelog, ConfigEvent, SideFile, SideFiles, Slice, SliceFile
 from dil.state.chain import chain_rows
@@ -57,13 +57,13 @@ class Input:
         body = {"fields": ["sourceState"], "reason": "", "act": act, "actId": f"{act}-1"}
         self.store.config("in", ConfigEvent("ResetState", {**body, "dataBlocks": 1}))
 
-    def books(self, *kinds: str) -> None:
+    def label_events(self, *kinds: str) -> None:
         """Close or reopen the label of the files, once for each kind."""
         body = {"timelabel": LABEL, "windowEnd": NOW + DAY}
         self.store.config("in", *(ConfigEvent(f"{kind}Books", body) for kind in kinds))
         closed = [[NOW, NOW + DAY]] if kinds[-1] == "Close" else []
         with self.store.database.write() as tx:
-            change_checkpoint(tx, "in", BOOKS, {"closed": closed})
+            change_checkpoint(tx, "in", CLOSED_LABELS, {"closed": closed})
 
     def late(self, *parts: SideFile, removes: tuple[str, ...] = ()) -> None:
         self.store.append("in", late=SideFiles(parts, removes))
@@ -99,7 +99,7 @@ def data(tmp_path: Path) -> Iterator[Input]:
 
 def test_rows_without_a_label_are_refused_where_only_closed_labels_are_read(data: Input) -> None:
     data.add(file_of(10, label=None))
-    data.books("Close")
+    data.label_events("Close")
     with (
         data.reading(reads_closed=True) as reading,
         pytest.raises(StateError, match="file:///10 has no timelabel") as caught,
@@ -109,7 +109,7 @@ def test_rows_without_a_label_are_refused_where_only_closed_labels_are_read(data
 
 
 def test_a_compaction_of_a_label_that_was_read_brings_it_no_rows(data: Input) -> None:
-    data.books("Close")
+    data.label_events("Close")
     data.begin("compact")
     data.add(file_of(10, content="bb"), file_of(0))
     with data.reading(3, reads_closed=True) as reading:
@@ -117,7 +117,7 @@ def test_a_compaction_of_a_label_that_was_read_brings_it_no_rows(data: Input) ->
 
 
 def test_rows_that_come_for_a_label_that_was_read_are_refused(data: Input) -> None:
-    data.books("Close")
+    data.label_events("Close")
     data.store.config("in", ConfigEvent("ResetState", {"fields": ["watermark"]}))  # of no act
     data.add(file_of(10), file_of(0))
     with (
@@ -208,7 +208,7 @@ def test_many_acts_and_labels_are_read_page_by_page(
     for start in (10, 20):
         data.begin("compact")
         data.add(file_of(start), file_of(start - 10))
-    data.books("Close", "Reopen", "Close")
+    data.label_events("Close", "Reopen", "Close")
     with data.reading(2) as reading:
         assert reading.rows().parts == ()
     with data.reading(reads_closed=True) as reading:
@@ -361,20 +361,20 @@ def test_late_rows_alone_are_a_change_for_a_reader_of_late_rows(data: Input) -> 
 def test_a_label_that_was_read_may_be_reopened_and_closed_only_without_a_change(
     data: Input,
 ) -> None:
-    data.books("Close")
-    data.books("Reopen")
-    data.books("Close")
+    data.label_events("Close")
+    data.label_events("Reopen")
+    data.label_events("Close")
     with data.reading(since=3, reads_closed=True) as reading:
         assert reading.closed_labels() == frozenset()
-    data.books("Reopen")
+    data.label_events("Reopen")
     data.add(file_of(10))
-    data.books("Close")
+    data.label_events("Close")
     with data.reading(since=3, reads_closed=True) as reading, pytest.raises(StateError):
         reading.closed_labels()
 
 
 def test_rows_of_a_read_label_that_grew_old_may_go(data: Input) -> None:
-    data.books("Close")
+    data.label_events("Close")
     data.begin(EXPIRY)
     data.remove(file_of(0))
     with data.reading(since=3, reads_closed=True) as reading:
@@ -382,7 +382,7 @@ def test_rows_of_a_read_label_that_grew_old_may_go(data: Input) -> None:
 
 
 def test_rows_that_an_act_took_away_again_never_came_to_a_read_label(data: Input) -> None:
-    data.books("Close")
+    data.label_events("Close")
     data.add(file_of(10))
     data.begin("undo")
     data.remove(file_of(10))

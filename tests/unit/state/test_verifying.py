@@ -1,4 +1,4 @@
-"""What ``dil state verify`` says of blocks and books that contradict each other."""
+"""What ``dil state verify`` says of blocks and closed labels that contradict each other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dil.errors import StateError
-from dil.model.books import BOOKS
+from dil.model.closed_labels import CLOSED_LABELS
 from dil.spi.state_store import StateStore
 from dil.state.blocks.block import advance, carried, next_block
 from dil.state.blocks.events import ConfigEvent, Event, Seed, SideFile, SideFiles, SourceState
@@ -47,7 +47,7 @@ class Orders:
 
     def close_in_index(self) -> None:
         with self.store.database.write() as tx:
-            change_checkpoint(tx, "orders", BOOKS, {"closed": [[NOW, NOW + DAY]]})
+            change_checkpoint(tx, "orders", CLOSED_LABELS, {"closed": [[NOW, NOW + DAY]]})
 
     def state_store(self) -> SqlStateStore:
         return SqlStateStore(self.store.database, "orders", clock=lambda: NOW)
@@ -90,7 +90,7 @@ def test_events_that_do_not_follow_each_other_are_named(
     assert found.startswith(problem)
 
 
-def test_books_that_differ_from_the_blocks_are_named(orders: Orders) -> None:
+def test_closed_labels_that_differ_from_the_blocks_are_named(orders: Orders) -> None:
     orders.write(CLOSE)
     assert orders.problems() == ("V24: the books of timelabels differ between index and chain",)
     orders.close_in_index()

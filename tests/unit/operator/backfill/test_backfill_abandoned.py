@@ -43,7 +43,7 @@ def test_a_backfill_whose_publish_is_given_up_is_published_again(
     before = notes_of(story)
     correct(source, "a", 5)
     definition = backfills.take(range(1, 3))
-    put = files.place
+    put = files.place_files
 
     def die(*arguments: object) -> None:
         if is_moved:
@@ -52,7 +52,7 @@ def test_a_backfill_whose_publish_is_given_up_is_published_again(
 
     for _ in range(2):
         with monkeypatch.context() as patch:
-            patch.setattr(files, "place", die)
+            patch.setattr(files, "place_files", die)
             with pytest.raises(KeyboardInterrupt):
                 backfills.publish(definition)
         with pytest.raises(StateError):
@@ -128,7 +128,7 @@ def test_a_reading_that_was_cut_off_while_it_published_is_finished_by_the_publis
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(files, "place", die)
+        patch.setattr(files, "place_files", die)
         backfills.read(definition)
 
     backfills.publish(definition)

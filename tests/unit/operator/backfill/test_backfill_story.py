@@ -115,7 +115,7 @@ def test_reading_can_be_slowed_down(story: Story, backfills: Backfills) -> None:
     slow = backfill_job(story.job(), definition.id, parallelism=3, pause_s=5)
 
     with open_store(slow.state, slow.name, clock=backfills.clock) as store:
-        left = plan_builder.approved(slow, store, day(4), definition.plan).work_units
+        left = plan_builder.accept_plan(slow, store, day(4), definition.plan).work_units
 
     assert slow.running.threads == 3
     assert [unit.not_before - day(4) for unit in left] == [0, 5_000, 10_000, 15_000]

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 import pyarrow.parquet as pq
 
 from dil import config
-from dil.model.books import BOOKS, Books
+from dil.model.closed_labels import CLOSED_LABELS, ClosedLabels
 from dil.model.job import Job
 from dil.model.report import RunReport
 from dil.run.job_run import run_job
@@ -68,20 +68,20 @@ class ClosingDays:
             if each["kind"] in kinds
         ]
 
-    def books(self) -> Books:
+    def closed_labels(self) -> ClosedLabels:
         """Return what is closed."""
         with open_store(self.job.state, self.job.name, clock=lambda: 0) as store:
-            return Books.of(store.checkpoint(BOOKS))
+            return ClosedLabels.of(store.checkpoint(CLOSED_LABELS))
 
     def closed(self, days: int) -> list[int]:
         """Return which of the first days are closed."""
-        books = self.books()
+        closed = self.closed_labels()
         return [
             day
             for day in range(days)
             if any(
                 each.low <= START_MS + day * DAY_MS and START_MS + (day + 1) * DAY_MS <= each.high
-                for each in books.closed
+                for each in closed.stretches
             )
         ]
 

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from dil.model.closed_labels import CLOSED_LABELS
 from dil.model.report import RunStatus
-from dil.model.work_unit import PlannedBooks
-from dil.operator.amendments import list_books
+from dil.model.work_unit import PlannedClosedLabels
+from dil.operator.amendments import list_known_labels
 from dil.publishing.timeseries.registry import LabelEntry
 from dil.run.plan_builder import plan_job
 from dil.state import open_store
-from tests.books import ClosingDays, label
+from tests.closing_days import ClosingDays, label
 from tests.servers.day_rows import DayRows
 from tests.servers.rows import DAY_MS, START_MS
 
@@ -84,7 +85,7 @@ def test_labels_before_the_first_closed_one_are_closed_when_an_earlier_from_adds
 
 def listing(days: ClosingDays) -> Sequence[LabelEntry]:
     with open_store(days.job.state, days.job.name, clock=lambda: 0) as store:
-        return list_books(days.job, store).entries
+        return list_known_labels(days.job, store).entries
 
 
 @pytest.fixture
@@ -112,7 +113,7 @@ def forget(days: ClosingDays, *numbers: int) -> None:
 def test_a_work_unit_of_a_closed_label_is_not_read_where_rows_are_rejected(forgotten):
     before = forgotten.events()
     plan = plan_job(forgotten.job, now_ms=START_MS + 2 * DAY_MS).plan
-    assert (plan.books, len(plan.work_units)) == (PlannedBooks(1, (label(0),)), 0)
+    assert (plan.closed_labels, len(plan.work_units)) == (PlannedClosedLabels(1, (label(0),)), 0)
     done = forgotten.run(2)
     assert done.status is RunStatus.NOTHING_DUE
     assert any("closed" in note and label(0) in note for note in done.notes)
@@ -131,7 +132,10 @@ def test_what_is_left_of_a_closed_label_does_not_keep_later_ones_open(forgotten)
 @pytest.mark.parametrize("forgotten", ["reopen"], indirect=True)
 def test_a_closed_label_is_reopened_published_and_closed_again(forgotten):
     plan = plan_job(forgotten.job, now_ms=START_MS + 2 * DAY_MS).plan
-    assert (plan.books, len(plan.work_units)) == (PlannedBooks(reopens=(label(0),)), 1)
+    assert (plan.closed_labels, len(plan.work_units)) == (
+        PlannedClosedLabels(reopens=(label(0),)),
+        1,
+    )
     before = len(forgotten.events())
     forgotten.run(2)
     assert forgotten.events()[before:] == [
@@ -202,13 +206,13 @@ def test_a_label_waits_for_the_event_watermark(source, tmp_path: Path):
     assert days.closed(3) == [0, 1]
 
 
-def test_books_that_differ_from_the_chain_are_found(source, tmp_path: Path):
+def test_closed_labels_that_differ_from_the_chain_are_found(source, tmp_path: Path):
     days = ClosingDays(tmp_path, source)
     days.fill(0, 1)
     days.run(2)
     with open_store(days.job.state, days.job.name, clock=lambda: 0) as store:
         lease = store.acquire_lease("test", lease_s=60)
-        store.change_checkpoint(lease, "books", {"closed": [[START_MS, START_MS + DAY_MS]]})
+        store.change_checkpoint(lease, CLOSED_LABELS, {"closed": [[START_MS, START_MS + DAY_MS]]})
         store.release_lease(lease)
     assert any(problem.startswith("V24") for problem in days.problems())
 
@@ -216,9 +220,9 @@ def test_books_that_differ_from_the_chain_are_found(source, tmp_path: Path):
 def test_a_commit_closes_no_more_of_a_long_history_than_one_can_bear(
     source, tmp_path: Path, monkeypatch
 ):
-    from dil.state.chain import bookkeeper
+    from dil.state.chain import label_closing
 
-    monkeypatch.setattr(bookkeeper, "_MOST_LABELS", 2)
+    monkeypatch.setattr(label_closing, "_MOST_LABELS", 2)
     days = ClosingDays(tmp_path, source)
     days.fill(*range(5))
     days.run(3)
@@ -259,7 +263,9 @@ def test_a_schedule_under_which_nothing_was_read_leaves_no_trace(source, tmp_pat
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "fs"])
-def test_books_are_kept_in_each_state_store_that_needs_no_server(source, tmp_path: Path, kind: str):
+def test_labels_are_closed_in_each_state_store_that_needs_no_server(
+    source, tmp_path: Path, kind: str
+):
     days = ClosingDays(tmp_path, source, state__store__type=kind, ms__late__after__close="reopen")
     days.fill(0, 1)
     days.run(2)

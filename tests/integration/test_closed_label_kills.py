@@ -15,7 +15,7 @@ import pytest
 
 from dil.model.destination import TableFormat
 from dil.publishing.timeseries.registry import LabelState
-from tests.books import ClosingDays, label
+from tests.closing_days import ClosingDays, label
 from tests.marks import all_long_but, some_long
 from tests.servers.day_rows import DayRows
 from tests.servers.rows import DAY_MS, START_MS
@@ -27,7 +27,7 @@ from tests.warehouses import ENGINES, Warehouse, kept_copy, new_warehouse
 THIRD = START_MS + 3 * DAY_MS
 # The short form kills at this many steps of each destination; the long form (make torture) at all.
 KILLS = int(os.environ.get("DIL_KILLS", "6"))
-ROOMS = ("publishing/", "state/", "run/commit", "run/books", "run/recover")
+ROOMS = ("publishing/", "state/", "run/commit", "run/closed_labels", "run/recover")
 
 
 @pytest.fixture
@@ -69,21 +69,21 @@ def found_in(days: ClosingDays, warehouse: Warehouse | None) -> dict[str, object
             assert late == [(row["id"],) for row in days.beside()]
         require_whole(warehouse, *["orders_late"] * days.job.publishing.has_side_table)
     assert days.problems() == ()
-    books = days.books()
+    closed = days.closed_labels()
     return {
         "rows": rows,
         "beside": days.beside(),
         "labels": labels,
         "events": days.events(),
-        "closed": list(books.closed),
-        "reopened": dict(books.reopened),
+        "closed": list(closed.stretches),
+        "reopened": dict(closed.reopened),
     }
 
 
 @pytest.mark.parametrize(
     "place", all_long_but(["files", "delta", "sqlite", "postgresql"], "sqlite"), indirect=True
 )
-def test_a_run_killed_while_it_closes_and_reopens_leaves_the_books_of_a_whole_one(
+def test_a_run_killed_while_it_closes_and_reopens_leaves_the_labels_of_a_whole_one(
     place, source, kills: KillServer, tmp_path: Path, request
 ):
     warehouse, settings = place
@@ -211,7 +211,7 @@ def test_what_the_registry_could_not_be_told_is_made_up_for_by_the_next_run(
     def refused(*_: object) -> None:
         raise WriteError("the database is away", "Start it.")
 
-    monkeypatch.setattr("dil.run.books_closing.mark_labels", refused)
+    monkeypatch.setattr("dil.publishing.closed_labels.mark_labels", refused)
     days.run(2)
     assert [state for _, state, _, _ in registry(warehouse)] == ["LOADED", "LOADED"]
     monkeypatch.undo()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dil.errors import WriteError
-from dil.model.books import BOOKS
+from dil.model.closed_labels import CLOSED_LABELS
+from dil.publishing import closed_labels
+from dil.publishing.closed_labels import settle_registry
 from dil.publishing.publisher import Publisher
-from dil.run import books_closing
-from dil.run.books_closing import settle_registry
 from dil.storage import LocalFilesystem
 from tests.stories import Story
 
@@ -23,15 +23,15 @@ def test_labels_that_the_registry_could_not_be_told_of_are_settled_by_the_next_r
 
     marked: list[list[str]] = []
     job = story.job()
-    monkeypatch.setattr(books_closing, "keeps_registry", lambda _: True)
+    monkeypatch.setattr(closed_labels, "keeps_registry", lambda _: True)
     with story.store() as store:
         publisher = Publisher(job, store, LocalFilesystem())
         lease = store.acquire_lease("r1", lease_s=60)
-        store.change_checkpoint(lease, BOOKS, {"marks": [MARK]})
-        monkeypatch.setattr(books_closing, "mark_labels", away)
+        store.change_checkpoint(lease, CLOSED_LABELS, {"marks": [MARK]})
+        monkeypatch.setattr(closed_labels, "mark_labels", away)
         settle_registry(publisher, lease)
         monkeypatch.setattr(
-            books_closing,
+            closed_labels,
             "mark_labels",
             lambda _, __, marks: marked.append([each.label for each in marks]),
         )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-from dil.model.books import BOOKS, BookKeeping, Books, LabelWindow
+from dil.model.closed_labels import CLOSED_LABELS, ClosedLabelChanges, ClosedLabels, LabelWindow
 from dil.model.dataset import Commit
 from dil.model.event_tally import EVENT_TIME
 from dil.model.json import JsonObject
@@ -23,47 +23,49 @@ _FIRST = -(2**63)
 _MOST_LABELS = 10_000
 
 
-class Bookkeeper:
-    """The books of a job during one commit; ``keeping`` says how they are kept."""
+class LabelCloser:
+    """Closes and reopens labels of a job during one commit, as ``changes`` says."""
 
-    def __init__(self, tx: Transaction, job: str, commit: Commit, keeping: BookKeeping) -> None:
+    def __init__(
+        self, tx: Transaction, job: str, commit: Commit, changes: ClosedLabelChanges
+    ) -> None:
         self._tx = tx
         self._job = job
         self._commit = commit
-        self._keeping = keeping
-        self._before = details.checkpoint(tx, job, BOOKS)
-        self._books = Books.of(self._before)
+        self._changes = changes
+        self._before = details.checkpoint(tx, job, CLOSED_LABELS)
+        self._closed = ClosedLabels.of(self._before)
         self._marks: list[list[object]] = []
 
     def reopen(self, writer: ChainWriter) -> None:
         """Draft blocks that reopen the closed labels whose rows change."""
-        for window in self._keeping.reopens:
-            if self._books.is_closed(window):
+        for window in self._changes.reopens:
+            if self._closed.is_closed(window):
                 writer.draft(self._event(REOPEN_BOOKS, window))
-                self._books = self._books.with_reopened(window)
+                self._closed = self._closed.with_reopened(window)
                 self._mark(window, "REOPENED")
 
     def close(self, writer: ChainWriter, summary: UnitSummary) -> bool:
-        """Draft blocks that close complete labels, save the books; return whether any closed."""
-        keeping, before = self._keeping, self._books
-        read = {each.label for each in keeping.closes} & before.reopened.keys()
-        self._books = replace(before, read_again=before.read_again | read)
+        """Draft blocks that close complete labels, save the result; return whether any closed."""
+        changes, before = self._changes, self._closed
+        read = {each.label for each in changes.closes} & before.reopened.keys()
+        self._closed = replace(before, read_again=before.read_again | read)
         # An act does not see work units that are due again, so it closes only its own labels.
         again: tuple[LabelWindow, ...] = ()
         if self._commit.act is None:
             # The oldest labels that were read after they were reopened.
-            due = sorted(self._books.read_again)[:_MOST_LABELS]
+            due = sorted(self._closed.read_again)[:_MOST_LABELS]
             again = tuple(LabelWindow(label_start(at), before.reopened[at], at) for at in due)
-        if keeping.closes or again or keeping.sweeps is not None:
+        if changes.closes or again or changes.sweeps is not None:
             reached, watermark = self._reached(summary), self._watermark()
-            for window in filter(self._is_meant, (*keeping.closes, *again)):
+            for window in filter(self._is_meant, (*changes.closes, *again)):
                 is_whole = self._is_complete(window, reached, watermark) and self._is_read(window)
-                if keeping.forced or is_whole:
+                if changes.forced or is_whole:
                     self._close(writer, window)
-            if keeping.sweeps is not None:
-                self._sweep(writer, windows_of(keeping.sweeps), reached, watermark)
+            if changes.sweeps is not None:
+                self._sweep(writer, windows_of(changes.sweeps), reached, watermark)
         self._keep()
-        return self._books.closed != before.closed
+        return self._closed.stretches != before.stretches
 
     def _sweep(
         self, writer: ChainWriter, windows: Windows, reached: int | None, watermark: int | None
@@ -76,14 +78,14 @@ class Bookkeeper:
         row = self._tx.row(sql.LOWEST, self._job)
         if row is None:
             return
-        first, begins, low = windows.at(row[0]).low, self._books.begins, self._books.next_low
+        first, begins, low = windows.at(row[0]).low, self._closed.begins, self._closed.next_low
         if low is None or begins is None:
             low = begins = first
         judge = (reached, watermark)
         if first < begins and self._close_from(writer, windows, first, begins, judge) >= begins:
             begins = first
         low = self._close_from(writer, windows, low, None, judge)
-        self._books = replace(self._books, next_low=low, first_low=begins)
+        self._closed = replace(self._closed, next_low=low, first_low=begins)
 
     def _close_from(
         self,
@@ -103,19 +105,21 @@ class Bookkeeper:
             window = LabelWindow(place.low, place.high, label_text(place.low))
             if (until is not None and low >= until) or not self._is_complete(window, *judge):
                 break
-            waits = until is not None and window.label in self._books.reopened
+            waits = until is not None and window.label in self._closed.reopened
             if not waits and self._is_read(window):
                 self._close(writer, window)
             low = window.high
             if until is not None:  # closed time around the window is done
-                around = (each for each in self._books.closed if each.low <= place.low < each.high)
+                around = (
+                    each for each in self._closed.stretches if each.low <= place.low < each.high
+                )
                 low = max((each.high for each in around), default=low)
         return low
 
     def _close(self, writer: ChainWriter, window: LabelWindow) -> None:
-        if not self._books.is_closed(window):
+        if not self._closed.is_closed(window):
             writer.draft(self._event(CLOSE_BOOKS, window))
-            self._books = self._books.with_closed(window)
+            self._closed = self._closed.with_closed(window)
             self._mark(window, "CLOSED")
 
     def _is_read(self, window: LabelWindow) -> bool:
@@ -136,18 +140,18 @@ class Bookkeeper:
 
         If this commit sweeps, it leaves labels that no sweep has reached yet to the sweep.
         """
-        if self._keeping.sweeps is not None:
-            come = self._books.next_low
+        if self._changes.sweeps is not None:
+            come = self._closed.next_low
             return come is not None and window.low < come
-        return not self._keeping.again or window.label in self._books.reopened
+        return not self._changes.again or window.label in self._closed.reopened
 
     def _is_complete(self, window: LabelWindow, reached: int | None, watermark: int | None) -> bool:
-        is_committed = reached is not None and window.high + self._keeping.wait_ms <= reached
+        is_committed = reached is not None and window.high + self._changes.wait_ms <= reached
         return is_committed and (watermark is None or window.high <= watermark)
 
     def _reached(self, summary: UnitSummary) -> int | None:
         """Return the time up to which all is committed, epoch ms UTC, except in closed labels."""
-        frontier = open_frontier(self._tx, self._job, self._books, summary)
+        frontier = open_frontier(self._tx, self._job, self._closed, summary)
         if frontier is None:
             return None
         limits = [frontier, self._commit.horizon]
@@ -160,7 +164,7 @@ class Bookkeeper:
 
         It is None if labels do not wait for a watermark.
         """
-        if not self._keeping.by_event_time:
+        if not self._changes.by_event_time:
             return None
         members = self._commit.checkpoints.get(EVENT_TIME, {})
         if "watermark" not in members:
@@ -169,21 +173,21 @@ class Bookkeeper:
         return found if isinstance(found, int) else _FIRST
 
     def _event(self, kind: str, window: LabelWindow) -> ConfigEvent:
-        return ConfigEvent(kind, event_body(window, self._keeping.reason))
+        return ConfigEvent(kind, event_body(window, self._changes.reason))
 
     def _mark(self, window: LabelWindow, state: str) -> None:
-        if self._keeping.marks:
-            at, is_by_hand = self._commit.system_time, self._keeping.reason is not None
+        if self._changes.marks:
+            at, is_by_hand = self._commit.system_time, self._changes.reason is not None
             waits = is_by_hand and state == "REOPENED"
             self._marks.append([window.label, window.low, window.high, state, at, waits])
 
     def _keep(self) -> None:
-        members = self._books.members()
+        members = self._closed.members()
         if self._marks:
             waiting = cast("Sequence[object]", self._before.get("marks") or ())
             members = {**members, "marks": cast("JsonObject", [*waiting, *self._marks])}
         if any(self._before.get(name) != value for name, value in members.items()):
-            details.change_checkpoint(self._tx, self._job, BOOKS, members)
+            details.change_checkpoint(self._tx, self._job, CLOSED_LABELS, members)
 
 
 def event_body(window: LabelWindow, reason: str | None) -> JsonObject:
@@ -191,14 +195,16 @@ def event_body(window: LabelWindow, reason: str | None) -> JsonObject:
     return {"timelabel": window.label, "windowEnd": window.high, "reason": reason}
 
 
-def open_frontier(tx: Transaction, job: str, books: Books, summary: UnitSummary) -> int | None:
+def open_frontier(
+    tx: Transaction, job: str, closed_labels: ClosedLabels, summary: UnitSummary
+) -> int | None:
     """Return the smallest start, epoch ms UTC, of an open work unit outside closed time.
 
     If there is none, return the largest high. An open work unit in a closed label stays as it is,
     and does not keep later labels open.
     """
     low = _lowest_open(tx, job, _FIRST, _FIRST)
-    for each in books.closed:
+    for each in closed_labels.stretches:
         if low is None or low < each.low:
             break
         if low < each.high:

@@ -1,39 +1,53 @@
-"""Decides how a run's commit changes the books of timelabels (rules T31 and T32)."""
+"""Decides which timelabels a commit closes, and keeps their registry (rules T21, T31, T32)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from dil.model.books import BookKeeping, Books, LabelMark, LabelWindow
-from dil.model.dataset import Commit, Move, PublishedFile
+from dil.errors import DilError
+from dil.model.closed_labels import (
+    CLOSED_LABELS,
+    ClosedLabelChanges,
+    ClosedLabels,
+    LabelMark,
+    LabelWindow,
+)
+from dil.model.dataset import Commit, Lease, Move, PublishedFile
 from dil.model.destination import TableKind
 from dil.model.event_time import Strategy
 from dil.model.job import Job, PublishingSpec
 from dil.model.timelabels import AfterClose, LabelClosing
 from dil.model.work_unit import WorkUnit
+from dil.publishing.results import PublishableResults
 from dil.storage import Filesystem
 from dil.text.windows import Windows, label_start, windows_of
 
+if TYPE_CHECKING:
+    from dil.publishing.publisher import Publisher  # tasks, which ask for windows, do without
+
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
-class CommitWithBooks:
-    """A commit with its changes to the books; ``rejected`` counts the rows left out, by label."""
+class CommitWithClosedLabels:
+    """A commit that changes which labels are closed; ``rejected`` counts rejected rows by label."""
 
     commit: Commit
     rejected: dict[str, int]
 
 
-def keep_books(
+def with_closed_labels(
     job: Job,
-    books: Books | None,
+    closed_labels: ClosedLabels | None,
     commit: Commit,
-    own: Collection[str],
-    units: Sequence[WorkUnit],
+    shaped: PublishableResults,
     *,
     grace_ms: int,
-) -> CommitWithBooks:
-    """Return a commit with its changes to the books, and without the rejected rows.
+) -> CommitWithClosedLabels:
+    """Return a commit with its changes to the closed labels, and without the rejected rows.
 
     If the job keeps rows of closed labels beside the dataset, tasks have already taken these rows
     out of the files to publish, and the published files of these labels stay. Rows that were sent
@@ -42,16 +56,18 @@ def keep_books(
 
     Args:
         job: The job.
-        books: The closed labels, None if the job keeps no books.
+        closed_labels: The closed labels before the commit, None if the job never closes any.
         commit: The commit to publish.
-        own: The paths of the staged files of the work units that were read; other files of the
-            commit hold rows that are already published.
-        units: The work units that were read.
+        shaped: The results that the commit publishes.
         grace_ms: The next run begins to read this many milliseconds before its watermark.
     """
     spec = job.planning.timelabel
-    if books is None or spec is None:
-        return CommitWithBooks(commit, {})
+    if closed_labels is None or spec is None:
+        return CommitWithClosedLabels(commit, {})
+    good = [each for each in shaped.finished if each.report.failure is None]
+    # Other files of the commit hold rows that are already published.
+    own = {file.path for each in good for file in each.report.files}
+    own.update(shared.file.path for shared in shaped.shared)
     windows = windows_of(spec)
     read = {each.signature for each in commit.run.outcomes if each.succeeded}
     if commit.act is not None:
@@ -64,9 +80,9 @@ def keep_books(
         - {""}
     )
     named = [window_of(label, windows) for label in touched]
-    read_units = [each for each in units if each.signature in read]
-    named += [each for each in _read_again(books, read_units) if each.label not in touched]
-    closed = [each for each in named if books.is_closed(each)]
+    read_units = [each.work_unit for each in good if each.work_unit.signature in read]
+    named += [each for each in _read_again(closed_labels, read_units) if each.label not in touched]
+    closed = [each for each in named if closed_labels.is_closed(each)]
     rejected: dict[str, int] = {}
     if closed and spec.after_close is not AfterClose.REOPEN:
         labels = {each.label for each in closed}
@@ -76,7 +92,7 @@ def keep_books(
         closed = [each for each in closed if each.label not in labels]
         named = [each for each in named if each.label not in labels]
     has_files = bool(commit.moves or commit.removes)
-    keeping = BookKeeping(
+    changes = ClosedLabelChanges(
         reopens=tuple(closed) if has_files else (),
         closes=tuple(named),
         sweeps=spec if spec.closing is LabelClosing.AUTO and commit.act is None else None,
@@ -85,7 +101,7 @@ def keep_books(
         by_event_time=waits_for_events(job),
         marks=keeps_registry(job),
     )
-    return CommitWithBooks(replace(commit, books=keeping), rejected)
+    return CommitWithClosedLabels(replace(commit, closed_labels=changes), rejected)
 
 
 def waits_for_events(job: Job) -> bool:
@@ -97,6 +113,29 @@ def keeps_registry(job: Job) -> bool:
     """Return whether a database has a registry of the job's labels (rule T21)."""
     warehouse = job.publishing.warehouse
     return warehouse is not None and warehouse.kind is TableKind.TIMESERIES
+
+
+def settle_registry(publisher: Publisher, lease: Lease) -> None:
+    """Record closed and reopened labels in the database's registry of timelabels (rule T21).
+
+    The chain decides which labels are closed, and the registry follows. If a crash or an outage of
+    the database leaves the registry behind, the next run updates it.
+    """
+    job, store = publisher.job, publisher.store
+    if not keeps_registry(job):
+        return
+    members: Mapping[str, Any] = store.checkpoint(CLOSED_LABELS)
+    marks = [LabelMark(*each) for each in members.get("marks", ())]
+    if not marks:
+        return
+    try:
+        mark_labels(job.publishing, publisher.filesystem, marks)
+        store.change_checkpoint(lease, CLOSED_LABELS, {"marks": []})
+    except DilError as error:
+        log.warning(
+            "the registry of timelabels does not yet show what is closed, the next run does it: %s",
+            error.message,
+        )
 
 
 def mark_labels(spec: PublishingSpec, filesystem: Filesystem, marks: Sequence[LabelMark]) -> None:
@@ -120,13 +159,13 @@ def window_of(label: str, windows: Windows) -> LabelWindow:
     return LabelWindow(low, windows.at(low).high, label)
 
 
-def _read_again(books: Books, units: Sequence[WorkUnit]) -> Iterator[LabelWindow]:
+def _read_again(closed_labels: ClosedLabels, units: Sequence[WorkUnit]) -> Iterator[LabelWindow]:
     """Yield the reopened labels whose time work units have read, also if it has no rows.
 
     A work unit that goes on where an earlier reading ended has not read the labels before, and the
     label in which it begins only in part.
     """
-    for label, end in books.reopened.items():
+    for label, end in closed_labels.reopened.items():
         low = label_start(label)
         if any(
             each.low < end and each.high > low and each.low <= max(low, each.partition.low)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dil.errors import ConfigError, StateError
-from dil.model.books import Books, LabelWindow
+from dil.model.closed_labels import ClosedLabels, LabelWindow
 from dil.model.dataset import UnitEntry
 from dil.model.event_tally import EVENT_TIME
 from dil.model.job import Job
@@ -15,11 +15,11 @@ from dil.observe.progress import counted
 from dil.operator.amendments.preview import Preview, preview_of
 from dil.operator.session import OperatorSession
 from dil.operator.timelabels import no_labels, require_label
-from dil.publishing.books import waits_for_events, window_of
+from dil.publishing.closed_labels import waits_for_events, window_of
 from dil.publishing.destination import destination_for
 from dil.publishing.layout import dataset_dir
 from dil.publishing.timeseries.registry import LabelEntry, LabelState
-from dil.run.books import kept_books
+from dil.run.closed_labels import load_closed_labels
 from dil.run.schedules import with_schedules
 from dil.spi.state_store import StateStore
 from dil.state.amendments.operations import Proposal
@@ -41,9 +41,9 @@ def propose_close(session: OperatorSession, labels: Sequence[str], *, force: boo
         ConfigError: the job never closes labels, or a text is no label of the job.
         StateError: a label is not complete, and ``force`` is false.
     """
-    spec, books = _require_books(session.job, session.store)
+    spec, closed = _require_closing(session.job, session.store)
     windows = windows_of(spec)
-    chosen = [each for each in _named(labels, windows) if not books.is_closed(each)]
+    chosen = [each for each in _named(labels, windows) if not closed.is_closed(each)]
     missing = [what for each in chosen for what in _missing(session, each)]
     if missing and not force:
         raise StateError(
@@ -61,8 +61,8 @@ def propose_reopen(session: OperatorSession, labels: Sequence[str]) -> Preview:
     Raises:
         ConfigError: the job never closes labels, or a text is no label of the job.
     """
-    spec, books = _require_books(session.job, session.store)
-    chosen = [each for each in _named(labels, windows_of(spec)) if books.is_closed(each)]
+    spec, closed = _require_closing(session.job, session.store)
+    chosen = [each for each in _named(labels, windows_of(spec)) if closed.is_closed(each)]
     notes = (
         "this makes no work unit due: use `dil state forget` to let the next run read work units "
         "again",
@@ -71,15 +71,15 @@ def propose_reopen(session: OperatorSession, labels: Sequence[str]) -> Preview:
     return preview_of(session, Proposal("reopen", notes=notes, reopens=tuple(chosen)))
 
 
-def closed_labels(job: Job, store: StateStore, labels: Sequence[str]) -> list[str]:
+def closed_among(job: Job, store: StateStore, labels: Sequence[str]) -> list[str]:
     """Return the closed labels among ``labels``.
 
     Raises:
         ConfigError: the job never closes labels, or a text is no label of the job.
     """
     job = with_schedules(job, store)
-    spec, books = _require_books(job, store)
-    return [each.label for each in _named(labels, windows_of(spec)) if books.is_closed(each)]
+    spec, closed = _require_closing(job, store)
+    return [each.label for each in _named(labels, windows_of(spec)) if closed.is_closed(each)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class LabelListing:
     entries: tuple[LabelEntry, ...]
 
 
-def list_books(job: Job, store: StateStore) -> LabelListing:
+def list_known_labels(job: Job, store: StateStore) -> LabelListing:
     """Return the labels that a job has published or closed, with their rows.
 
     Raises:
@@ -100,28 +100,28 @@ def list_books(job: Job, store: StateStore) -> LabelListing:
     spec = job.planning.timelabel
     if spec is None:
         raise no_labels()
-    books, windows = kept_books(job, store) or Books(), windows_of(spec)
+    closed, windows = load_closed_labels(job, store) or ClosedLabels(), windows_of(spec)
     rows: dict[str, int] = {}
     destination = destination_for(job.publishing, filesystem_for(job.publishing.final_dir))
     for file in destination.live():
         if file.timelabel:
             rows[file.timelabel] = rows.get(file.timelabel, 0) + file.rows
     closed_at = _closed_at(store)
-    labels = {*rows, *books.reopened, *_closed_labels(books, windows)}
+    labels = {*rows, *closed.reopened, *_labels_of(closed, windows)}
     entries = (
-        _entry(window_of(label, windows), books, rows, closed_at) for label in sorted(labels)
+        _entry(window_of(label, windows), closed, rows, closed_at) for label in sorted(labels)
     )
     place = job.publishing.relation or dataset_dir(job.publishing)
     return LabelListing(place, tuple(entries))
 
 
 def _entry(
-    window: LabelWindow, books: Books, rows: dict[str, int], closed_at: dict[str, int]
+    window: LabelWindow, closed: ClosedLabels, rows: dict[str, int], closed_at: dict[str, int]
 ) -> LabelEntry:
     state = LabelState.LOADED
-    if books.is_closed(window):
+    if closed.is_closed(window):
         state = LabelState.CLOSED
-    elif window.label in books.reopened:
+    elif window.label in closed.reopened:
         state = LabelState.REOPENED
     return LabelEntry(
         window.label,
@@ -133,8 +133,8 @@ def _entry(
     )
 
 
-def _closed_labels(books: Books, windows: Windows) -> Iterator[str]:
-    for stretch in books.closed:
+def _labels_of(closed: ClosedLabels, windows: Windows) -> Iterator[str]:
+    for stretch in closed.stretches:
         low = stretch.low
         while low < stretch.high:
             yield label_text(low)
@@ -151,16 +151,16 @@ def _closed_at(store: StateStore) -> dict[str, int]:
     return found
 
 
-def _require_books(job: Job, store: StateStore) -> tuple[TimelabelSpec, Books]:
-    books, spec = kept_books(job, store), job.planning.timelabel
-    if books is None or spec is None:
+def _require_closing(job: Job, store: StateStore) -> tuple[TimelabelSpec, ClosedLabels]:
+    closed, spec = load_closed_labels(job, store), job.planning.timelabel
+    if closed is None or spec is None:
         raise ConfigError.single(
             "ms.timelabel.close",
             "is never: the job closes no timelabels",
             "Set ms.timelabel.close=manual, or auto, and ms.late.after.close.",
             job.properties.origin("ms.timelabel.close"),
         )
-    return spec, books
+    return spec, closed
 
 
 def _named(labels: Sequence[str], windows: Windows) -> list[LabelWindow]:

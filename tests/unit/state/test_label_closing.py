@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dil.model.books import BookKeeping, LabelWindow
+from dil.model.closed_labels import ClosedLabelChanges, LabelWindow
 from dil.model.dataset import Commit, OperatorAct, RunWork, WorkUnitOutcome
 from dil.model.event_tally import EVENT_TIME
 from dil.model.job import StateSpec
@@ -16,13 +16,13 @@ from dil.model.timelabels import LabelClosing, TimelabelSpec
 from dil.state import open_store
 from dil.state.blocks.source_state import COMMITTED
 from dil.state.blocks.verification import verify_chain
-from dil.state.chain import bookkeeper
+from dil.state.chain import label_closing
 from dil.text.windows import label_text
 
 DAY = 86_400_000
 START = 1_704_067_200_000  # 2024-01-01T00:00:00Z
 NOW = START + 400 * DAY
-DAILY = BookKeeping(sweeps=TimelabelSpec(schedule="@daily", closing=LabelClosing.AUTO))
+DAILY = ClosedLabelChanges(sweeps=TimelabelSpec(schedule="@daily", closing=LabelClosing.AUTO))
 
 
 def window(day: int) -> LabelWindow:
@@ -50,7 +50,7 @@ class Job:
         self.runs = 0
 
     def run(
-        self, *days: int, books: BookKeeping | None = DAILY, work: RunWork | None = None,
+        self, *days: int, labels: ClosedLabelChanges | None = DAILY, work: RunWork | None = None,
         **changes: object,
     ) -> list[str]:  # fmt: skip
         """Commit a run that read these days; return the labels that it closed and reopened."""
@@ -58,7 +58,7 @@ class Job:
         before = len(self.events())
         found = RunWork(outcomes(*days)) if work is None else work
         commit = Commit(f"r{self.runs}", "c", "dil/orders", (), (), "", NOW, NOW, found)
-        self.store.commit(self.lease, replace(commit, books=books, **changes))
+        self.store.commit(self.lease, replace(commit, closed_labels=labels, **changes))
         assert verify_chain(self.store).problems == ()
         return self.events()[before:]
 
@@ -115,29 +115,29 @@ def test_a_run_that_learned_nothing_about_event_time_keeps_to_the_known_watermar
 ) -> None:
     by_event_time = replace(DAILY, by_event_time=True)
     known = {EVENT_TIME: {"watermark": START + 2 * DAY}}
-    assert job.run(0, 1, 2, books=None, checkpoints=known) == []
-    assert job.run(3, books=by_event_time) == ["Close 0", "Close 1"]
+    assert job.run(0, 1, 2, labels=None, checkpoints=known) == []
+    assert job.run(3, labels=by_event_time) == ["Close 0", "Close 1"]
 
 
 def test_closing_a_closed_label_again_records_nothing(job: Job) -> None:
     job.run(0)
-    by_force = BookKeeping(closes=(window(0), window(1)), forced=True)
+    by_force = ClosedLabelChanges(closes=(window(0), window(1)), forced=True)
     act = OperatorAct("close", "month end")
-    assert job.run(work=RunWork(), books=by_force, act=act) == ["Close 1"]
+    assert job.run(work=RunWork(), labels=by_force, act=act) == ["Close 1"]
 
 
 def test_a_long_history_is_closed_by_several_runs(
     job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bookkeeper, "_MOST_LABELS", 2)
+    monkeypatch.setattr(label_closing, "_MOST_LABELS", 2)
     assert job.run(0, 1, 2, 3, 4) == ["Close 0", "Close 1"]
     assert job.run(5) == ["Close 2", "Close 3"]
     assert job.run(6) == ["Close 4", "Close 5"]
 
 
 def reopen(job: Job, *days: int) -> None:
-    by_hand = BookKeeping(reopens=tuple(map(window, days)), forced=True)
-    found = job.run(work=RunWork(), books=by_hand, act=OperatorAct("reopen", "corrections"))
+    by_hand = ClosedLabelChanges(reopens=tuple(map(window, days)), forced=True)
+    found = job.run(work=RunWork(), labels=by_hand, act=OperatorAct("reopen", "corrections"))
     assert found == [f"Reopen {day}" for day in days]
 
 
@@ -147,8 +147,8 @@ def test_a_reopened_label_that_was_read_is_closed_when_an_earlier_one_stops_hold
     job.run(0, 1, 2)
     reopen(job, 0, 2)
     failed = RunWork((*outcomes(2), *outcomes(0, ok=False)))
-    assert job.run(work=failed, books=replace(DAILY, closes=(window(2),))) == []
-    assert job.run(0, books=replace(DAILY, closes=(window(0),))) == ["Close 0", "Close 2"]
+    assert job.run(work=failed, labels=replace(DAILY, closes=(window(2),))) == []
+    assert job.run(0, labels=replace(DAILY, closes=(window(0),))) == ["Close 0", "Close 2"]
 
 
 @pytest.mark.parametrize("closing", [LabelClosing.AUTO, LabelClosing.MANUAL])
@@ -156,10 +156,10 @@ def test_a_label_reopened_under_a_longer_grace_period_is_closed_after_a_shorter_
     job: Job, closing: LabelClosing
 ) -> None:
     job.run(0, 1)
-    books = DAILY if closing is LabelClosing.AUTO else BookKeeping(again=True)
-    longer = replace(books, reopens=(window(1),), closes=(window(1),), wait_ms=5 * DAY)
-    assert job.run(1, 2, books=longer) == ["Reopen 1"]
-    assert "Close 1" in job.run(3, books=books)
+    labels = DAILY if closing is LabelClosing.AUTO else ClosedLabelChanges(again=True)
+    longer = replace(labels, reopens=(window(1),), closes=(window(1),), wait_ms=5 * DAY)
+    assert job.run(1, 2, labels=longer) == ["Reopen 1"]
+    assert "Close 1" in job.run(3, labels=labels)
 
 
 def test_a_backfill_of_another_label_does_not_close_one_with_a_forgotten_work_unit(
@@ -176,30 +176,30 @@ def test_a_backfill_of_another_label_does_not_close_one_with_a_forgotten_work_un
     job.run(work=RunWork(halves(0, 1, 2)))
     reopen(job, 0, 1)
     failed = RunWork((*halves(1), *halves(0, ok=False)[:1]))
-    assert job.run(work=failed, books=replace(DAILY, closes=(window(1),))) == []
+    assert job.run(work=failed, labels=replace(DAILY, closes=(window(1),))) == []
     forgotten = halves(1)[1]
     act = OperatorAct("forget", "corrections", removed=(forgotten.signature,))
-    job.run(work=RunWork(), books=None, act=act)
+    job.run(work=RunWork(), labels=None, act=act)
 
     (failed_one, *_) = job.store.unit_entries()
     read = replace(failed_one, status=COMMITTED, high=failed_one.expected_high)
     act = OperatorAct("backfill", "corrections", changed=(read,))
-    closes = BookKeeping(closes=(window(0),))
-    assert job.run(work=RunWork(), books=closes, act=act) == ["Close 0"]
+    closes = ClosedLabelChanges(closes=(window(0),))
+    assert job.run(work=RunWork(), labels=closes, act=act) == ["Close 0"]
     assert job.run(work=RunWork((forgotten,))) == ["Close 1"]
 
 
 def test_many_labels_that_were_read_again_are_closed_by_several_runs(
     job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bookkeeper, "_MOST_LABELS", 2)
-    by_hand = BookKeeping(again=True)
-    job.run(0, 1, 2, 3, books=by_hand)
-    forced = BookKeeping(closes=tuple(map(window, range(4))), forced=True)
-    job.run(work=RunWork(), books=forced, act=OperatorAct("close", "month end"))
+    monkeypatch.setattr(label_closing, "_MOST_LABELS", 2)
+    by_hand = ClosedLabelChanges(again=True)
+    job.run(0, 1, 2, 3, labels=by_hand)
+    forced = ClosedLabelChanges(closes=tuple(map(window, range(4))), forced=True)
+    job.run(work=RunWork(), labels=forced, act=OperatorAct("close", "month end"))
     reopen(job, 0, 1, 2, 3)
     failed = RunWork((*outcomes(1, 2, 3), *outcomes(0, ok=False)))
     read = tuple(map(window, (1, 2, 3)))
-    assert job.run(work=failed, books=replace(by_hand, closes=read)) == []
-    assert job.run(0, books=by_hand) == ["Close 1", "Close 2"]
-    assert job.run(4, books=by_hand) == ["Close 3"]
+    assert job.run(work=failed, labels=replace(by_hand, closes=read)) == []
+    assert job.run(0, labels=by_hand) == ["Close 1", "Close 2"]
+    assert job.run(4, labels=by_hand) == ["Close 3"]

@@ -1,4 +1,4 @@
-"""The books of timelabels in every state store: what the rules close is closed, and no more."""
+"""Closed timelabels in every state store: what the rules close is closed, and no more."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from dil.model.books import BOOKS, BookKeeping, Books, LabelWindow
+from dil.model.closed_labels import CLOSED_LABELS, ClosedLabelChanges, ClosedLabels, LabelWindow
 from dil.model.dataset import OperatorAct
 from dil.model.timelabels import LabelClosing, TimelabelSpec
 from dil.spi.state_store import StateStore
@@ -95,7 +95,7 @@ def test_what_runs_close_is_what_the_rules_close(store: StateStore, seed: int) -
             moves=moves(file(f"f{number}", run=f"r{number}")),
             schema="s1",
             checkpoints={"event_time": {"watermark": START + watermark * DAY}},
-            books=BookKeeping(
+            closed_labels=ClosedLabelChanges(
                 reopens=tuple(window(day) for day in sorted(chosen)),
                 closes=tuple(window(day) for day in sorted(chosen)),
                 sweeps=DAILY,
@@ -104,8 +104,8 @@ def test_what_runs_close_is_what_the_rules_close(store: StateStore, seed: int) -
         )
         store.commit(lease, commit)
         expected += reference.take(outcomes, watermark)
-        books = Books.of(store.checkpoint(BOOKS))
-        assert {day for day in range(DAYS) if books.is_closed(window(day))} == reference.closed
+        closed = ClosedLabels.of(store.checkpoint(CLOSED_LABELS))
+        assert {day for day in range(DAYS) if closed.is_closed(window(day))} == reference.closed
         assert events(store) == expected
     assert verify_chain(store).problems == ()
 
@@ -113,27 +113,27 @@ def test_what_runs_close_is_what_the_rules_close(store: StateStore, seed: int) -
 def test_an_act_closes_and_reopens_by_force_and_is_one_commit(store: StateStore) -> None:
     lease = store.acquire_lease("r", lease_s=60)
     store.commit(lease, commit_of("r1", outcome(0), moves=moves(file("a")), schema="s1"))
-    keeping = BookKeeping(closes=(window(0), window(3)), forced=True, reason="month end")
+    changes = ClosedLabelChanges(closes=(window(0), window(3)), forced=True, reason="month end")
     act = OperatorAct("close", "month end")
-    commit = commit_of("close-1", act=act, books=keeping)
+    commit = commit_of("close-1", act=act, closed_labels=changes)
     for _ in range(2):
         store.commit(lease, commit)
     assert events(store) == ["Close 0", "Close 3"]
-    opened = BookKeeping(reopens=(window(3), window(2)), forced=True, reason="late")
-    store.commit(lease, replace(commit, run_id="reopen-1", books=opened))
+    opened = ClosedLabelChanges(reopens=(window(3), window(2)), forced=True, reason="late")
+    store.commit(lease, replace(commit, run_id="reopen-1", closed_labels=opened))
     assert events(store) == ["Close 0", "Close 3", "Reopen 3"]
-    assert store.checkpoint(BOOKS)["reopened"] == {window(3).label: window(3).high}
+    assert store.checkpoint(CLOSED_LABELS)["reopened"] == {window(3).label: window(3).high}
     assert verify_chain(store).problems == ()
 
 
 def test_rows_of_the_registry_that_wait_are_kept_until_they_are_settled(store: StateStore) -> None:
     lease = store.acquire_lease("r", lease_s=60)
-    keeping = BookKeeping(sweeps=DAILY, marks=True)
-    commit = commit_of("r1", outcome(0), moves=moves(file("a")), schema="s1", books=keeping)
+    changes = ClosedLabelChanges(sweeps=DAILY, marks=True)
+    commit = commit_of("r1", outcome(0), moves=moves(file("a")), schema="s1", closed_labels=changes)
     store.commit(lease, commit)
     store.commit(lease, replace(commit_of("r2", outcome(1), moves=moves(file("b")), schema="s1"),
-                                books=keeping))  # fmt: skip
-    marks = store.checkpoint(BOOKS)["marks"]
+                                closed_labels=changes))  # fmt: skip
+    marks = store.checkpoint(CLOSED_LABELS)["marks"]
     assert [(each[0], each[3]) for each in marks] == [
         (window(0).label, "CLOSED"),
         (window(1).label, "CLOSED"),

@@ -1,4 +1,9 @@
-"""The closed timelabels of a job, called its books (rules T30 to T33)."""
+"""The closed timelabels of a job, and the changes that a commit makes to them (rules T30 to T33).
+
+The stored words are others: the specification of the metadata chain calls the act a close of books.
+So the kind of the checkpoint is ``books``, the events are CloseBooks and ReopenBooks, and intents
+and saved plans have a member ``books``.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +19,9 @@ from dil.model.interval import Interval
 from dil.model.json import JsonObject
 from dil.model.timelabels import TimelabelSpec
 
-# The kind of the checkpoint that keeps the books, an index of CloseBooks and ReopenBooks blocks.
-BOOKS = "books"
+# The kind of the checkpoint that keeps the closed labels, an index of the blocks that close and
+# reopen them.
+CLOSED_LABELS = "books"
 
 
 class LabelWindow(msgspec.Struct, frozen=True, order=True, gc=False):
@@ -46,8 +52,8 @@ class LabelMark:
 class ClosedRows:
     """Rows of one work unit that went to the side table, because their timelabels are closed.
 
-    ``judged_by`` is the digest of the books that were used; ``rows`` has the number of rows by
-    label, in order of time.
+    ``judged_by`` is the digest of the closed labels that were used; ``rows`` has the number of rows
+    by label, in order of time.
     """
 
     judged_by: str
@@ -55,8 +61,8 @@ class ClosedRows:
 
 
 @dataclass(frozen=True, slots=True)
-class BookKeeping:
-    """The changes of a commit to the books.
+class ClosedLabelChanges:
+    """The changes of a commit to the closed labels.
 
     ``reopens`` are labels whose rows the commit changes; the commit reopens the closed labels among
     them. ``closes`` are labels that may be closed after the commit, if they are complete then;
@@ -83,11 +89,11 @@ class BookKeeping:
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
+class ClosedLabels:
     """The closed stretches of time, epoch ms UTC.
 
-    The windows of a schedule adjoin each other, so the books stay small for a history of any
-    length: ``closed`` are stretches of closed windows, ascending, with gaps between them.
+    The windows of a schedule adjoin each other, so the value stays small for a history of any
+    length: ``stretches`` are of closed windows, ascending, with gaps between them.
     ``reopened`` has, by label, the window ends of labels that were reopened and not closed again.
     Runs have read the labels in ``read_again`` since they were reopened: they are closed when they
     are complete. Automatic closing continues with the window that starts at ``next_low``, None
@@ -95,18 +101,18 @@ class Books:
     start was not kept.
     """
 
-    closed: Sequence[Interval] = ()
+    stretches: Sequence[Interval] = ()
     reopened: Mapping[str, int] = field(default_factory=dict)
     read_again: frozenset[str] = frozenset()
     next_low: int | None = None
     first_low: int | None = None
 
     @classmethod
-    def of(cls, members: Mapping[str, Any]) -> Books:
-        """Return the books in a checkpoint's members; empty books if it has none."""
+    def of(cls, members: Mapping[str, Any]) -> ClosedLabels:
+        """Return the closed labels in a checkpoint's members; no members, no closed labels."""
         reopened = dict(members.get("reopened", {}))
         return cls(
-            closed=tuple(Interval(low, high) for low, high in members.get("closed", ())),
+            stretches=tuple(Interval(low, high) for low, high in members.get("closed", ())),
             reopened=reopened,
             # An earlier release closes labels without changing this member.
             read_again=frozenset(members.get("readAgain", ())) & reopened.keys(),
@@ -115,9 +121,9 @@ class Books:
         )
 
     def members(self) -> JsonObject:
-        """Return the checkpoint members that store the books."""
+        """Return the checkpoint members that store the closed labels."""
         return {
-            "closed": [[each.low, each.high] for each in self.closed],
+            "closed": [[each.low, each.high] for each in self.stretches],
             "reopened": dict(sorted(self.reopened.items())),
             "readAgain": sorted(self.read_again),
             "nextLow": self.next_low,
@@ -129,42 +135,42 @@ class Books:
         """Return the start of the first checked window, epoch ms UTC; None if there is none yet."""
         if self.first_low is not None or self.next_low is None:
             return self.first_low
-        return min([self.next_low, *(each.low for each in self.closed[:1])])
+        return min([self.next_low, *(each.low for each in self.stretches[:1])])
 
     def is_closed(self, window: Interval | LabelWindow) -> bool:
         """Return whether a stretch of time is closed as a whole."""
-        place = bisect_right(self.closed, window.low, key=lambda each: each.low)
-        return place > 0 and window.high <= self.closed[place - 1].high
+        place = bisect_right(self.stretches, window.low, key=lambda each: each.low)
+        return place > 0 and window.high <= self.stretches[place - 1].high
 
     @property
     def digest(self) -> str:
         """Return a digest of the closed stretches; empty if nothing is closed."""
-        if not self.closed:
+        if not self.stretches:
             return ""
-        text = ",".join(f"{each.low}-{each.high}" for each in self.closed)
+        text = ",".join(f"{each.low}-{each.high}" for each in self.stretches)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
-    def with_closed(self, window: LabelWindow) -> Books:
-        """Return the books with a window closed."""
+    def with_closed(self, window: LabelWindow) -> ClosedLabels:
+        """Return the closed labels with a window closed."""
         low, high, kept = window.low, window.high, []
-        for each in self.closed:
+        for each in self.stretches:
             if each.high < low or each.low > high:
                 kept.append(each)
             else:
                 low, high = min(low, each.low), max(high, each.high)
         reopened = {label: end for label, end in self.reopened.items() if label != window.label}
-        closed = sorted([*kept, Interval(low, high)])
+        stretches = sorted([*kept, Interval(low, high)])
         left = self.read_again - {window.label}
-        return replace(self, closed=closed, reopened=reopened, read_again=left)
+        return replace(self, stretches=stretches, reopened=reopened, read_again=left)
 
-    def with_reopened(self, window: LabelWindow) -> Books:
-        """Return the books with a window open again."""
+    def with_reopened(self, window: LabelWindow) -> ClosedLabels:
+        """Return the closed labels with a window open again."""
         kept: list[Interval] = []
-        for each in self.closed:
+        for each in self.stretches:
             if each.high <= window.low or each.low >= window.high:
                 kept.append(each)
                 continue
             parts = (Interval(each.low, window.low), Interval(window.high, each.high))
             kept += [part for part in parts if not part.is_empty]
         reopened = {**self.reopened, window.label: window.high}
-        return replace(self, closed=kept, reopened=reopened)
+        return replace(self, stretches=kept, reopened=reopened)
