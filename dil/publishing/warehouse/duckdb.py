@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -23,6 +24,7 @@ from dil.publishing.warehouse.dialect import (
     TableColumn,
     TableName,
     Value,
+    reader_of,
 )
 from dil.text.warehouse_url import WarehouseAddress
 from dil.types.lattice import decimal_type
@@ -155,12 +157,12 @@ class _Connection(Connection):
 
     def change(self, statement: str, *values: Value) -> int:
         """Run a statement; if it changes rows, DuckDB returns their number."""
-        answer = self._connection.execute(with_questions(statement), list(values)).fetchone()
+        answer = self._run(with_questions(statement), *values).fetchone()
         return int(answer[0]) if answer and isinstance(answer[0], int) else 0
 
     def rows(self, statement: str, *values: Value) -> list[Row]:
         """Return rows."""
-        return list(self._connection.execute(with_questions(statement), list(values)).fetchall())
+        return list(self._run(with_questions(statement), *values).fetchall())
 
     def load(
         self, table: TableName, columns: Sequence[TableColumn], batches: Iterable[pa.RecordBatch]
@@ -171,14 +173,23 @@ class _Connection(Connection):
         )
         names = ", ".join(quoted(each.name) for each in columns)
         full = ".".join(quoted(each) for each in (table.schema, table.name) if each)
-        reader = pa.RecordBatchReader.from_batches(schema, iter(batches))
-        self._connection.register("dil_batches", reader)
-        try:
-            self._connection.execute(
-                f"INSERT INTO {full} ({names}) SELECT {names} FROM dil_batches"
-            )
-        finally:
+        with reader_of(schema, batches) as reader:
+            self._connection.register("dil_batches", reader)
+            self._run(f"INSERT INTO {full} ({names}) SELECT {names} FROM dil_batches")
             self._connection.unregister("dil_batches")
+
+    def _run(self, statement: str, *values: Value) -> Any:  # the driver's connection
+        """Run a statement in a thread of its own, so that a signal raises its own error.
+
+        In the main thread the driver would raise an error of its own in its place.
+        """
+        with ThreadPoolExecutor(1) as thread:
+            running = thread.submit(self._connection.execute, statement, list(values))
+            try:
+                return running.result()
+            except KeyboardInterrupt:
+                self._connection.interrupt()
+                raise
 
     def close(self) -> None:
         """Close the file."""
