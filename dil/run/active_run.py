@@ -75,10 +75,9 @@ def active_run(job: Job, options: RunOptions, run_id: str) -> Iterator[ActiveRun
     """
     with open_store(job.state, job.name, clock=options.clock) as store:
         lease = take_lease(job, store, run_id, options.wait_lease_s)
-        job = with_schedules(job, store)
-        with (
-            LeaseKeeper(store, lease, job.running.lease_s) as keeper,
-            closing(
+        with LeaseKeeper(store, lease, job.running.lease_s) as keeper:
+            job = with_schedules(job, store)
+            with closing(
                 Executors(
                     job,
                     options.environ,
@@ -88,20 +87,19 @@ def active_run(job: Job, options: RunOptions, run_id: str) -> Iterator[ActiveRun
                     is_embedded=options.is_embedded,
                     is_kept=job.stream is not None,
                 )
-            ) as executors,
-        ):
-            filesystem = filesystem_for(job.publishing.final_dir)
-            publisher = Publisher(job, store, filesystem)
-            yield ActiveRun(
-                job,
-                options,
-                run_id,
-                store,
-                lease,
-                keeper,
-                executors,
-                publisher,
-                filesystem,
-                publisher.destination,
-                run_staging_dir(job.publishing, job.name, run_id),
-            )
+            ) as executors:
+                filesystem = filesystem_for(job.publishing.final_dir)
+                publisher = Publisher(job, store, filesystem)
+                yield ActiveRun(
+                    job,
+                    options,
+                    run_id,
+                    store,
+                    lease,
+                    keeper,
+                    executors,
+                    publisher,
+                    filesystem,
+                    publisher.destination,
+                    run_staging_dir(job.publishing, job.name, run_id),
+                )
