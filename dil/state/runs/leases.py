@@ -162,6 +162,13 @@ class LeaseKeeper:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        try:
+            self._release()
+        except KeyboardInterrupt:
+            self._release()  # the first signal raises this, and the second ends the process
+            raise
+
+    def _release(self) -> None:
         self._over.set()
         self._thread.join()
         try:
