@@ -42,9 +42,11 @@ _FIXES = {
     Fault.TOO_LARGE: "Raise the server's max_allowed_packet, or ask for smaller values.",
     Fault.HOST_BLOCKED: mysql.HOST_BLOCKED,
 }
-# Warnings with which the server returns a part of a value, or null in its place, and the setting
-# that limits the value.
-_CUT = {"1260": "group_concat_max_len", "1301": "max_allowed_packet"}
+# Warnings with which the server returns a part of a value, or null in its place, and the
+# settings that limit the value.
+_CUT = {"1260": "group_concat_max_len and max_allowed_packet", "1301": "max_allowed_packet"}
+# The least limit of a text that group_concat returns; by default MySQL cuts it at 1024 bytes.
+_CONCAT_BYTES = 16 * 1024 * 1024
 
 
 class MysqlConnection(SourceConnection):
@@ -76,7 +78,10 @@ class MysqlConnection(SourceConnection):
             with self._connection.cursor() as cursor:
                 # A TIMESTAMP is an instant; in UTC each of its texts has only one meaning. The
                 # server keeps as many warnings as it can.
-                cursor.execute("SET time_zone = '+00:00', max_error_count = 65535")
+                cursor.execute(
+                    "SET time_zone = '+00:00', max_error_count = 65535, group_concat_max_len ="
+                    f" GREATEST(@@group_concat_max_len, {_CONCAT_BYTES})"
+                )
                 cursor.execute("SELECT @@sql_mode")
                 self._sql_mode = cursor.fetchone()[0]
 
@@ -158,9 +163,9 @@ class MysqlConnection(SourceConnection):
         """
         if not cursor._result.warning_count:  # noqa: SLF001 - the cursor's own is of its beginning
             return
-        with self._connection.cursor() as asking:
+        with self._connection.cursor(self._driver.cursors.SSCursor) as asking:
             asking.execute("SHOW WARNINGS")
-            for _, code, text in asking.fetchall():
+            for _, code, text in asking:
                 if code in _CUT:
                     raise SourceContractError(
                         f"{self._login.address} did not return all of a value: {text}",
