@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -29,6 +29,8 @@ from dil.publishing.warehouse.dialect import (
 from dil.text.warehouse_url import WarehouseAddress
 from dil.types.lattice import decimal_type
 from dil.types.warehouse import DUCKDB_WORDS, JSON, TEXT
+
+T = TypeVar("T")
 
 _TYPES = {words: data_type for data_type, words in DUCKDB_WORDS.items()}
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
@@ -138,31 +140,36 @@ class DuckdbDialect(Dialect):
 
 
 class _Connection(Connection):
-    """One DuckDB connection."""
+    """One DuckDB connection, used in a thread of its own.
+
+    In the main thread the driver would raise an error of its own in place of a signal's.
+    """
 
     def __init__(self, connection: Any) -> None:  # its type needs the driver
         self._connection = connection
+        self._thread = ThreadPoolExecutor(1)
 
     def begin(self) -> None:
         """Begin a transaction."""
-        self._connection.begin()
+        self._do(self._connection.begin)
 
     def commit(self) -> None:
         """Commit; the changes are in the log on disk."""
-        self._connection.commit()
+        self._do(self._connection.commit)
 
     def rollback(self) -> None:
         """Roll back."""
-        self._connection.rollback()
+        self._do(self._connection.rollback)
 
     def change(self, statement: str, *values: Value) -> int:
         """Run a statement; if it changes rows, DuckDB returns their number."""
-        answer = self._run(with_questions(statement), *values).fetchone()
-        return int(answer[0]) if answer and isinstance(answer[0], int) else 0
+        found = self.rows(statement, *values)
+        return int(found[0][0]) if found and isinstance(found[0][0], int) else 0
 
     def rows(self, statement: str, *values: Value) -> list[Row]:
         """Return rows."""
-        return list(self._run(with_questions(statement), *values).fetchall())
+        sql = with_questions(statement)
+        return self._do(lambda: self._connection.execute(sql, list(values)).fetchall())
 
     def load(
         self, table: TableName, columns: Sequence[TableColumn], batches: Iterable[pa.RecordBatch]
@@ -175,26 +182,25 @@ class _Connection(Connection):
         full = ".".join(quoted(each) for each in (table.schema, table.name) if each)
         with reader_of(schema, batches) as reader:
             self._connection.register("dil_batches", reader)
-            self._run(f"INSERT INTO {full} ({names}) SELECT {names} FROM dil_batches")
+            self.change(f"INSERT INTO {full} ({names}) SELECT {names} FROM dil_batches")
             self._connection.unregister("dil_batches")
 
-    def _run(self, statement: str, *values: Value) -> Any:  # the driver's connection
-        """Run a statement in a thread of its own, so that a signal raises its own error.
-
-        In the main thread the driver would raise an error of its own in its place.
-        """
-        with ThreadPoolExecutor(1) as thread:
-            running = thread.submit(self._connection.execute, statement, list(values))
-            try:
-                return running.result()
-            except KeyboardInterrupt:
-                self._connection.interrupt()
-                raise
-
     def close(self) -> None:
-        """Close the file."""
+        """Close the file after what runs has ended."""
+        self._thread.shutdown()
         with suppress(Exception):
             self._connection.close()
+
+    def _do(self, act: Callable[[], T]) -> T:
+        """Return the result of an act of the driver; a signal ends the act early."""
+        running = self._thread.submit(act)
+        try:
+            return running.result()
+        except KeyboardInterrupt:
+            # DuckDB forgets an interruption that comes before a statement has begun.
+            while not wait((running,), timeout=0.1).done:
+                self._connection.interrupt()
+            raise
 
 
 def _type_of(words: str) -> pa.DataType | None:
