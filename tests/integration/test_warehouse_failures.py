@@ -6,12 +6,11 @@ import os
 import signal
 import sqlite3
 import threading
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
-import duckdb
 import psycopg
 import pyarrow as pa
 import pytest
@@ -22,7 +21,6 @@ from dil.errors import CommitUnknownError, ConfigError, DilError, WriteError
 from dil.model.destination import MergeSpec
 from dil.model.job import PublishMode
 from dil.publishing.warehouse import attempts, mysql, sqlite
-from dil.publishing.warehouse.duckdb import _Connection
 from dil.publishing.warehouse.postgresql import PostgresqlDialect
 from dil.publishing.warehouse.rows import WarehouseRows
 from tests.servers import mariadb, postgresql
@@ -341,33 +339,3 @@ def test_what_stops_the_reading_of_staged_rows_is_raised_as_itself(
                 loads.destination.carry_out(intent)
         loads.destination.carry_out(intent)
         assert loads.rows() == [(1,), (2,)]
-
-
-class SignalledDriver:
-    """DuckDB's connection; a signal comes right before each act begins, as if during the act."""
-
-    def __init__(self, path: Path) -> None:
-        self._connection = duckdb.connect(str(path))
-
-    def __getattr__(self, name: str):
-        act = getattr(self._connection, name)
-        if name not in {"begin", "execute", "commit", "rollback"}:
-            return act
-
-        def signalled(*given):
-            assert threading.current_thread() is not threading.main_thread(), name
-            os.kill(os.getpid(), signal.SIGTERM)
-            return act(*given)
-
-        return signalled
-
-
-@pytest.mark.parametrize("name", ["begin", "commit", "rollback", "rows", "change"])
-def test_a_signal_ends_each_act_of_duckdb_as_itself(name: str, tmp_path: Path) -> None:
-    """In the main thread DuckDB would raise RuntimeError; it ends no statement by itself."""
-    driver = SignalledDriver(tmp_path / "w.duckdb")
-    if name in {"commit", "rollback"}:
-        driver._connection.begin()
-    endless = ("SELECT sum(a.range * b.range) FROM range(10000000000) a, range(10000000000) b",)
-    with closing(_Connection(driver)) as connection, pytest.raises(Interruption), interruptible():
-        getattr(connection, name)(*(endless if name in {"rows", "change"} else ()))

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.types as pt
 
-from dil.databases.duckdb import connect, driver, fault_of
+from dil.databases.duckdb import DuckdbSession, connect, driver, fault_of
 from dil.databases.faults import Diagnosis
 from dil.databases.statements import MARK, quoted, with_questions
 from dil.publishing.warehouse.dialect import (
@@ -29,8 +26,6 @@ from dil.publishing.warehouse.dialect import (
 from dil.text.warehouse_url import WarehouseAddress
 from dil.types.lattice import decimal_type
 from dil.types.warehouse import DUCKDB_WORDS, JSON, TEXT
-
-T = TypeVar("T")
 
 _TYPES = {words: data_type for data_type, words in DUCKDB_WORDS.items()}
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
@@ -73,7 +68,7 @@ class DuckdbDialect(Dialect):
 
     def connect(self) -> Connection:
         """Return a connection to the file; the file is created if it is missing."""
-        return _Connection(connect(self._address.path))
+        return _Connection(DuckdbSession(connect(self._address.path)))
 
     def errors(self) -> tuple[type[Exception], ...]:
         """Return DuckDB's root error."""
@@ -140,26 +135,22 @@ class DuckdbDialect(Dialect):
 
 
 class _Connection(Connection):
-    """One DuckDB connection, used in a thread of its own.
+    """One DuckDB connection."""
 
-    In the main thread the driver would raise an error of its own in place of a signal's.
-    """
-
-    def __init__(self, connection: Any) -> None:  # its type needs the driver
-        self._connection = connection
-        self._thread = ThreadPoolExecutor(1)
+    def __init__(self, session: DuckdbSession) -> None:
+        self._session = session
 
     def begin(self) -> None:
         """Begin a transaction."""
-        self._do(self._connection.begin)
+        self._session.run(self._session.connection.begin)
 
     def commit(self) -> None:
         """Commit; the changes are in the log on disk."""
-        self._do(self._connection.commit)
+        self._session.run(self._session.connection.commit)
 
     def rollback(self) -> None:
         """Roll back."""
-        self._do(self._connection.rollback)
+        self._session.run(self._session.connection.rollback)
 
     def change(self, statement: str, *values: Value) -> int:
         """Run a statement; if it changes rows, DuckDB returns their number."""
@@ -168,8 +159,8 @@ class _Connection(Connection):
 
     def rows(self, statement: str, *values: Value) -> list[Row]:
         """Return rows."""
-        sql = with_questions(statement)
-        return self._do(lambda: self._connection.execute(sql, list(values)).fetchall())
+        sql, connection = with_questions(statement), self._session.connection
+        return self._session.run(lambda: connection.execute(sql, list(values)).fetchall())
 
     def load(
         self, table: TableName, columns: Sequence[TableColumn], batches: Iterable[pa.RecordBatch]
@@ -181,26 +172,13 @@ class _Connection(Connection):
         names = ", ".join(quoted(each.name) for each in columns)
         full = ".".join(quoted(each) for each in (table.schema, table.name) if each)
         with reader_of(schema, batches) as reader:
-            self._connection.register("dil_batches", reader)
+            self._session.connection.register("dil_batches", reader)
             self.change(f"INSERT INTO {full} ({names}) SELECT {names} FROM dil_batches")
-            self._connection.unregister("dil_batches")
+            self._session.connection.unregister("dil_batches")
 
     def close(self) -> None:
-        """Close the file after what runs has ended."""
-        self._thread.shutdown()
-        with suppress(Exception):
-            self._connection.close()
-
-    def _do(self, act: Callable[[], T]) -> T:
-        """Return the result of an act of the driver; a signal ends the act early."""
-        running = self._thread.submit(act)
-        try:
-            return running.result()
-        except KeyboardInterrupt:
-            # DuckDB forgets an interruption that comes before a statement has begun.
-            while not wait((running,), timeout=0.1).done:
-                self._connection.interrupt()
-            raise
+        """Close the file."""
+        self._session.close()
 
 
 def _type_of(words: str) -> pa.DataType | None:
