@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from functools import lru_cache
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 from dil.databases.faults import Fault
+
+T = TypeVar("T")
 
 _LOCKED = re.compile(r"(?i)could not set lock|conflicting lock")
 _CONFLICT = re.compile(r"(?i)write-write conflict|conflict on")
@@ -35,6 +40,34 @@ def connect(path: str, *, is_read_only: bool = False, **settings: str) -> Any:
     connection = driver().connect(path, read_only=is_read_only, config=settings)
     connection.execute("SET TimeZone = 'UTC'")
     return connection
+
+
+class DuckdbSession:
+    """One connection, used in a thread of its own.
+
+    In the main thread the driver would raise an error of its own in place of a signal's.
+    """
+
+    def __init__(self, connection: Any) -> None:  # its type needs the driver
+        self.connection = connection
+        self._thread = ThreadPoolExecutor(1)
+
+    def run(self, act: Callable[[], T]) -> T:
+        """Return the result of an act of the driver; a signal ends the act early."""
+        running = self._thread.submit(act)
+        try:
+            return running.result()
+        except KeyboardInterrupt:
+            # DuckDB forgets an interruption that comes before a statement has begun.
+            while not wait((running,), timeout=0.1).done:
+                self.connection.interrupt()
+            raise
+
+    def close(self) -> None:
+        """Close the file after what runs has ended; never fails."""
+        self._thread.shutdown()
+        with suppress(Exception):
+            self.connection.close()
 
 
 def fault_of(error: Exception) -> Fault:

@@ -77,7 +77,7 @@ _NO_CONNECTION = tuple(
     )
 )  # fmt: skip
 _BROKE_OFF = (
-    (re.compile(r"timeout|conflict with recovery"), Fault.TIMED_OUT),
+    (re.compile(r"timeout|canceling statement"), Fault.TIMED_OUT),
     (re.compile(r"in a read-only transaction"), Fault.READ_ONLY),
 )
 # libpq names the server first; the quoted part may contain any word.

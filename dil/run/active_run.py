@@ -81,21 +81,19 @@ def active_run(job: Job, options: RunOptions, run_id: str) -> Iterator[ActiveRun
     """
     with open_store(job.state, job.name, clock=options.clock) as store:
         lease = take_lease(job, store, run_id, options.wait_lease_s)
-        job = with_schedules(job, store)
-        with (
-            LeaseKeeper(store, lease, job.running.lease_s) as keeper,
-            closing(options.executors(job, is_kept=job.stream is not None)) as executors,
-        ):
-            publisher = Publisher.of(job, store)
-            _ = publisher.destination  # no run begins whose destination cannot be made
-            yield ActiveRun(
-                job,
-                options,
-                run_id,
-                store,
-                lease,
-                keeper,
-                executors,
-                publisher,
-                run_staging_dir(job.publishing, job.name, run_id),
-            )
+        with LeaseKeeper(store, lease, job.running.lease_s) as keeper:
+            job = with_schedules(job, store)
+            with closing(options.executors(job, is_kept=job.stream is not None)) as executors:
+                publisher = Publisher.of(job, store)
+                _ = publisher.destination  # no run begins whose destination cannot be made
+                yield ActiveRun(
+                    job,
+                    options,
+                    run_id,
+                    store,
+                    lease,
+                    keeper,
+                    executors,
+                    publisher,
+                    run_staging_dir(job.publishing, job.name, run_id),
+                )

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import pytest
+from pymysql.connections import MySQLResult
 
 from dil.errors import CommitConflictError, CommitUnknownError, DilError, StateError
 from dil.model.database_address import DatabaseAddress
@@ -262,6 +263,35 @@ def test_a_connection_that_breaks_inside_a_transaction_leaves_nothing(backend: B
     with database.read() as tx:
         assert tx.rows(RUNS) == [("r3",)]
     database.close()
+
+
+def test_an_answer_that_a_signal_left_unread_answers_no_later_request(
+    mysql_server: MariadbServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = MySQLResult.read
+
+    def stopped(_: MySQLResult) -> None:
+        monkeypatch.setattr(MySQLResult, "read", read)
+        raise KeyboardInterrupt
+
+    with mysql_place(mysql_server, f"t{uuid.uuid4().hex[:12]}") as place:
+        database = Backend(mysql_server, place).database()
+        add(database, "r1", "r2")
+
+        def write() -> None:
+            add(database, "r3", between=lambda: monkeypatch.setattr(MySQLResult, "read", stopped))
+
+        def look() -> None:
+            with database.read() as tx:
+                monkeypatch.setattr(MySQLResult, "read", stopped)
+                tx.rows(RUNS)
+
+        for act in (look, write):
+            with pytest.raises(KeyboardInterrupt):
+                act()
+            with database.read() as tx:
+                assert tx.rows(RUNS)[:2] == [("r1",), ("r2",)]
+        database.close()
 
 
 def test_a_commit_whose_answer_is_lost_is_looked_up_and_counts(backend: Backend) -> None:

@@ -17,7 +17,12 @@ import pytest
 from connectors.jdbc.engines.postgresql import PostgresqlConnection
 from connectors.jdbc.session import JdbcSession
 from connectors.jdbc.settings import JdbcSettings
-from dil.errors import AuthenticationError, SourceError, TransientSourceError
+from dil.errors import (
+    AuthenticationError,
+    SourceContractError,
+    SourceError,
+    TransientSourceError,
+)
 from dil.model.secret import Secret
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions
@@ -161,6 +166,33 @@ def test_a_statement_time_out_may_pass(postgresql_server: PostgresqlServer) -> N
     slow = f"{url}?options=-c%20statement_timeout%3D200"
     with pytest.raises(TransientSourceError, match="statement timeout"):
         read(slow, "select pg_sleep(30)::text as s")
+
+
+def test_a_value_that_mysql_leaves_out_or_cuts_is_an_error(
+    mysql_server: MariadbServer, request: pytest.FixtureRequest
+) -> None:
+    """The server returns null, or a part of the text, and only a warning says so."""
+    url = jdbc(mysql_server.add_database("cut"))
+    request.addfinalizer(lambda: mysql_server.drop_database("cut"))
+    read(url, "create table word (t longtext)")
+    read(url, "insert into word values ('12x'), (repeat('x', 1000000))")
+    for name in ("max_allowed_packet", "group_concat_max_len"):
+        ((value,),) = mysql_server.execute(f"select @@global.{name}")
+        before = f"set global {name} = {value}"
+        request.addfinalizer(lambda before=before: mysql_server.execute(before))
+    mysql_server.execute("set global max_allowed_packet = 1048576")
+    for sql, setting in (
+        ("select concat(t, t) as t from word", "max_allowed_packet"),
+        ("select group_concat(t, t, t, t) as t from word", "group_concat_max_len"),
+    ):
+        with pytest.raises(SourceContractError) as caught:
+            read(url, sql)
+        assert setting in caught.value.fix
+    # A query that takes only the beginning of a long text, and other warnings, are no errors.
+    mysql_server.execute("set global group_concat_max_len = 1024")
+    first = read(url, "select substring_index(group_concat(t order by t), ',', 1) as t from word")
+    assert first["t"].to_pylist() == ["12x"]
+    assert read(url, "select t + 0 as n from word where t like '12%'").num_rows == 1
 
 
 @pytest.mark.parametrize("is_begun", [False, True], ids=["statement", "rows"])

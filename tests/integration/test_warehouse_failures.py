@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sqlite3
 import threading
 from contextlib import contextmanager
@@ -13,17 +15,19 @@ import psycopg
 import pyarrow as pa
 import pytest
 
+from dil.cli.signals import Interruption, interruptible
 from dil.databases.faults import Diagnosis, Fault
 from dil.errors import CommitUnknownError, ConfigError, DilError, WriteError
 from dil.model.destination import MergeSpec
 from dil.model.job import PublishMode
 from dil.publishing.warehouse import attempts, mysql, sqlite
 from dil.publishing.warehouse.postgresql import PostgresqlDialect
+from dil.publishing.warehouse.rows import WarehouseRows
 from tests.servers import mariadb, postgresql
 from tests.servers.meddling_proxy import MeddlingProxy
 from tests.servers.postgresql import PostgresqlServer
 from tests.servers.programs import free_port
-from tests.warehouses import Loads, new_warehouse
+from tests.warehouses import ENGINES, Loads, new_warehouse
 
 SERVERS = ("postgresql", "mysql")
 PASSWORDS = {"postgresql": postgresql.PASSWORD, "mysql": mariadb.PASSWORD}
@@ -309,3 +313,29 @@ def test_rows_that_a_constraint_refuses_wait_until_it_is_gone(tmp_path: Path, re
             connection.execute("ALTER TABLE shop.orders DROP CONSTRAINT small")
         loads.destination.carry_out(intent)
         assert loads.rows() == [(1,), (2,), (20,)]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kind", [Interruption, PermissionError])
+def test_what_stops_the_reading_of_staged_rows_is_raised_as_itself(
+    engine: str, kind: type[BaseException], tmp_path: Path, request, monkeypatch
+) -> None:
+    """A driver that iterates the rows would make an error of its own of it."""
+    with new_warehouse(engine, tmp_path, request) as warehouse:
+        loads = Loads(warehouse, tmp_path)
+        intent = loads.intent("run-1", numbers(1, 2))
+        fitted = WarehouseRows._fitted
+
+        def stopped(*given):
+            if kind is Interruption:
+                os.kill(os.getpid(), signal.SIGTERM)
+            else:
+                raise PermissionError("staged.parquet")
+            return fitted(*given)
+
+        with monkeypatch.context() as stopping:
+            stopping.setattr(WarehouseRows, "_fitted", stopped)
+            with pytest.raises(kind), interruptible():
+                loads.destination.carry_out(intent)
+        loads.destination.carry_out(intent)
+        assert loads.rows() == [(1,), (2,)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from connectors.jdbc import failures
@@ -11,8 +11,8 @@ from connectors.jdbc.columns import DecimalColumn, distinct
 from connectors.jdbc.engine import FETCH_ROWS, Login, SourceConnection
 from connectors.jdbc.statement import Statement
 from connectors.jdbc.syntax import Kind, SqlSyntax, syntax_of
+from dil.databases.duckdb import DuckdbSession, driver, fault_of
 from dil.databases.duckdb import connect as open_database
-from dil.databases.duckdb import driver, fault_of
 from dil.databases.faults import Fault
 from dil.model.json import JsonValue, as_text
 
@@ -29,7 +29,7 @@ class DuckdbConnection(SourceConnection):
 
     def __init__(self, login: Login) -> None:
         self._login = login
-        self._connection: Any = None
+        self._session: DuckdbSession | None = None
         try:
             self._driver: Any = driver()
         except ModuleNotFoundError:
@@ -52,36 +52,41 @@ class DuckdbConnection(SourceConnection):
 
         sql = statement.bound(variables, bind)
         with self._translated():
-            self._open(reads=statement.reads)
+            session = self._opened(reads=statement.reads)
+            connection = session.connection
             if statement.is_query:
-                plan = _Plan(self._connection.execute(f"DESCRIBE {sql}", values).fetchall())
-                reader = self._connection.sql(plan.rewritten(sql), params=values or None)
-                for batch in reader.to_arrow_reader(FETCH_ROWS):
+                described = session.run(
+                    lambda: connection.execute(f"DESCRIBE {sql}", values).fetchall()
+                )
+                plan = _Plan(described)
+                query = plan.rewritten(sql)
+                relation = session.run(lambda: connection.sql(query, params=values or None))
+                for batch in session.run(lambda: relation.to_arrow_reader(FETCH_ROWS)):
                     yield plan.read(batch)
             elif statement.reads:
-                relation = self._connection.sql(sql, params=values or None)
+                relation = session.run(lambda: connection.sql(sql, params=values or None))
                 distinct(list(relation.columns))
-                yield from relation.to_arrow_reader(FETCH_ROWS)
+                yield from session.run(lambda: relation.to_arrow_reader(FETCH_ROWS))
             else:
-                self._connection.execute(sql, values)
-                self._connection.commit()
-                self._connection.begin()
+                session.run(lambda: connection.execute(sql, values))
+                session.run(connection.commit)
+                session.run(connection.begin)
 
     def look_again(self) -> None:
         """End the transaction, so that the next query sees a newer state if the file changed."""
         with self._translated():
-            self._connection.rollback()
-            self._connection.begin()
+            session = self._opened(reads=True)
+            session.run(session.connection.rollback)
+            session.run(session.connection.begin)
 
     def close(self) -> None:
         """Close the file."""
-        if self._connection is not None:
-            with suppress(Exception):
-                self._connection.close()
+        if self._session is not None:
+            self._session.close()
 
-    def _open(self, *, reads: bool) -> None:
-        if self._connection is not None:
-            return
+    def _opened(self, *, reads: bool) -> DuckdbSession:
+        if self._session is not None:
+            return self._session
         path = str(self._login.path) if self._login.address.path else ":memory:"
         is_read_only = reads and self._login.is_read_only and path != ":memory:"
         if path != ":memory:" and not self._login.path.exists():
@@ -93,8 +98,9 @@ class DuckdbConnection(SourceConnection):
         # Beyond this limit DuckDB uses the disk; the other half of the memory is for rows.
         if self._login.memory_bytes:
             settings["memory_limit"] = f"{self._login.memory_bytes // 2 // 1024}KiB"
-        self._connection = open_database(path, is_read_only=is_read_only, **settings)
-        self._connection.begin()
+        self._session = DuckdbSession(open_database(path, is_read_only=is_read_only, **settings))
+        self._session.run(self._session.connection.begin)
+        return self._session
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -20,6 +20,7 @@ from connectors.jdbc.statement import Statement
 from connectors.jdbc.syntax import SqlSyntax, syntax_of
 from dil.databases import mysql
 from dil.databases.faults import Fault
+from dil.errors import SourceContractError
 from dil.model.json import JsonValue, as_text
 
 if TYPE_CHECKING:
@@ -41,6 +42,11 @@ _FIXES = {
     Fault.TOO_LARGE: "Raise the server's max_allowed_packet, or ask for smaller values.",
     Fault.HOST_BLOCKED: mysql.HOST_BLOCKED,
 }
+# Warnings with which the server returns a part of a value, or null in its place, and the
+# settings that limit the value.
+_CUT = {"1260": "group_concat_max_len and max_allowed_packet", "1301": "max_allowed_packet"}
+# The least limit of a text that group_concat returns; by default MySQL cuts it at 1024 bytes.
+_CONCAT_BYTES = 16 * 1024 * 1024
 
 
 class MysqlConnection(SourceConnection):
@@ -70,8 +76,12 @@ class MysqlConnection(SourceConnection):
                 ) from None  # fmt: skip
             self._connection.decoders = {}  # Values stay as the server writes them.
             with self._connection.cursor() as cursor:
-                # A TIMESTAMP is an instant; in UTC each of its texts has only one meaning.
-                cursor.execute("SET time_zone = '+00:00'")
+                # A TIMESTAMP is an instant; in UTC each of its texts has only one meaning. The
+                # server keeps as many warnings as it can.
+                cursor.execute(
+                    "SET time_zone = '+00:00', max_error_count = 65535, group_concat_max_len ="
+                    f" GREATEST(@@group_concat_max_len, {_CONCAT_BYTES})"
+                )
                 cursor.execute("SELECT @@sql_mode")
                 self._sql_mode = cursor.fetchone()[0]
 
@@ -103,6 +113,7 @@ class MysqlConnection(SourceConnection):
                 cursor.execute(sql, values)
                 if cursor.description:
                     yield from self._batches(cursor)
+                    self._refuse_cut(cursor)
             except BaseException:
                 # Close in the middle of the result, without reading the rest of it.
                 mysql.leave_rest(cursor)
@@ -143,6 +154,23 @@ class MysqlConnection(SourceConnection):
                 for column, values in zip(columns, zip(*rows, strict=True), strict=True)
             ]
             yield pa.RecordBatch.from_arrays(arrays, names=names)
+
+    def _refuse_cut(self, cursor: Any) -> None:  # a cursor of PyMySQL, read to its end
+        """Raise if the server returned a part of a value, which only a warning says.
+
+        Raises:
+            SourceContractError: a value is longer than the server's settings allow.
+        """
+        if not cursor._result.warning_count:  # noqa: SLF001 - the cursor's own is of its beginning
+            return
+        with self._connection.cursor(self._driver.cursors.SSCursor) as asking:
+            asking.execute("SHOW WARNINGS")
+            for _, code, text in asking:
+                if code in _CUT:
+                    raise SourceContractError(
+                        f"{self._login.address} did not return all of a value: {text}",
+                        f"Raise the server's {_CUT[code]}, or ask for smaller values.",
+                    )
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

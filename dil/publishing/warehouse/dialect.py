@@ -7,7 +7,8 @@ to inspect tables and load record batches, and the meaning of errors.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -34,6 +35,33 @@ ADVICE: Mapping[Fault, str] = dict.fromkeys(BUSY, _BUSY) | {
 }
 Value = str | int | bytes | None
 Row = tuple[object, ...]
+
+
+@contextmanager
+def reader_of(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatchReader]:
+    """Yield a reader of the batches for a driver to iterate; raise an error of the batches.
+
+    The driver would raise an error of its own in its place, also if a signal comes meanwhile.
+    """
+    raised: list[BaseException] = []
+
+    def watched() -> Iterator[pa.RecordBatch]:
+        try:
+            yield from batches
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            raised.append(error)
+            raise
+
+    try:
+        yield pa.RecordBatchReader.from_batches(schema, watched())
+    except Exception:
+        if raised:
+            raise raised[0] from None
+        raise
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pt
 
-from dil.databases.duckdb import connect, driver, fault_of
+from dil.databases.duckdb import DuckdbSession, connect, driver, fault_of
 from dil.databases.faults import Diagnosis
 from dil.databases.statements import MARK, quoted, with_questions
 from dil.publishing.warehouse.dialect import (
@@ -23,6 +21,7 @@ from dil.publishing.warehouse.dialect import (
     TableColumn,
     TableName,
     Value,
+    reader_of,
 )
 from dil.text.warehouse_url import WarehouseAddress
 from dil.types.lattice import decimal_type
@@ -69,7 +68,7 @@ class DuckdbDialect(Dialect):
 
     def connect(self) -> Connection:
         """Return a connection to the file; the file is created if it is missing."""
-        return _Connection(connect(self._address.path))
+        return _Connection(DuckdbSession(connect(self._address.path)))
 
     def errors(self) -> tuple[type[Exception], ...]:
         """Return DuckDB's root error."""
@@ -138,29 +137,30 @@ class DuckdbDialect(Dialect):
 class _Connection(Connection):
     """One DuckDB connection."""
 
-    def __init__(self, connection: Any) -> None:  # its type needs the driver
-        self._connection = connection
+    def __init__(self, session: DuckdbSession) -> None:
+        self._session = session
 
     def begin(self) -> None:
         """Begin a transaction."""
-        self._connection.begin()
+        self._session.run(self._session.connection.begin)
 
     def commit(self) -> None:
         """Commit; the changes are in the log on disk."""
-        self._connection.commit()
+        self._session.run(self._session.connection.commit)
 
     def rollback(self) -> None:
         """Roll back."""
-        self._connection.rollback()
+        self._session.run(self._session.connection.rollback)
 
     def change(self, statement: str, *values: Value) -> int:
         """Run a statement; if it changes rows, DuckDB returns their number."""
-        answer = self._connection.execute(with_questions(statement), list(values)).fetchone()
-        return int(answer[0]) if answer and isinstance(answer[0], int) else 0
+        found = self.rows(statement, *values)
+        return int(found[0][0]) if found and isinstance(found[0][0], int) else 0
 
     def rows(self, statement: str, *values: Value) -> list[Row]:
         """Return rows."""
-        return list(self._connection.execute(with_questions(statement), list(values)).fetchall())
+        sql, connection = with_questions(statement), self._session.connection
+        return self._session.run(lambda: connection.execute(sql, list(values)).fetchall())
 
     def load(
         self, table: TableName, columns: Sequence[TableColumn], batches: Iterable[pa.RecordBatch]
@@ -171,19 +171,14 @@ class _Connection(Connection):
         )
         names = ", ".join(quoted(each.name) for each in columns)
         full = ".".join(quoted(each) for each in (table.schema, table.name) if each)
-        reader = pa.RecordBatchReader.from_batches(schema, iter(batches))
-        self._connection.register("dil_batches", reader)
-        try:
-            self._connection.execute(
-                f"INSERT INTO {full} ({names}) SELECT {names} FROM dil_batches"
-            )
-        finally:
-            self._connection.unregister("dil_batches")
+        with reader_of(schema, batches) as reader:
+            self._session.connection.register("dil_batches", reader)
+            self.change(f"INSERT INTO {full} ({names}) SELECT {names} FROM dil_batches")
+            self._session.connection.unregister("dil_batches")
 
     def close(self) -> None:
         """Close the file."""
-        with suppress(Exception):
-            self._connection.close()
+        self._session.close()
 
 
 def _type_of(words: str) -> pa.DataType | None:

@@ -34,6 +34,7 @@ from dil.publishing.warehouse.dialect import (
     Value,
     are_outside,
     collation_clauses,
+    reader_of,
 )
 from dil.publishing.warehouse.rows import SIGNATURE
 from dil.text.warehouse_url import WarehouseAddress
@@ -340,9 +341,9 @@ class _Connection(Connection):
     ) -> None:
         """Copy batches in; the binary form of jsonb begins with its version number."""
         schema = pa.schema([(each.name, _wire_type(each)) for each in columns])
-        reader = pa.RecordBatchReader.from_batches(schema, _wire(batches, columns, schema))
         names = {"temporary": True} if table.is_temporary else {"db_schema_name": table.schema}
-        with self._cursor() as cursor:
+        wire = _wire(batches, columns, schema)
+        with reader_of(schema, wire) as reader, self._cursor() as cursor:
             cursor.adbc_ingest(table.name, reader, mode="append", **names)
 
     def close(self) -> None:

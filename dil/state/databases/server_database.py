@@ -92,7 +92,7 @@ class ServerDatabase(Database):
             CommitUnknownError: the connection was lost during COMMIT and the server did not come
                 back, so it is unknown whether the transaction was committed.
         """
-        with self._lock, translated(self._driver, is_change=True):
+        with self._lock, self._answered(), translated(self._driver, is_change=True):
             mark = uuid.uuid4().hex
             try:
                 connection = self._begun(mark)
@@ -105,7 +105,7 @@ class ServerDatabase(Database):
     @contextmanager
     def upgrade(self, allow: Allow) -> Iterator[Transaction]:
         """Open a transaction that upgrades an older store, after copying all tables of all jobs."""
-        with self._lock, translated(self._driver, is_change=True):
+        with self._lock, self._answered(), translated(self._driver, is_change=True):
             mark = uuid.uuid4().hex
             try:
                 connection = self._begun(mark, takes_all=True)
@@ -137,7 +137,7 @@ class ServerDatabase(Database):
     @contextmanager
     def read(self) -> Iterator[Transaction]:
         """Open a reading transaction; a store without tables reads as an empty store."""
-        with self._lock, translated(self._driver):
+        with self._lock, self._answered(), translated(self._driver):
             try:
                 connection = self._reading()
                 if connection is not None:
@@ -296,6 +296,18 @@ class ServerDatabase(Database):
             else:
                 self._outage.end()
                 return connection
+
+    @contextmanager
+    def _answered(self) -> Iterator[None]:
+        """Close the shared connection if a signal ends the block.
+
+        An answer may be unread, which a later request would take for its own.
+        """
+        try:
+            yield
+        except KeyboardInterrupt:
+            self._drop()
+            raise
 
     def _drop(self) -> None:
         if self._connection is not None:

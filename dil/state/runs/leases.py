@@ -153,7 +153,11 @@ class LeaseKeeper:
         self._thread = threading.Thread(target=self._beat, daemon=True, name="dil-lease")
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        try:
+            self._thread.start()
+        except BaseException:
+            self._release()
+            raise
         return self
 
     def __exit__(
@@ -162,8 +166,16 @@ class LeaseKeeper:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        try:
+            self._release()
+        except KeyboardInterrupt:
+            self._release()  # the first signal raises this, and the second ends the process
+            raise
+
+    def _release(self) -> None:
         self._over.set()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
         try:
             with without_waiting():
                 self._store.release_lease(self._lease)

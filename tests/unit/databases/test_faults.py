@@ -185,6 +185,7 @@ def test_rows_that_stop_coming_say_why_in_words() -> None:
 
     assert fault("canceling statement due to statement timeout") is Fault.TIMED_OUT
     assert fault("canceling statement due to conflict with recovery") is Fault.TIMED_OUT
+    assert fault("canceling statement due to user request") is Fault.TIMED_OUT
     assert fault("cannot execute nextval() in a read-only transaction") is Fault.READ_ONLY
     assert fault("division by zero") is Fault.OTHER
 

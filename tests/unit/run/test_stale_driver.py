@@ -67,3 +67,17 @@ def test_work_units_that_are_complete_count_though_nobody_received_their_results
     assert report.status is RunStatus.FAILED
     assert (report.units.planned, report.units.succeeded, report.units.not_started) == (4, 4, 0)
     assert story.run(day(2)).units.adopted == 4
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, StateError("the registry is away", "Wait.")])
+def test_a_run_that_ends_right_after_it_took_the_lease_gives_it_back(
+    story: Story, monkeypatch: pytest.MonkeyPatch, error: BaseException | type[BaseException]
+) -> None:
+    def ends(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("dil.run.active_run.with_schedules", ends)
+    with pytest.raises(error if isinstance(error, type) else type(error)):
+        story.run(day(2))
+    with story.store() as store:
+        assert store.lease_holder() is None

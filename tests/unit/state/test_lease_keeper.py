@@ -72,6 +72,39 @@ def test_a_release_that_fails_ends_no_run(error: DilError) -> None:
     assert store.steps[-1] == "release"
 
 
+def test_a_signal_during_the_release_does_not_keep_the_lease() -> None:
+    class Interrupted(Store):
+        """Its first release is stopped by a signal."""
+
+        def release_lease(self, lease: Lease) -> None:
+            super().release_lease(lease)
+            if self.steps.count("release") == 1:
+                raise KeyboardInterrupt
+
+    store = Interrupted()
+    with pytest.raises(KeyboardInterrupt), keeper(store):
+        pass
+    assert store.steps[-2:] == ["release", "release"]
+
+
+@pytest.mark.parametrize("is_started", [False, True])
+def test_a_signal_during_the_start_of_heartbeats_does_not_keep_the_lease(
+    is_started: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        if is_started:
+            start(thread)
+        raise KeyboardInterrupt
+
+    store = Store()
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt), keeper(store):
+        pass
+    assert store.steps[-1] == "release"
+
+
 def test_no_heartbeat_follows_the_release() -> None:
     begun = threading.Event()
 
