@@ -74,8 +74,16 @@ def without_encoded(text: str, secrets: Iterable[str]) -> str:
     for secret in sorted(found, key=len, reverse=True):
         text = _pattern(secret).sub(MASK, text)
         if _found_in(text, [secret]):
-            text = _encoded_pattern(secret).sub(MASK, text)
+            text = _without_base64(text, secret)
     return WITHHELD if _found_in(text, found) else text
+
+
+def _without_base64(text: str, secret: str) -> str:
+    squeezed = _BLANKS.sub("", _joined_layers(text))
+    for fragment in sorted(_fragments(secret), key=len, reverse=True):
+        if fragment in squeezed:  # a pattern of all fragments takes a second to compile
+            text = _fragment_pattern(fragment).sub(MASK, text)
+    return text
 
 
 def without_beginnings(text: str, forms: Iterable[str]) -> str:
@@ -111,8 +119,7 @@ def _cut_size(part: str, form: str) -> int:
 
 def _found_in(text: str, secrets: Iterable[str]) -> list[str]:
     """Return the secrets of which a form is in the text, or in what its escapes hide."""
-    # All layers as one text: a search through each of them for each form would take much longer.
-    layers = _BETWEEN_LAYERS.join(dict.fromkeys(_layers(text)))
+    layers = _joined_layers(text)
     folded = layers.casefold()
     unfolded = _FOLDS.sub("", folded) if "\n" in layers or "\r" in layers else ""
     squeezed = _BLANKS.sub("", layers)
@@ -136,6 +143,11 @@ def _found_in(text: str, secrets: Iterable[str]) -> list[str]:
             for needle in needles
         )
     ]
+
+
+def _joined_layers(text: str) -> str:
+    """Return all layers as one text: a search through each for each form would take much longer."""
+    return _BETWEEN_LAYERS.join(dict.fromkeys(_layers(text)))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -309,16 +321,11 @@ def _pattern(secret: str) -> re.Pattern[str]:
     return re.compile("|".join((plain, hexadecimal, numbers, *base32)))
 
 
-@functools.lru_cache(maxsize=256)
-def _encoded_pattern(secret: str) -> re.Pattern[str]:
-    """Return a pattern that finds a secret in base64; to compile a long pattern takes a second."""
-    return re.compile(
-        "|".join(
-            r"\s*".join(_alternatives(each, is_folded=False) for each in fragment)
-            + r"(?:=|%3[dD])*"
-            for fragment in sorted(_fragments(secret), key=len, reverse=True)
-        )
-    )
+@functools.lru_cache(maxsize=1024)
+def _fragment_pattern(fragment: str) -> re.Pattern[str]:
+    """Return a pattern that finds a piece of base64, also with escapes and blanks in it."""
+    characters = (_alternatives(each, is_folded=False) for each in fragment)
+    return re.compile(r"\s*".join(characters) + r"(?:=|%3[dD])*")
 
 
 def _alternatives(character: str, *, is_folded: bool) -> str:
