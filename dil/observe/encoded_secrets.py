@@ -29,6 +29,8 @@ _SHORTEST = 4
 _FOLDED = 8
 # Shorter pieces of base64 occur by chance.
 _MIN_FRAGMENT = 6
+# A piece of which so many first characters are nowhere in a text is not in the text.
+_PREFIX = 3
 # Beginnings of a secret before a cut are masked from this length on.
 _MIN_BEGINNING = 6
 _LAYERS = 6
@@ -79,11 +81,11 @@ def without_encoded(text: str, secrets: Iterable[str]) -> str:
 
 
 def _without_base64(text: str, secret: str) -> str:
-    squeezed = _BLANKS.sub("", _joined_layers(text))
-    for fragment in sorted(_fragments(secret), key=len, reverse=True):
-        if fragment in squeezed:  # a pattern of all fragments takes a second to compile
-            text = _fragment_pattern(fragment).sub(MASK, text)
-    return text
+    # Most pieces do not even begin in the text, and a pattern of all takes a second to compile.
+    begun = tuple(
+        each for each in _fragments(secret) if _encoded_pattern((each[:_PREFIX],)).search(text)
+    )
+    return _encoded_pattern(begun).sub(MASK, text) if begun else text
 
 
 def without_beginnings(text: str, forms: Iterable[str]) -> str:
@@ -119,7 +121,8 @@ def _cut_size(part: str, form: str) -> int:
 
 def _found_in(text: str, secrets: Iterable[str]) -> list[str]:
     """Return the secrets of which a form is in the text, or in what its escapes hide."""
-    layers = _joined_layers(text)
+    # All layers as one text: a search through each of them for each form would take much longer.
+    layers = _BETWEEN_LAYERS.join(dict.fromkeys(_layers(text)))
     folded = layers.casefold()
     unfolded = _FOLDS.sub("", folded) if "\n" in layers or "\r" in layers else ""
     squeezed = _BLANKS.sub("", layers)
@@ -143,11 +146,6 @@ def _found_in(text: str, secrets: Iterable[str]) -> list[str]:
             for needle in needles
         )
     ]
-
-
-def _joined_layers(text: str) -> str:
-    """Return all layers as one text: a search through each for each form would take much longer."""
-    return _BETWEEN_LAYERS.join(dict.fromkeys(_layers(text)))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -322,10 +320,15 @@ def _pattern(secret: str) -> re.Pattern[str]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _fragment_pattern(fragment: str) -> re.Pattern[str]:
-    """Return a pattern that finds a piece of base64, also with escapes and blanks in it."""
-    characters = (_alternatives(each, is_folded=False) for each in fragment)
-    return re.compile(r"\s*".join(characters) + r"(?:=|%3[dD])*")
+def _encoded_pattern(fragments: tuple[str, ...]) -> re.Pattern[str]:
+    """Return a pattern that finds pieces of base64, also with escapes and blanks in them."""
+    return re.compile(
+        "|".join(
+            r"\s*".join(_alternatives(each, is_folded=False) for each in fragment)
+            + r"(?:=|%3[dD])*"
+            for fragment in sorted(fragments, key=len, reverse=True)
+        )
+    )
 
 
 def _alternatives(character: str, *, is_folded: bool) -> str:
