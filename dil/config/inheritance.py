@@ -78,7 +78,7 @@ def _folders(
         # Behind a symbolic link, `..` is not the folder above.
         is_same = shown == folder or shown.resolve() == folder
         found.append((shown if is_same else folder, folder))
-        marks = [folder / mark for mark in MARKS if os.path.lexists(f"{folder}/{mark}")]
+        marks = [path for mark in MARKS if os.path.lexists(path := folder / mark)]
         # A mark that another user made must not decide which files the job inherits.
         if any(map(owners.own, marks)):
             return found, True

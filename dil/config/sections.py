@@ -82,8 +82,6 @@ def read_section(
 ) -> S:
     """Return a section from the entries of its properties; a wrong property has its default."""
     declared = properties_by_name(section)
-    if declared.keys().isdisjoint(entries.keys()):
-        return section()
     written = {
         name: entries[name] for name in declared if name in entries and findings.is_sound(name)
     }
