@@ -157,6 +157,17 @@ def sigint_is_heeded() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.fixture
+def tmp_path(tmp_path: Path) -> Iterator[Path]:
+    """Make a folder for one test, and remove pytest's link to it, too.
+
+    A job looks for inherited files in all folders above its own. Pytest keeps the links until its
+    end: thousands of them, which each job of a later test would look through.
+    """
+    yield tmp_path
+    tmp_path.with_name(f"{tmp_path.name.rstrip('0123456789')}current").unlink(missing_ok=True)
+
+
 @pytest.fixture(autouse=True)
 def _no_secret_of_another_test(monkeypatch) -> None:
     """What a process learned is masked in all its messages from then on."""
@@ -177,4 +188,5 @@ def _logging_as_before() -> Iterator[None]:
     logging.captureWarnings(capture=False)
     root.handlers[:] = handlers
     for logger, level in zip(loggers, levels, strict=True):
-        logger.setLevel(level)
+        if logger.level != level:  # setting one empties the caches of all loggers
+            logger.setLevel(level)

@@ -39,7 +39,7 @@ def inherited_files(path: str, findings: Findings) -> list[str]:
     folders, in_project = _folders(job, owners, findings)
     found: list[str] = []
     for shown, folder in folders:
-        if folder == job.parent.resolve() and job.suffix == ".properties":
+        if job.suffix == ".properties" and folder == job.parent.resolve():
             # The job file's neighbours are other jobs, not its project file.
             continue
         names = list(_trusted(folder, owners, findings, path, in_project=in_project))
@@ -74,14 +74,15 @@ def _folders(
     here = start.resolve()
     found: list[tuple[Path, Path]] = []
     for steps, folder in enumerate((here, *here.parents)):
-        shown = normal(start / Path(*[".."] * steps))
+        shown = folder if start == here else normal(start / Path(*[".."] * steps))
         # Behind a symbolic link, `..` is not the folder above.
         is_same = shown == folder or shown.resolve() == folder
         found.append((shown if is_same else folder, folder))
+        marks = [path for mark in MARKS if os.path.lexists(path := folder / mark)]
         # A mark that another user made must not decide which files the job inherits.
-        if any(owners.own(folder / mark) for mark in MARKS):
+        if any(map(owners.own, marks)):
             return found, True
-        for strange in (folder / mark for mark in MARKS if os.path.lexists(folder / mark)):
+        for strange in marks:
             doubt = (
                 owners.doubt(strange, in_project=False)
                 or "is not owned by the owner of the job file"

@@ -356,7 +356,7 @@ class _Builder(Struct):
 
     def _plugin_folders(self, properties: Properties) -> tuple[str, ...]:
         """Return the folders of the job's own classes; empty if it has none."""
-        keys, owners = list(own_classes(properties)), TrustedUsers(Path(self.place.path))
+        keys = list(own_classes(properties))
         found = {self.place.folder: keys[0]} if keys else {}
         for text in properties.section(JobSection).plugin_path:
             try:
@@ -373,6 +373,7 @@ class _Builder(Struct):
             found.setdefault(folder, PLUGIN_PATH)
         if not keys:
             return ()
+        owners = TrustedUsers(Path(self.place.path))
         for folder, key in found.items():
             if folder.is_dir() and not may_import(folder, key, owners, self.findings):
                 self._raise_problems()  # before anything is imported

@@ -102,6 +102,11 @@ class Group:
 
 def properties_of(section: type[Section]) -> tuple[Property, ...]:
     """Return the properties that a section's fields declare, in their order."""
+    return tuple(properties_by_name(section).values())
+
+
+def properties_by_name(section: type[Section]) -> Mapping[str, Property]:
+    """Return the properties that a section's fields declare, by their names."""
     return _properties(cast("Any", section))
 
 
@@ -111,9 +116,10 @@ def names_of(*sections: type[Section]) -> frozenset[str]:
 
 
 @cache
-def _properties(section: type[Any]) -> tuple[Property, ...]:
+def _properties(section: type[Any]) -> Mapping[str, Property]:
     hints = get_type_hints(section, include_extras=True)
-    return tuple(_property(each, hints[each.name]) for each in fields(section))
+    declared = (_property(each, hints[each.name]) for each in fields(section))
+    return {each.name: each for each in declared}
 
 
 def _property(declared: Field[Any], hint: object) -> Property:

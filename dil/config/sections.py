@@ -15,7 +15,7 @@ from dil.config.canonical import shown
 from dil.config.entry import Entry
 from dil.config.findings import Findings
 from dil.config.identity import CLASS, TABLE_NAME
-from dil.config.property import Property, properties_of
+from dil.config.property import Property, properties_by_name, properties_of
 from dil.config.read_context import JobFileLocation, JobReadContext
 from dil.config.secrets import SecretsSection, secret_resolver
 from dil.config.table import SECTIONS, TABLE
@@ -81,7 +81,7 @@ def read_section(
     section: type[S], entries: Mapping[str, Entry], around: JobReadContext, findings: Findings
 ) -> S:
     """Return a section from the entries of its properties; a wrong property has its default."""
-    declared = {entry.name: entry for entry in properties_of(section)}
+    declared = properties_by_name(section)
     written = {
         name: entries[name] for name in declared if name in entries and findings.is_sound(name)
     }

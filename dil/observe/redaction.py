@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import functools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 from dil.model.secret import MASK, Secret, SecretUrl
@@ -245,21 +246,27 @@ def _walk(value: object) -> Iterator[Secret]:
     elif isinstance(value, Secret):
         if value:
             yield value
-    elif not isinstance(value, _LEAVES):  # most values are leaves
+    else:
         for item in _children(value):
-            yield from _walk(item)
+            if not isinstance(item, _LEAVES):  # most are leaves
+                yield from _walk(item)
 
 
 def _children(value: object) -> Iterable[object]:
+    if isinstance(value, tuple | list | set | frozenset):
+        return value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [getattr(value, name) for name in _field_names(type(value))]
     if isinstance(value, Mapping):
         members = dict(value)
         key = members.get(_PRIVATE_KEY)
         if isinstance(key, Secret) and key.reveal().startswith(("/", "~")):
             del members[_PRIVATE_KEY]  # the path of the key's file, not its text
         return [item for name, item in members.items() if name not in _SHOWN]
-    if isinstance(value, tuple | list | set | frozenset):
-        return value
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return [getattr(value, field.name) for field in dataclasses.fields(value)]
     names = getattr(value, "__struct_fields__", ())  # of JSON properties
     return [getattr(value, name) for name in names]
+
+
+@functools.cache
+def _field_names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))

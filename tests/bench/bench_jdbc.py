@@ -219,6 +219,7 @@ def _whole(bench: Bench, rounds: int) -> None:
 def main(rows: int, rounds: int) -> None:
     """Measure and print."""
     with PostgresqlServer() as server, tempfile.TemporaryDirectory() as temporary:
+        server.hash_as_usual()
         server.execute(TABLE.format(rows=rows))
         server.execute("ALTER TABLE orders ADD PRIMARY KEY (id)")
         server.execute("ANALYZE orders")

@@ -55,6 +55,7 @@ VALUES = json.dumps(
 
 @pytest.fixture(scope="module")
 def url(postgresql_server: PostgresqlServer) -> Iterator[str]:
+    postgresql_server.hash_as_usual()
     with new_database(postgresql_server) as url:
         yield url
 

@@ -30,14 +30,14 @@ from dil.types.warehouse import DUCKDB_WORDS, JSON, TEXT
 _TYPES = {words: data_type for data_type, words in DUCKDB_WORDS.items()}
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 _MOST_DIGITS = 38
+# From DuckDB's own tables: the views of the information schema take twice as long.
 _COLUMNS = f"""
-SELECT c.column_name, c.data_type, c.is_nullable = 'NO' AND c.column_default IS NULL, t.table_type,
-       c.is_nullable = 'YES'
-FROM information_schema.tables t JOIN information_schema.columns c
-  ON c.table_catalog = t.table_catalog AND c.table_schema = t.table_schema
-  AND c.table_name = t.table_name
-WHERE t.table_catalog = current_database() AND t.table_schema = {MARK} AND t.table_name = {MARK}
-ORDER BY c.ordinal_position"""
+SELECT column_name, data_type, NOT is_nullable AND column_default IS NULL,
+  table_oid IN (SELECT table_oid FROM duckdb_tables() WHERE database_name = current_database()),
+  is_nullable
+FROM duckdb_columns()
+WHERE database_name = current_database() AND schema_name = {MARK} AND table_name = {MARK}
+ORDER BY column_index"""
 _UNIQUE = f"""
 SELECT constraint_column_names FROM duckdb_constraints()
 WHERE database_name = current_database() AND schema_name = {MARK} AND table_name = {MARK}
@@ -82,7 +82,7 @@ class DuckdbDialect(Dialect):
         return Diagnosis(fault, " ".join(str(error).split()), advice)
 
     def table(self, connection: Connection, name: TableName) -> Table | None:
-        """Return the table's form from the information schema."""
+        """Return the table's form from the catalogue."""
         place = (name.schema, name.name)
         found = connection.rows(_COLUMNS, *place)
         if not found:
@@ -100,7 +100,7 @@ class DuckdbDialect(Dialect):
             columns = tuple(
                 replace(each, bound_by=str(words)) if each.name in of else each for each in columns
             )
-        is_table = found[0][3] == "BASE TABLE"
+        is_table = bool(found[0][3])
         return Table(
             columns,
             frozenset(unique),

@@ -6,7 +6,7 @@ import ast
 import dataclasses
 import inspect
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -33,26 +33,26 @@ def modules(*without: Path) -> Iterator[Path]:
 
 
 @cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text("utf-8"))
+def nodes_of(path: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(path.read_text("utf-8"))))
 
 
 @cache
 def attributes_of(path: Path) -> set[str]:
-    return attributes_read(parsed(path))
+    return attributes_read(nodes_of(path))
 
 
-def texts_read(tree: ast.Module) -> set[str]:
+def texts_read(nodes: list[ast.AST]) -> set[str]:
     """Return the texts of a module, less those that only name a property in a finding."""
     told = {
         id(argument)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Call) and _name(node.func) in ABOUT_A_NAME
         for argument in node.args
     }
     return {
         node.value
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told
     }
 
@@ -65,17 +65,17 @@ def _name(function: ast.expr) -> str:
             return ""
 
 
-def attributes_read(tree: ast.Module) -> set[str]:
+def attributes_read(nodes: Iterable[ast.AST]) -> set[str]:
     return {
         node.attr
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
     }
 
 
 def test_every_property_that_works_is_read() -> None:
     """By its name, or as the field of its section."""
-    names = set[str]().union(*map(texts_read, map(parsed, modules())))
+    names = set[str]().union(*map(texts_read, map(nodes_of, modules())))
     attributes = set[str]().union(*map(attributes_of, modules()))
     fields = {
         property_name(field): field.name
@@ -101,6 +101,7 @@ def test_every_field_of_a_job_is_used_outside_of_configuration(section: type) ->
     used = set[str]().union(*map(attributes_of, elsewhere))
     for name, member in vars(section).items():
         if isinstance(member, property) and name in used:  # it is used by what the property makes
-            used |= attributes_read(ast.parse(textwrap.dedent(inspect.getsource(member.fget))))
+            source = textwrap.dedent(inspect.getsource(member.fget))
+            used |= attributes_read(ast.walk(ast.parse(source)))
 
     assert [field.name for field in dataclasses.fields(section) if field.name not in used] == []

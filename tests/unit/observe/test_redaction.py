@@ -286,6 +286,14 @@ def test_whatever_escapes_are_nested_the_secret_is_not_shown(word: str, names: l
         assert hidden not in told or hidden in "***"
 
 
+def test_base64_behind_mixed_escapes_is_masked_beside_plainer_base64() -> None:
+    """No layer of escapes has the first base64, so only a pattern finds it."""
+    mixed = r"b3Jh\b%6DdlLTcz"
+    plainer = base64.b64encode("orange-73".encode("utf-16-le")).decode()
+    told = redactor([Secret("orange-73")])(f"{mixed} {plainer}")
+    assert told.startswith("*** ***")
+
+
 @pytest.mark.parametrize("cut", range(7, 20))
 def test_the_beginning_of_a_secret_before_a_cut_is_masked(cut: int) -> None:
     word = "abcdefghijklmnopqrstuvwxyz"
