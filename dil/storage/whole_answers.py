@@ -1,9 +1,10 @@
-"""Makes sessions of ``requests`` refuse HTTP answers that break off among their headers."""
+"""Makes sessions of ``requests`` read all headers of HTTP answers, or refuse the answers."""
 
 from __future__ import annotations
 
 import http.client
 import io
+import re
 from typing import Any, ClassVar, cast
 
 import requests
@@ -11,13 +12,22 @@ import urllib3
 from requests.adapters import HTTPAdapter
 
 _INTERIM = range(102, 200)  # 101 is final, and the library skips 100 itself.
+# A line that the library reads: a header, the continuation of one, or the end of the headers.
+_READABLE = re.compile(rb"[!-9;-~]*:|[ \t]|\r?\n")
+_NAME_AND_BLANK = re.compile(rb"([!-9;-~]+)[ \t]+(?=:)")
 
 
 class _Head:
-    """The status line and the headers; a connection that ends among them is an error."""
+    """The status line and the headers; a connection that ends among them is an error.
+
+    At a line that is no header the library would stop, and all headers behind it would be lost: a
+    length, a link to the next page. So such a line gets a colon, because the library skips a header
+    without a name. A blank before a colon is removed (RFC 9112 section 5.1).
+    """
 
     def __init__(self, stream: io.BufferedReader) -> None:
         self._stream = stream
+        self._has_status = False
 
     def readline(self, limit: int = -1) -> bytes:
         """Return the next line.
@@ -28,7 +38,14 @@ class _Head:
         line = self._stream.readline(limit)
         if not line.endswith(b"\n") and (limit < 0 or len(line) < limit):
             raise http.client.RemoteDisconnected("the connection ended before the body")
-        return line
+        if not self._has_status:
+            self._has_status = True
+            return line
+        self._has_status = line not in {b"\r\n", b"\n"}  # A final status follows an interim one.
+        if _READABLE.match(line):
+            return line
+        name = _NAME_AND_BLANK.match(line)
+        return name[1] + line[name.end() :] if name else b":" + line
 
     def close(self) -> None:
         """Close the connection's stream."""

@@ -459,6 +459,29 @@ def test_a_redirect_to_a_host_that_fails_names_that_host(server):
     assert "hidden" not in caught.value.message
 
 
+# Heads
+
+
+@pytest.mark.parametrize(
+    "line", ["X-Cache : HIT", "no header", "HTTP/1.1 200 OK", "Größe: 1", "folded\r\n twice"]
+)
+def test_the_headers_behind_a_malformed_line_count(server, line):
+    headers = f"X-A: 1\r\n{line}\r\nX-Next\t: 5\r\nLink: </y>\r\nContent-Length: 2\r\n\r\n"
+    server.script("/x", Reply(raw=b"HTTP/1.1 200 OK\r\n" + headers.encode() + b"{} of another"))
+    with Session(server.url + "/x") as session:
+        response = session.fetch(values())
+        assert response.body.read() == b"{}"
+    wanted = {"X-A": "1", "X-Next": "5", "Link": "</y>"}
+    assert {name: response.headers[name] for name in wanted} == wanted
+
+
+def test_an_answer_of_malformed_lines_without_end_is_given_up(server):
+    server.script("/x", Reply(raw=b"HTTP/1.1 200 OK\r\n" + b"no header\r\n" * 500 + b"\r\n{}"))
+    session = Session(server.url + "/x", retry=RetryBudget(0, 0))
+    with session, pytest.raises(TransientSourceError):
+        session.get()
+
+
 # Bodies
 
 
