@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 from urllib.parse import urlsplit
@@ -157,6 +157,16 @@ class Client(requests.Session):
         if self._stranger is not None and self._asked and not is_same_origin(self._asked, url):
             return self._stranger
         return super().get_adapter(url)
+
+    def resolve_redirects(
+        self, *args: Any, yield_requests: bool = False, **options: Any
+    ) -> Iterator[Any]:
+        """Yield the answers of redirects.
+
+        The library also makes the next request for a caller that follows no redirects. An error
+        about its address would hide the answer to a row that was sent.
+        """
+        return iter(()) if yield_requests else super().resolve_redirects(*args, **options)
 
     def close(self) -> None:
         """Close all connections."""

@@ -58,7 +58,8 @@ class _FinalResponse(http.client.HTTPResponse):
     The library accepts a connection that ends among the headers. If the length of the body is one
     of the lost headers, the response looks complete and empty; RFC 9112 section 8 calls it
     incomplete. The library also takes an interim response, such as 103 Early Hints, for the final
-    one (RFC 9110 section 15.2).
+    one (RFC 9110 section 15.2). A response with two lengths ends nobody knows where (RFC 9112
+    section 6.3).
     """
 
     def begin(self) -> None:
@@ -70,6 +71,9 @@ class _FinalResponse(http.client.HTTPResponse):
             while self.status in _INTERIM:
                 self.headers = None  # type: ignore[assignment] # as before a response begins
                 super().begin()
+            lengths = ",".join(self.headers.get_all("Content-Length", ())).split(",")
+            if len({each.strip() for each in lengths}) > 1 and not self.chunked:
+                raise http.client.HTTPException("the response has two lengths")
         finally:
             # If the first line is no status, the library has closed the stream and set None.
             if self.fp is not None:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from dil.errors import ConfigError, SourceError
+from dil.errors import ConfigError, SourceError, UnknownOutcomeError
 from dil.model.secret import Secret
 from dil.model.settings import TlsSettings
+from dil.spi.connector import RequestValues
 from tests.servers.certificates import (
     authority,
     client_of,
@@ -294,6 +295,18 @@ def test_a_redirect_from_https_to_http_is_refused(server, written, ours):
         message = refusal(server, trust_store_path=written("trust.pem", ours.pem))
         assert plain.requests == []
     assert "a redirect leads from https to http" in message
+
+
+def test_a_row_that_is_answered_by_a_redirect_to_http_may_have_been_done(server, written, ours):
+    # An application behind a proxy that speaks https often takes itself for an http address.
+    away = server.url.replace("https:", "http:") + "/rows/1"
+    server.script("/rows", Reply(status=303, headers=(("Location", away),)))
+    trust = TlsSettings(trust_store_path=written("trust.pem", ours.pem))
+    row = RequestValues({}, {}, payload={"id": 1})
+    session = Session(server.url + "/rows", method="POST", tls=trust)
+    with session, pytest.raises(UnknownOutcomeError) as caught:
+        session.get(row)
+    assert away in caught.value.message
 
 
 def test_the_client_certificate_does_not_follow_a_redirect_to_another_origin(
