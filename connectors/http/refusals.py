@@ -12,7 +12,7 @@ from urllib.parse import urljoin
 
 from connectors.http.body import BodyStream
 from connectors.http.failures import PROXY_FIX, unknown_outcome
-from connectors.http.target import shown_uri
+from connectors.http.target import is_same_origin, shown_uri
 from connectors.http.verdicts import RETRIED, StatusVerdict
 from connectors.http.waits import after_retries
 from dil.errors import (
@@ -43,6 +43,10 @@ _REDIRECTS = range(300, 400)
 _SEE_OTHER_FIX = (
     " If the receiver answers so after it has taken a row, list the status under `warning` of"
     " ms.http.statuses; if it takes no row then, list it under `error`."
+)
+_REDIRECTED_FIX = (
+    "A redirect led to another origin, and DIL sends no credentials there. If the address is right,"
+    " write it into ms.source.uri."
 )
 _PATIENCE = "To wait longer, raise ms.http.retry.max and ms.http.retry.max.seconds."
 _LIMIT_FIX = (
@@ -80,6 +84,8 @@ def refusal_error(
     text = _beginning(answer, shown)
     what = answer_words(answer, shown)
     status = answer.status_code
+    if _other_origin(answer):
+        login_fix = _REDIRECTED_FIX
     is_forbidden = status == HTTPStatus.FORBIDDEN
     passes = verdict is StatusVerdict.TRANSIENT
     if text:
@@ -182,7 +188,23 @@ def unknown_outcome_error(answer: requests.Response, shown: str) -> UnknownOutco
 
 def answer_words(answer: requests.Response, shown: str) -> str:
     """Return the request and the status of its answer as words of a message."""
-    return f"{shown}: HTTP status {answer.status_code} {answer.reason}".rstrip()
+    asked = request_words(answer, shown)
+    return f"{asked}: HTTP status {answer.status_code} {answer.reason}".rstrip()
+
+
+def request_words(answer: requests.Response, shown: str) -> str:
+    """Return the request, and the other origin that it was redirected to, as words of a message."""
+    other = _other_origin(answer)
+    return f"{shown}, redirected to {shown_uri(other)}" if other else shown
+
+
+def _other_origin(answer: requests.Response) -> str:
+    """Return the first address of another origin that redirects led to, empty if they led to none.
+
+    From there on the request has no credentials, also if another redirect leads back.
+    """
+    asked, *targets = (each.url for each in (*answer.history, answer))
+    return next((each for each in targets if not is_same_origin(asked, each)), "")
 
 
 def _target_words(answer: requests.Response) -> str:
