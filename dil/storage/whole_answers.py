@@ -71,6 +71,7 @@ class _FinalResponse(http.client.HTTPResponse):
             while self.status in _INTERIM:
                 self.headers = None  # type: ignore[assignment] # as before a response begins
                 super().begin()
+            self.headers.defects.clear()  # Else urllib3 logs a traceback with the whole address.
             lengths = ",".join(self.headers.get_all("Content-Length", ())).split(",")
             if len({each.strip() for each in lengths}) > 1 and not self.chunked:
                 raise http.client.HTTPException("the response has two lengths")
