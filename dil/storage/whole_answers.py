@@ -22,7 +22,8 @@ class _Head:
 
     At a line that is no header the library would stop, and all headers behind it would be lost: a
     length, a link to the next page. So such a line gets a colon, because the library skips a header
-    without a name. A blank before a colon is removed (RFC 9112 section 5.1).
+    without a name. A blank before a colon is removed (RFC 9112 section 5.1). The library would also
+    break a line at a CR inside it; such a CR becomes a blank (section 2.2).
     """
 
     def __init__(self, stream: io.BufferedReader) -> None:
@@ -41,6 +42,7 @@ class _Head:
         if not self._has_status:
             self._has_status = True
             return line
+        line = line[:-2].replace(b"\r", b" ") + line[-2:]
         self._has_status = line not in {b"\r\n", b"\n"}  # A final status follows an interim one.
         if _READABLE.match(line):
             return line

@@ -505,7 +505,16 @@ def test_a_page_of_another_origin_in_place_of_rows_is_named(server):
 
 
 @pytest.mark.parametrize(
-    "line", ["X-Cache : HIT", "no header", "HTTP/1.1 200 OK", "Größe: 1", "folded\r\n twice"]
+    "line",
+    [
+        "X-Cache : HIT",
+        "no header",
+        "HTTP/1.1 200 OK",
+        "Größe: 1",
+        "folded\r\n twice",
+        "X-B: CR at the end\r",
+        "X-B: CR\rContent-Length: 1",
+    ],
 )
 def test_the_headers_behind_a_malformed_line_count(server, line, caplog):
     headers = f"X-A: 1\r\n{line}\r\nX-Next\t: 5\r\nLink: </y>\r\nContent-Length: 2\r\n\r\n"
