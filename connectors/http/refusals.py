@@ -186,6 +186,11 @@ def unknown_outcome_error(answer: requests.Response, shown: str) -> UnknownOutco
     return error
 
 
+def release(answer: requests.Response, shown: str) -> None:
+    """Close an answer; if its body is short, the next request uses the connection."""
+    _beginning(answer, shown)
+
+
 def answer_words(answer: requests.Response, shown: str) -> str:
     """Return the request and the status of its answer as words of a message."""
     asked = request_words(answer, shown)
@@ -225,4 +230,6 @@ def _beginning(answer: requests.Response, shown: str) -> str:
     with suppress(DilError), answer, BodyStream(answer, shown, wait_s=_BODY_WAIT_S) as body:
         while len(found) < _SHOWN_BYTES and (more := body.read(_SHOWN_BYTES - len(found))):
             found += more
+    if answer.is_redirect:  # Its text repeats the address with the values of the query.
+        return ""
     return found.decode("utf-8", "replace").strip()

@@ -22,6 +22,7 @@ from connectors.http.refusals import (
     long_wait_error,
     quota_error,
     refusal_error,
+    release,
     request_words,
     unknown_outcome_error,
 )
@@ -142,7 +143,7 @@ class HttpSession(ByteSession):
                 has_end=marks_its_end(answer.headers),
             )
         if verdict is StatusVerdict.WARNING:
-            answer.close()
+            release(answer, outgoing.shown)
             return Response(
                 body=None,
                 headers=_headers_of(answer),
