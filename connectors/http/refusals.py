@@ -25,6 +25,7 @@ from dil.errors import (
     UnknownOutcomeError,
 )
 from dil.extraction.excerpt import excerpt
+from dil.model.secret import MASK
 
 if TYPE_CHECKING:
     import requests
@@ -38,6 +39,8 @@ _ERRORS = range(400, 600)
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _SCHEME = re.compile(r"(?:^|,)\s*([A-Za-z][\w-]*)\s*(?=\s[^=\s]|,|$)")
 _UNSUPPORTED = {"digest", "negotiate", "ntlm", "kerberos"}
+# A long part of a path, which may give access to a download.
+_TOKEN = re.compile("[A-Za-z0-9+_=~-]{20,}")
 _LIMIT = re.compile("limit|quota", re.IGNORECASE)
 _REDIRECTS = range(300, 400)
 _SEE_OTHER_FIX = (
@@ -200,7 +203,11 @@ def answer_words(answer: requests.Response, shown: str) -> str:
 def request_words(answer: requests.Response, shown: str) -> str:
     """Return the request, and the other origin that it was redirected to, as words of a message."""
     other = _other_origin(answer)
-    return f"{shown}, redirected to {shown_uri(other)}" if other else shown
+    if not other:
+        return shown
+    scheme, _, rest = shown_uri(other).partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{shown}, redirected to {scheme}://{host}{slash}{_TOKEN.sub(MASK, path)}"
 
 
 def _other_origin(answer: requests.Response) -> str:
