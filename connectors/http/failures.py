@@ -66,8 +66,9 @@ class _TlsReason(NamedTuple):
 _TLS_REASONS = (
     _TlsReason(
         ("certificate has expired", "certificate is not yet valid"),
-        "the server's certificate is not trusted: it is not valid at this time",
-        "The server needs a new certificate, or the clock of this machine is wrong.",
+        "the server's certificate is not trusted: it or its authority is not valid at this time",
+        "The server needs a new certificate, the trust store of ms.ssl a new authority, or this"
+        " machine's clock is wrong.",
     ),
     _TlsReason(
         ("certificate is not valid for",),

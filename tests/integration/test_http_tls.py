@@ -137,13 +137,15 @@ def test_a_trust_store_does_not_switch_off_the_check_of_the_host_name(tmp_path, 
     assert server.requests == []
 
 
+@pytest.mark.parametrize(("days_of_authority", "days_of_server"), [(36_500, 1), (1, 36_500)])
 def test_an_expired_certificate_is_not_taken_for_one_of_an_unknown_authority(
-    tmp_path, written, ours
+    tmp_path, written, days_of_authority, days_of_server
 ):
-    context = server_context(tmp_path, server_of(ours, days=1))
+    issuer = authority("expiring", days=days_of_authority)
+    context = server_context(tmp_path, server_of(issuer, days=days_of_server))
     with HttpServer(tls=context) as server:
-        message = refusal(server, trust_store_path=written("trust.pem", ours.pem))
-    assert "the server's certificate is not trusted: it is not valid at this time" in message
+        message = refusal(server, trust_store_path=written("trust.pem", issuer.pem))
+    assert "it or its authority is not valid at this time" in message
 
 
 def test_a_server_that_has_no_site_of_this_name_is_not_asked_again(tmp_path, written, ours):

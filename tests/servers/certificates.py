@@ -45,9 +45,9 @@ class Identity:
         )  # fmt: skip
 
 
-def authority(name: str) -> Identity:
-    """Return an authority with a self-signed certificate."""
-    return _made(name, None, x509.BasicConstraints(ca=True, path_length=None))
+def authority(name: str, *, days: int = _DAYS) -> Identity:
+    """Return an authority with a self-signed certificate, valid from 2020 for ``days``."""
+    return _made(name, None, x509.BasicConstraints(ca=True, path_length=None), days)
 
 
 def server_of(issuer: Identity, address: str = "127.0.0.1", *, days: int = _DAYS) -> Identity:
@@ -82,9 +82,7 @@ def server_context(
     return context
 
 
-def _made(
-    name: str, issuer: Identity | None, extension: x509.ExtensionType, days: int = _DAYS
-) -> Identity:
+def _made(name: str, issuer: Identity | None, extension: x509.ExtensionType, days: int) -> Identity:
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     signer = key if issuer is None else issuer.key
