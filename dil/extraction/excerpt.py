@@ -31,8 +31,8 @@ _DOUBLE, _SINGLE = r'"(?:[^"\\]|\\.)*', r"'(?:[^'\\]|\\.)*"
 _NUMBER = "-?[0-9][0-9.eE+-]*"
 # Some sources write single quotes. In words they are apostrophes, so a name must be before them.
 _MEMBER = re.compile(
-    rf"""("[^"\\]*")?(\s*:\s*)(?:{_DOUBLE}"?|{_NUMBER})"""
-    rf"""|('[^'\\]*')(\s*:\s*)(?:{_DOUBLE}"?|{_SINGLE}'?|{_NUMBER})"""
+    rf"""("[^"\\]*"|'[^'\\]*')(\s*:\s*)(?:{_DOUBLE}"?|{_SINGLE}'?|{_NUMBER})"""
+    rf"""|(\s*:\s*)(?:{_DOUBLE}"?|{_NUMBER})"""
 )
 # A number in an array, or a text that is no member's name; the cut may have left the text open.
 _ITEM = re.compile(
@@ -120,8 +120,7 @@ def _masked_content(match: re.Match[str]) -> str:
 
 
 def _masked_member(match: re.Match[str]) -> str:
-    name, colon, name_in_single_quotes, colon_behind = match.groups("")
-    return f"{name or name_in_single_quotes}{colon or colon_behind}{MASK}"
+    return f"{''.join(match.groups(''))}{MASK}"
 
 
 def _masked_unless_telling(match: re.Match[str]) -> str:

@@ -46,3 +46,5 @@ def test_values_in_single_quotes_are_masked_as_those_of_json() -> None:
     assert "'error': 'no unit'" in shown
     assert not any(each in shown for each in ("it's", "Hara", "8"))
     assert excerpt(b"[{'id': 1, 'name': 'Zo") == "[{'id': ***, 'name': ***"
+    assert excerpt(b"""{"name": 'Zoe', 'n': "Zoe"}""") == """{"name": ***, 'n': ***}"""
+    assert excerpt(b"can't parse 'x', won't: 'y'") == "can't parse 'x', won't: 'y'"
