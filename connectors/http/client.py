@@ -15,7 +15,12 @@ from urllib.parse import urlsplit
 import requests
 import urllib3
 
-from connectors.http.failures import connection_failure, may_have_been_done, unknown_outcome
+from connectors.http.failures import (
+    PLAIN_REDIRECT_FIX,
+    connection_failure,
+    may_have_been_done,
+    unknown_outcome,
+)
 from connectors.http.outgoing import OutgoingRequest
 from connectors.http.settings import HttpSettings
 from connectors.http.target import is_same_origin
@@ -273,8 +278,7 @@ class Sender:
         except PlainRedirectError as error:
             raise SourceError(
                 f"{_shown(error, outgoing)}: a redirect leads from https to http",
-                "DIL does not follow it: anybody on the way could change the rows. Set"
-                " ms.source.uri to the https address of the target.",
+                PLAIN_REDIRECT_FIX,
             ) from None
         except requests.TooManyRedirects:
             raise SourceError(f"{outgoing.shown}: too many redirects") from None

@@ -30,6 +30,10 @@ PROXY_FIX = (
     "Check source.conn.use.proxy.url, and whether the proxy allows connections to this host."
     " If it asks for credentials, write user:${env:NAME}@host."
 )
+PLAIN_REDIRECT_FIX = (
+    "DIL does not follow it: anybody on the way could change the rows. Set ms.source.uri to the"
+    " https address of the target."
+)
 _TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: ([0-9]{3})")
 _TIMEOUTS = (TimeoutError, urllib3.exceptions.TimeoutError, requests.Timeout)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 from connectors.http.body import BodyStream
-from connectors.http.failures import PROXY_FIX, unknown_outcome
+from connectors.http.failures import PLAIN_REDIRECT_FIX, PROXY_FIX, unknown_outcome
 from connectors.http.target import is_same_origin, shown_uri
 from connectors.http.verdicts import RETRIED, StatusVerdict
 from connectors.http.waits import after_retries
@@ -46,6 +46,10 @@ _REDIRECTS = range(300, 400)
 _SEE_OTHER_FIX = (
     " If the receiver answers so after it has taken a row, list the status under `warning` of"
     " ms.http.statuses; if it takes no row then, list it under `error`."
+)
+_LEADS_TO = "; it leads to "
+_NOT_FOLLOWED_FIX = (
+    "Only GET follows redirects: if that address is right, write it into ms.source.uri."
 )
 _REDIRECTED_FIX = (
     "A redirect led to another origin, and DIL sends no credentials there. If the address is right,"
@@ -132,7 +136,9 @@ def _wrong_request(answer: requests.Response, what: str, text: str) -> SourceErr
         fix = PROXY_FIX
     elif target := _target_words(answer):
         what += target
-        fix = "Only GET follows redirects: if that address is right, write it into ms.source.uri."
+        leads_to_plain = target.lower().startswith(f"{_LEADS_TO}http:")
+        is_refused = leads_to_plain and answer.url.lower().startswith("https:")
+        fix = PLAIN_REDIRECT_FIX if is_refused else _NOT_FOLLOWED_FIX
     elif status < HTTPStatus.MULTIPLE_CHOICES:
         fix = (
             "`error` of ms.http.statuses lists this status, or `error` of ms.http.status.reasons "
@@ -223,7 +229,7 @@ def _target_words(answer: requests.Response) -> str:
     """Return where a redirect leads, without the values of the query; empty for other answers."""
     if answer.status_code in _REDIRECTS and "Location" in answer.headers:
         with suppress(ValueError):  # The header may hold no valid address.
-            return f"; it leads to {shown_uri(urljoin(answer.url, answer.headers['Location']))}"
+            return f"{_LEADS_TO}{shown_uri(urljoin(answer.url, answer.headers['Location']))}"
     return ""
 
 

@@ -337,6 +337,18 @@ def test_a_redirect_from_https_to_http_is_refused(server, written, ours):
     assert "a redirect leads from https to http" in message
 
 
+def test_a_redirect_of_a_row_to_http_gives_no_advice_to_use_that_address(server, written, ours):
+    away = server.url.replace("https:", "http:") + "/rows/"
+    server.script("/rows", Reply(status=308, headers=(("Location", away),)))
+    trust = TlsSettings(trust_store_path=written("trust.pem", ours.pem))
+    row = RequestValues({}, {}, payload={"id": 1})
+    session = Session(server.url + "/rows", method="POST", tls=trust)
+    with session, pytest.raises(SourceError) as caught:
+        session.get(row)
+    assert away in caught.value.message
+    assert "https address" in caught.value.fix
+
+
 def test_a_row_that_is_answered_by_a_redirect_to_http_may_have_been_done(server, written, ours):
     # An application behind a proxy that speaks https often takes itself for an http address.
     away = server.url.replace("https:", "http:") + "/rows/1"
