@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 from urllib.parse import urlsplit
@@ -15,7 +15,12 @@ from urllib.parse import urlsplit
 import requests
 import urllib3
 
-from connectors.http.failures import connection_failure, may_have_been_done, unknown_outcome
+from connectors.http.failures import (
+    PLAIN_REDIRECT_FIX,
+    connection_failure,
+    may_have_been_done,
+    unknown_outcome,
+)
 from connectors.http.outgoing import OutgoingRequest
 from connectors.http.settings import HttpSettings
 from connectors.http.target import is_same_origin
@@ -158,6 +163,16 @@ class Client(requests.Session):
             return self._stranger
         return super().get_adapter(url)
 
+    def resolve_redirects(
+        self, *args: Any, yield_requests: bool = False, **options: Any
+    ) -> Iterator[Any]:
+        """Yield the answers of redirects.
+
+        The library also makes the next request for a caller that follows no redirects. An error
+        about its address would hide the answer to a row that was sent.
+        """
+        return iter(()) if yield_requests else super().resolve_redirects(*args, **options)
+
     def close(self) -> None:
         """Close all connections."""
         super().close()
@@ -263,8 +278,7 @@ class Sender:
         except PlainRedirectError as error:
             raise SourceError(
                 f"{_shown(error, outgoing)}: a redirect leads from https to http",
-                "DIL does not follow it: anybody on the way could change the rows. Set"
-                " ms.source.uri to the https address of the target.",
+                PLAIN_REDIRECT_FIX,
             ) from None
         except requests.TooManyRedirects:
             raise SourceError(f"{outgoing.shown}: too many redirects") from None

@@ -30,7 +30,11 @@ PROXY_FIX = (
     "Check source.conn.use.proxy.url, and whether the proxy allows connections to this host."
     " If it asks for credentials, write user:${env:NAME}@host."
 )
-_TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: ([1-4][0-9]{2})")
+PLAIN_REDIRECT_FIX = (
+    "DIL does not follow it: anybody on the way could change the rows. Set ms.source.uri to the"
+    " https address of the target."
+)
+_TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: ([0-9]{3})")
 _TIMEOUTS = (TimeoutError, urllib3.exceptions.TimeoutError, requests.Timeout)
 
 
@@ -62,7 +66,19 @@ class _TlsReason(NamedTuple):
     fix: str
 
 
+# The first match counts.
 _TLS_REASONS = (
+    _TlsReason(
+        ("certificate has expired", "certificate is not yet valid"),
+        "the server's certificate is not trusted: it or its authority is not valid at this time",
+        "The server needs a new certificate, the trust store of ms.ssl a new authority, or this"
+        " machine's clock is wrong.",
+    ),
+    _TlsReason(
+        ("certificate is not valid for",),
+        "the server's certificate is not trusted: it does not contain the host name",
+        "Use a host name that the certificate contains in ms.source.uri.",
+    ),
     _TlsReason(
         ("CERTIFICATE_VERIFY_FAILED",),
         "the server's certificate is not trusted",
@@ -70,9 +86,14 @@ _TLS_REASONS = (
         " to the trust store of ms.ssl. The certificate must contain the host name.",
     ),
     _TlsReason(
+        ("ALERT_CERTIFICATE_EXPIRED",),
+        "the server refuses the client certificate, which has expired",
+        "Put a new certificate with its key into the file of keyStorePath of ms.ssl.",
+    ),
+    _TlsReason(
         ("ALERT_CERTIFICATE_REQUIRED", "ALERT_BAD_CERTIFICATE", "ALERT_UNKNOWN_CA",
-         "ALERT_CERTIFICATE_EXPIRED", "ALERT_CERTIFICATE_REVOKED", "ALERT_CERTIFICATE_UNKNOWN",
-         "ALERT_UNSUPPORTED_CERTIFICATE", "ALERT_ACCESS_DENIED"),
+         "ALERT_CERTIFICATE_REVOKED", "ALERT_CERTIFICATE_UNKNOWN", "ALERT_UNSUPPORTED_CERTIFICATE",
+         "ALERT_ACCESS_DENIED"),
         "the server asks for a client certificate that it knows",
         "Name the certificate in keyStorePath of ms.ssl.",
     ),
@@ -80,6 +101,11 @@ _TLS_REASONS = (
         ("ALERT_HANDSHAKE_FAILURE",),
         "the server breaks the TLS handshake off",
         "It may require a client certificate: set keyStorePath of ms.ssl.",
+    ),
+    _TlsReason(
+        ("UNRECOGNIZED_NAME",),
+        "the server does not know the host name",
+        "Check the host of ms.source.uri.",
     ),
     _TlsReason(
         ("UNSUPPORTED_PROTOCOL", "ALERT_PROTOCOL_VERSION", "WRONG_VERSION_NUMBER"),
@@ -103,7 +129,9 @@ def connection_failure(error: Exception, shown: str) -> SourceError:
             return SourceError(f"{shown}: {lasting.reason}", lasting.fix)
     refused = _TUNNEL_REFUSED.search(text)
     if refused:
-        return SourceError(f"{shown}: the proxy answers with HTTP status {refused[1]}", PROXY_FIX)
+        what = f"{shown}: the proxy answers with HTTP status {refused[1]}"
+        passes = refused[1].startswith("5")
+        return (TransientSourceError if passes else SourceError)(what, PROXY_FIX)
     is_of_proxy = isinstance(error, requests.exceptions.ProxyError)
     place = "the proxy: " if is_of_proxy else ""
     causes = list(causes_of(error))

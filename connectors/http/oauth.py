@@ -35,8 +35,8 @@ _FIXES: Mapping[str, str] = {
 _GRANT_FIXES: Mapping[str | None, str] = {
     "password": "Check source.conn.username and source.conn.password.",
     "refresh_token": "The refresh token has expired, was revoked or is used up: authorize the"
-    " client again and write the new token into refreshTokenFile, or into refreshToken if there"
-    " is no such file.",
+    " client again and write the new token into refreshTokenFile of ms.authentication, or into"
+    " refreshToken if there is no such file.",
 }
 
 

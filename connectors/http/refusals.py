@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 from connectors.http.body import BodyStream
-from connectors.http.failures import PROXY_FIX, unknown_outcome
-from connectors.http.target import shown_uri
+from connectors.http.failures import PLAIN_REDIRECT_FIX, PROXY_FIX, unknown_outcome
+from connectors.http.target import is_same_origin, shown_uri
 from connectors.http.verdicts import RETRIED, StatusVerdict
 from connectors.http.waits import after_retries
 from dil.errors import (
@@ -25,6 +25,7 @@ from dil.errors import (
     UnknownOutcomeError,
 )
 from dil.extraction.excerpt import excerpt
+from dil.model.secret import MASK
 
 if TYPE_CHECKING:
     import requests
@@ -38,11 +39,21 @@ _ERRORS = range(400, 600)
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _SCHEME = re.compile(r"(?:^|,)\s*([A-Za-z][\w-]*)\s*(?=\s[^=\s]|,|$)")
 _UNSUPPORTED = {"digest", "negotiate", "ntlm", "kerberos"}
+# A long part of a path, which may give access to a download.
+_TOKEN = re.compile("[A-Za-z0-9+_=~-]{20,}")
 _LIMIT = re.compile("limit|quota", re.IGNORECASE)
 _REDIRECTS = range(300, 400)
 _SEE_OTHER_FIX = (
     " If the receiver answers so after it has taken a row, list the status under `warning` of"
     " ms.http.statuses; if it takes no row then, list it under `error`."
+)
+_LEADS_TO = "; it leads to "
+_NOT_FOLLOWED_FIX = (
+    "Only GET follows redirects: if that address is right, write it into ms.source.uri."
+)
+_REDIRECTED_FIX = (
+    "A redirect led to another origin, and DIL sends no credentials there. If the address is right,"
+    " write it into ms.source.uri."
 )
 _PATIENCE = "To wait longer, raise ms.http.retry.max and ms.http.retry.max.seconds."
 _LIMIT_FIX = (
@@ -80,6 +91,8 @@ def refusal_error(
     text = _beginning(answer, shown)
     what = answer_words(answer, shown)
     status = answer.status_code
+    if _other_origin(answer):
+        login_fix = _REDIRECTED_FIX
     is_forbidden = status == HTTPStatus.FORBIDDEN
     passes = verdict is StatusVerdict.TRANSIENT
     if text:
@@ -123,7 +136,9 @@ def _wrong_request(answer: requests.Response, what: str, text: str) -> SourceErr
         fix = PROXY_FIX
     elif target := _target_words(answer):
         what += target
-        fix = "Only GET follows redirects: if that address is right, write it into ms.source.uri."
+        leads_to_plain = target.lower().startswith(f"{_LEADS_TO}http:")
+        is_refused = leads_to_plain and answer.url.lower().startswith("https:")
+        fix = PLAIN_REDIRECT_FIX if is_refused else _NOT_FOLLOWED_FIX
     elif status < HTTPStatus.MULTIPLE_CHOICES:
         fix = (
             "`error` of ms.http.statuses lists this status, or `error` of ms.http.status.reasons "
@@ -180,16 +195,41 @@ def unknown_outcome_error(answer: requests.Response, shown: str) -> UnknownOutco
     return error
 
 
+def release(answer: requests.Response, shown: str) -> None:
+    """Close an answer; if its body is short, the next request uses the connection."""
+    _beginning(answer, shown)
+
+
 def answer_words(answer: requests.Response, shown: str) -> str:
     """Return the request and the status of its answer as words of a message."""
-    return f"{shown}: HTTP status {answer.status_code} {answer.reason}".rstrip()
+    asked = request_words(answer, shown)
+    return f"{asked}: HTTP status {answer.status_code} {answer.reason}".rstrip()
+
+
+def request_words(answer: requests.Response, shown: str) -> str:
+    """Return the request, and the other origin that it was redirected to, as words of a message."""
+    other = _other_origin(answer)
+    if not other:
+        return shown
+    scheme, _, rest = shown_uri(other).partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{shown}, redirected to {scheme}://{host}{slash}{_TOKEN.sub(MASK, path)}"
+
+
+def _other_origin(answer: requests.Response) -> str:
+    """Return the first address of another origin that redirects led to, empty if they led to none.
+
+    From there on the request has no credentials, also if another redirect leads back.
+    """
+    asked, *targets = (each.url for each in (*answer.history, answer))
+    return next((each for each in targets if not is_same_origin(asked, each)), "")
 
 
 def _target_words(answer: requests.Response) -> str:
     """Return where a redirect leads, without the values of the query; empty for other answers."""
     if answer.status_code in _REDIRECTS and "Location" in answer.headers:
         with suppress(ValueError):  # The header may hold no valid address.
-            return f"; it leads to {shown_uri(urljoin(answer.url, answer.headers['Location']))}"
+            return f"{_LEADS_TO}{shown_uri(urljoin(answer.url, answer.headers['Location']))}"
     return ""
 
 
@@ -203,4 +243,6 @@ def _beginning(answer: requests.Response, shown: str) -> str:
     with suppress(DilError), answer, BodyStream(answer, shown, wait_s=_BODY_WAIT_S) as body:
         while len(found) < _SHOWN_BYTES and (more := body.read(_SHOWN_BYTES - len(found))):
             found += more
+    if answer.is_redirect:  # Its text repeats the address with the values of the query.
+        return ""
     return found.decode("utf-8", "replace").strip()

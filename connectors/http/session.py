@@ -22,6 +22,8 @@ from connectors.http.refusals import (
     long_wait_error,
     quota_error,
     refusal_error,
+    release,
+    request_words,
     unknown_outcome_error,
 )
 from connectors.http.settings import HttpSettings, SessionEnvironment
@@ -120,10 +122,11 @@ class HttpSession(ByteSession):
         self._is_repeating = False
         answer, verdict = self._final_answer(values)
         outgoing = self._outgoing
+        location = request_words(answer, outgoing.shown)
         if verdict is StatusVerdict.SUCCESS:
             body = BodyStream(
                 answer,
-                outgoing.shown,
+                location,
                 wait_s=settings.body_wait_s,
                 is_repeatable=outgoing.is_repeatable,
                 limit=settings.expansion,
@@ -134,17 +137,17 @@ class HttpSession(ByteSession):
                 _headers_of(answer),
                 media_type_of(answer.headers.get("Content-Type") or ""),
                 checks_content_type=True,
-                location=outgoing.shown,
+                location=location,
                 uri=answer.url,
                 status=answer.status_code,
                 has_end=marks_its_end(answer.headers),
             )
         if verdict is StatusVerdict.WARNING:
-            answer.close()
+            release(answer, outgoing.shown)
             return Response(
                 body=None,
                 headers=_headers_of(answer),
-                location=outgoing.shown,
+                location=location,
                 warning=f"HTTP status {answer.status_code} {answer.reason}, counted as no rows",
                 uri=answer.url,
                 status=answer.status_code,

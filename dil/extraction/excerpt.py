@@ -27,16 +27,24 @@ _OF_ERRORS = re.compile(
     "|unauthor|forbidden|not_?found|too_?many",
     re.IGNORECASE,
 )
-_MEMBER = re.compile(r'("[^"\\]*")?(\s*:\s*)("(?:[^"\\]|\\.)*"?|-?[0-9][0-9.eE+-]*)')
+_DOUBLE, _SINGLE = r'"(?:[^"\\]|\\.)*', r"'(?:[^'\\]|\\.)*"
+_NUMBER = "-?[0-9][0-9.eE+-]*"
+# Some sources write single quotes. In words they are apostrophes, so a name must be before them.
+_MEMBER = re.compile(
+    rf"""("[^"\\]*"|'[^'\\]*')(\s*:\s*)(?:{_DOUBLE}"?|{_SINGLE}'?|{_NUMBER})"""
+    rf"""|(\s*:\s*)(?:{_DOUBLE}"?|{_NUMBER})"""
+)
 # A number in an array, or a text that is no member's name; the cut may have left the text open.
-_ITEM = re.compile(r'([\[,]\s*)(?:"(?:[^"\\]|\\.)*(?:"(?!\s*:)|\\?$)|-?[0-9][0-9.eE+-]*)')
+_ITEM = re.compile(
+    rf"""([\[,]\s*)(?:{_DOUBLE}(?:"(?!\s*:)|\\?$)|{_SINGLE}(?:'(?!\s*:)|\\?$)|{_NUMBER})"""
+)
 # Bodies that may be shown as an excerpt: HTML, and JSON objects.
 _SHOWN = re.compile(r"<!doctype html|<html|\{|\[\s*\{", re.IGNORECASE)
 # The text between and inside the tags of XML.
 _CONTENT = re.compile(r"""<!\[CDATA\[.*|(>)[^<]*[^<\s][^<]*|(=\s*)(?:"[^"]*"?|'[^']*'?)""")
 # Members in which answers explain errors for people (RFC 9457, RFC 6749 section 5.2).
 _TELLING = re.compile(
-    r'"(?:error|message|detail|title|reason|code|status|type|description)', re.IGNORECASE
+    r"""["'](?:error|message|detail|title|reason|code|status|type|description)""", re.IGNORECASE
 )
 
 
@@ -112,11 +120,11 @@ def _masked_content(match: re.Match[str]) -> str:
 
 
 def _masked_member(match: re.Match[str]) -> str:
-    return f"{match.group(1) or ''}{match.group(2)}{MASK}"
+    return f"{''.join(match.groups(''))}{MASK}"
 
 
 def _masked_unless_telling(match: re.Match[str]) -> str:
-    return match.group() if _TELLING.match(match.group(1) or "") else _masked_member(match)
+    return match.group() if _TELLING.match(match.group()) else _masked_member(match)
 
 
 def _masked_unless_name(match: re.Match[str]) -> str:

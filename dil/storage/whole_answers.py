@@ -1,9 +1,10 @@
-"""Makes sessions of ``requests`` refuse HTTP answers that break off among their headers."""
+"""Makes sessions of ``requests`` read all headers of HTTP answers, or refuse the answers."""
 
 from __future__ import annotations
 
 import http.client
 import io
+import re
 from typing import Any, ClassVar, cast
 
 import requests
@@ -11,13 +12,23 @@ import urllib3
 from requests.adapters import HTTPAdapter
 
 _INTERIM = range(102, 200)  # 101 is final, and the library skips 100 itself.
+# A line that the library reads: a header, the continuation of one, or the end of the headers.
+_READABLE = re.compile(rb"[!-9;-~]*:|[ \t]|\r?\n")
+_NAME_AND_BLANK = re.compile(rb"([!-9;-~]+)[ \t]+(?=:)")
 
 
 class _Head:
-    """The status line and the headers; a connection that ends among them is an error."""
+    """The status line and the headers; a connection that ends among them is an error.
+
+    At a line that is no header the library would stop, and all headers behind it would be lost: a
+    length, a link to the next page. So such a line gets a colon, because the library skips a header
+    without a name. A blank before a colon is removed (RFC 9112 section 5.1). The library would also
+    break a line at a CR inside it; such a CR becomes a blank (section 2.2).
+    """
 
     def __init__(self, stream: io.BufferedReader) -> None:
         self._stream = stream
+        self._has_status = False
 
     def readline(self, limit: int = -1) -> bytes:
         """Return the next line.
@@ -28,7 +39,15 @@ class _Head:
         line = self._stream.readline(limit)
         if not line.endswith(b"\n") and (limit < 0 or len(line) < limit):
             raise http.client.RemoteDisconnected("the connection ended before the body")
-        return line
+        if not self._has_status:
+            self._has_status = True
+            return line
+        line = line[:-2].replace(b"\r", b" ") + line[-2:]
+        self._has_status = line not in {b"\r\n", b"\n"}  # A final status follows an interim one.
+        if _READABLE.match(line):
+            return line
+        name = _NAME_AND_BLANK.match(line)
+        return name[1] + line[name.end() :] if name else b":" + line
 
     def close(self) -> None:
         """Close the connection's stream."""
@@ -41,7 +60,8 @@ class _FinalResponse(http.client.HTTPResponse):
     The library accepts a connection that ends among the headers. If the length of the body is one
     of the lost headers, the response looks complete and empty; RFC 9112 section 8 calls it
     incomplete. The library also takes an interim response, such as 103 Early Hints, for the final
-    one (RFC 9110 section 15.2).
+    one (RFC 9110 section 15.2). A response with two lengths ends nobody knows where (RFC 9112
+    section 6.3).
     """
 
     def begin(self) -> None:
@@ -53,6 +73,10 @@ class _FinalResponse(http.client.HTTPResponse):
             while self.status in _INTERIM:
                 self.headers = None  # type: ignore[assignment] # as before a response begins
                 super().begin()
+            self.headers.defects.clear()  # Else urllib3 logs a traceback with the whole address.
+            lengths = ",".join(self.headers.get_all("Content-Length", ())).split(",")
+            if len({each.strip() for each in lengths}) > 1 and not self.chunked:
+                raise http.client.HTTPException("the response has two lengths")
         finally:
             # If the first line is no status, the library has closed the stream and set None.
             if self.fp is not None:

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from connectors.http.settings import RetryBudget
+from connectors.http.settings import CredentialSources, RetryBudget
 from connectors.http.target import build_target, form_encoded
 from dil.errors import (
     AuthenticationError,
@@ -457,6 +457,82 @@ def test_a_redirect_to_a_host_that_fails_names_that_host(server):
         session.get()
     assert f", redirected to {place}: connection refused" in caught.value.message
     assert "hidden" not in caught.value.message
+
+
+def test_a_refusal_after_a_redirect_says_that_no_credentials_were_sent_there(server):
+    login = Authentication(method="bearer", encryption="none", token=Secret("t0p-s3cret"))
+    sources = CredentialSources(("ms.authentication",))
+    with HttpServer() as other:
+        other.script("/there", Reply(status=401), Reply(status=404))
+        back = ("Location", f"{server.url}/here?key=hidden")
+        other.script("/around", Reply(status=302, headers=(back,)))
+        server.script("/here", Reply(status=401))
+        for path, reached in (("/there", "there"), ("/there", "there"), ("/around", "around")):
+            away = ("Location", f"{other.url}{path}?key=hidden")
+            server.script("/x", Reply(status=302, headers=(away,)))
+            session = Session(server.url + "/x", authentication=login, credential_sources=sources)
+            with session, pytest.raises(SourceError) as caught:
+                session.get()
+            place = f", redirected to {other.url}/{reached} (key): HTTP status 40"
+            assert f"GET {server.url}/x{place}" in caught.value.message
+            assert "hidden" not in caught.value.message
+            if isinstance(caught.value, AuthenticationError):
+                assert "ms.source.uri" in caught.value.fix
+                assert "ms.authentication" not in caught.value.fix
+
+
+def test_a_refusal_after_a_redirect_of_the_own_origin_advises_to_check_the_credentials(server):
+    server.script("/x", Reply(status=302, headers=(("Location", "/here"),)))
+    server.script("/here", Reply(status=401))
+    sources = CredentialSources(("ms.authentication",))
+    session = Session(server.url + "/x", credential_sources=sources)
+    with session, pytest.raises(AuthenticationError) as caught:
+        session.get()
+    assert "Check ms.authentication" in caught.value.fix
+    assert "redirected" not in caught.value.message
+
+
+def test_a_page_of_another_origin_in_place_of_rows_is_named(server):
+    path = f"/login/{'7a' * 16}/b"
+    with HttpServer() as login:
+        login.script(path, Reply(b"<html>", content_type="text/html"))
+        server.script("/x", Reply(status=302, headers=(("Location", f"{login.url}{path}?k=v"),)))
+        with Session(server.url + "/x") as session:
+            response = session.fetch(values())
+    assert response.location == f"GET {server.url}/x, redirected to {login.url}/login/***/b (k)"
+
+
+# Heads
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "X-Cache : HIT",
+        "no header",
+        "HTTP/1.1 200 OK",
+        "Größe: 1",
+        "folded\r\n twice",
+        "X-B: CR at the end\r",
+        "X-B: CR\rContent-Length: 1",
+    ],
+)
+def test_the_headers_behind_a_malformed_line_count(server, line, caplog):
+    headers = f"X-A: 1\r\n{line}\r\nX-Next\t: 5\r\nLink: </y>\r\nContent-Length: 2\r\n\r\n"
+    server.script("/x", Reply(raw=b"HTTP/1.1 200 OK\r\n" + headers.encode() + b"{} of another"))
+    with Session(server.url + "/x") as session:
+        response = session.fetch(values())
+        assert response.body.read() == b"{}"
+    wanted = {"X-A": "1", "X-Next": "5", "Link": "</y>"}
+    assert {name: response.headers[name] for name in wanted} == wanted
+    assert caplog.records == []  # The library would log a traceback with the whole address.
+
+
+def test_an_answer_of_malformed_lines_without_end_is_given_up(server):
+    server.script("/x", Reply(raw=b"HTTP/1.1 200 OK\r\n" + b"no header\r\n" * 500 + b"\r\n{}"))
+    session = Session(server.url + "/x", retry=RetryBudget(0, 0))
+    with session, pytest.raises(TransientSourceError):
+        session.get()
 
 
 # Bodies

@@ -331,6 +331,25 @@ def test_a_row_whose_answer_broke_off_was_done_and_is_not_sent_again(server, kin
     assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize("lengths", ["2\r\nContent-Length: 3", "2, 3"])
+def test_a_row_whose_answer_has_two_lengths_may_have_been_done_and_is_not_sent_again(
+    server, lengths
+):
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {lengths}\r\n\r\n"
+    server.script("/x", Reply(raw=head.encode() + b"{}"))
+    with Session(server.url + "/x", method="POST") as session, pytest.raises(UnknownOutcomeError):
+        session.get(ROW)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("location", ["http://[x/", "//[x/", "http://h:99999999/"])
+def test_a_row_is_not_sent_again_if_its_redirect_leads_to_no_address(server, location):
+    server.script("/x", Reply(status=303, headers=(("Location", location),)))
+    with Session(server.url + "/x", method="POST") as session, pytest.raises(UnknownOutcomeError):
+        session.get(ROW)
+    assert len(server.requests) == 1
+
+
 # Answers that do not end, and what refusals say
 
 

@@ -135,15 +135,19 @@ def test_only_get_follows_redirects_others_fail(server, method, status):
 
 
 @pytest.mark.parametrize(("status", "error"), [(308, SourceError), (303, UnknownOutcomeError)])
-def test_the_target_of_a_redirect_is_named_without_the_values_of_its_query(server, status, error):
-    server.script("/away", Reply(status=status, headers=(("Location", "/there/?key=s3cret"),)))
+def test_the_target_of_a_redirect_is_named_without_the_values_of_its_query(
+    server, status, error, caplog
+):
+    body = b'<a href="/there/?key=s3cret">here</a>'
+    away = Reply(body, status, headers=(("Location", "/there/?key=s3cret"),))
+    server.script("/away", away)
     with (
         Session(server.url + "/away", method="POST") as session,
         pytest.raises(error) as caught,
     ):
         session.get(row({"b": 1}))
     assert f"{server.url}/there/ (key)" in caught.value.message
-    assert "s3cret" not in caught.value.message
+    assert "s3cret" not in caught.value.message + caplog.text
 
 
 def test_a_redirect_to_what_is_no_address_fails_like_others(server):
@@ -158,6 +162,17 @@ def test_a_redirect_that_is_listed_as_a_warning_gives_no_rows(server):
     with Session(server.url + "/away", method="POST", statuses=statuses) as session:
         response = session.fetch(values())
     assert (response.body, response.status) == (None, 303)
+
+
+@pytest.mark.parametrize("status", [303, 409])
+def test_the_connection_of_an_answer_that_is_a_warning_is_used_again(server, status):
+    done = Reply(b"done", status, headers=(("Location", "/x"),))
+    server.script("/rows", done, done)
+    statuses = HttpStatuses(warning=(status,))
+    with Session(server.url + "/rows", method="POST", statuses=statuses) as session:
+        for number in range(2):
+            session.fetch(row({"b": number}))
+    assert server.connections == 1
 
 
 def test_a_response_tells_its_status_and_the_address_that_answered(server):

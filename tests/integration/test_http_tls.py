@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from dil.errors import ConfigError, SourceError
+from connectors.http.settings import RetryBudget
+from dil.errors import ConfigError, SourceError, TransientSourceError, UnknownOutcomeError
 from dil.model.secret import Secret
 from dil.model.settings import TlsSettings
+from dil.spi.connector import RequestValues
 from tests.servers.certificates import (
     authority,
     client_of,
@@ -131,8 +133,32 @@ def test_a_trust_store_does_not_switch_off_the_check_of_the_host_name(tmp_path, 
     context = server_context(tmp_path, server_of(ours, "127.0.0.2"))
     with HttpServer(tls=context) as server:
         message = refusal(server, trust_store_path=written("trust.pem", ours.pem))
-    assert "the server's certificate is not trusted" in message
+    assert "the server's certificate is not trusted: it does not contain the host name" in message
     assert server.requests == []
+
+
+@pytest.mark.parametrize(("days_of_authority", "days_of_server"), [(36_500, 1), (1, 36_500)])
+def test_an_expired_certificate_is_not_taken_for_one_of_an_unknown_authority(
+    tmp_path, written, days_of_authority, days_of_server
+):
+    issuer = authority("expiring", days=days_of_authority)
+    context = server_context(tmp_path, server_of(issuer, days=days_of_server))
+    with HttpServer(tls=context) as server:
+        message = refusal(server, trust_store_path=written("trust.pem", issuer.pem))
+    assert "it or its authority is not valid at this time" in message
+
+
+def test_a_server_that_has_no_site_of_this_name_is_not_asked_again(tmp_path, written, ours):
+    context = server_context(tmp_path, server_of(ours))
+    context.sni_callback = lambda *_: ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME
+    trust = TlsSettings(trust_store_path=written("trust.pem", ours.pem))
+    with HttpServer(tls=context) as server:
+        session = Session(server.url + "/x", tls=trust)
+        with session, pytest.raises(SourceError) as caught:
+            session.get()
+    assert not isinstance(caught.value, TransientSourceError)
+    assert "ms.source.uri" in caught.value.fix
+    assert session.waits == []
 
 
 # Client certificates
@@ -187,6 +213,10 @@ def test_a_server_that_misses_a_client_certificate_of_its_own_is_told_apart(
         assert "the server breaks the TLS handshake off" in refusal(server, **trust)
         message = refusal(server, **trust, **identity(written, stranger, "pkcs12"))
         assert "the server asks for a client certificate that it knows" in message
+        stale = client_of(ours, days=1)
+        path = written("stale.pem", stale.pem + stale.key_pem())
+        message = refusal(server, **trust, key_store_path=path, key_store_type="pem")
+        assert "the server refuses the client certificate, which has expired" in message
         assert server.requests == []
 
 
@@ -277,6 +307,17 @@ def test_a_proxy_that_refuses_the_tunnel_is_told_with_its_status(server):
     assert session.waits == []
 
 
+def test_a_proxy_that_does_not_reach_the_host_is_asked_again_and_named_with_its_status():
+    with ConnectProxy(0, status=503) as proxy:
+        session = Session(
+            "https://shop.invalid/x?k=s3cret", proxy=proxy.url, retry=RetryBudget(2, 60)
+        )
+        with session, pytest.raises(TransientSourceError) as caught:
+            session.get()
+    assert "the proxy answers with HTTP status 503 after 2 retries" in caught.value.message
+    assert "source.conn.use.proxy.url" in caught.value.fix
+
+
 def test_a_redirect_from_http_to_https_is_checked_by_the_same_stores(
     server, written, ours, stranger
 ):
@@ -294,6 +335,30 @@ def test_a_redirect_from_https_to_http_is_refused(server, written, ours):
         message = refusal(server, trust_store_path=written("trust.pem", ours.pem))
         assert plain.requests == []
     assert "a redirect leads from https to http" in message
+
+
+def test_a_redirect_of_a_row_to_http_gives_no_advice_to_use_that_address(server, written, ours):
+    away = server.url.replace("https:", "http:") + "/rows/"
+    server.script("/rows", Reply(status=308, headers=(("Location", away),)))
+    trust = TlsSettings(trust_store_path=written("trust.pem", ours.pem))
+    row = RequestValues({}, {}, payload={"id": 1})
+    session = Session(server.url + "/rows", method="POST", tls=trust)
+    with session, pytest.raises(SourceError) as caught:
+        session.get(row)
+    assert away in caught.value.message
+    assert "https address" in caught.value.fix
+
+
+def test_a_row_that_is_answered_by_a_redirect_to_http_may_have_been_done(server, written, ours):
+    # An application behind a proxy that speaks https often takes itself for an http address.
+    away = server.url.replace("https:", "http:") + "/rows/1"
+    server.script("/rows", Reply(status=303, headers=(("Location", away),)))
+    trust = TlsSettings(trust_store_path=written("trust.pem", ours.pem))
+    row = RequestValues({}, {}, payload={"id": 1})
+    session = Session(server.url + "/rows", method="POST", tls=trust)
+    with session, pytest.raises(UnknownOutcomeError) as caught:
+        session.get(row)
+    assert away in caught.value.message
 
 
 def test_the_client_certificate_does_not_follow_a_redirect_to_another_origin(

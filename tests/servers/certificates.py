@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import NameOID
 
 _START = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
+_DAYS = 36_500
 _PEM = serialization.Encoding.PEM
 
 
@@ -44,20 +45,20 @@ class Identity:
         )  # fmt: skip
 
 
-def authority(name: str) -> Identity:
-    """Return an authority with a self-signed certificate."""
-    return _made(name, None, x509.BasicConstraints(ca=True, path_length=None))
+def authority(name: str, *, days: int = _DAYS) -> Identity:
+    """Return an authority with a self-signed certificate, valid from 2020 for ``days``."""
+    return _made(name, None, x509.BasicConstraints(ca=True, path_length=None), days)
 
 
-def server_of(issuer: Identity, address: str = "127.0.0.1") -> Identity:
-    """Return a server's identity for an address of loopback."""
+def server_of(issuer: Identity, address: str = "127.0.0.1", *, days: int = _DAYS) -> Identity:
+    """Return a server's identity for an address of loopback; it is valid from 2020 for ``days``."""
     host = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
-    return _made("server", issuer, host)
+    return _made("server", issuer, host, days)
 
 
-def client_of(issuer: Identity) -> Identity:
-    """Return a client's identity."""
-    return _made("client", issuer, x509.BasicConstraints(ca=False, path_length=None))
+def client_of(issuer: Identity, *, days: int = _DAYS) -> Identity:
+    """Return a client's identity, valid from 2020 for ``days``."""
+    return _made("client", issuer, x509.BasicConstraints(ca=False, path_length=None), days)
 
 
 def trust_store(password: str, *authorities: Identity) -> bytes:
@@ -81,7 +82,7 @@ def server_context(
     return context
 
 
-def _made(name: str, issuer: Identity | None, extension: x509.ExtensionType) -> Identity:
+def _made(name: str, issuer: Identity | None, extension: x509.ExtensionType, days: int) -> Identity:
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     signer = key if issuer is None else issuer.key
@@ -93,7 +94,7 @@ def _made(name: str, issuer: Identity | None, extension: x509.ExtensionType) -> 
             x509.random_serial_number(),
         )
         .not_valid_before(_START)
-        .not_valid_after(_START + dt.timedelta(days=36_500))
+        .not_valid_after(_START + dt.timedelta(days=days))
         .add_extension(extension, critical=False)
         .sign(signer, hashes.SHA256())
     )

@@ -36,3 +36,15 @@ def test_a_secret_is_masked_before_words_are_and_before_a_cut() -> None:
             shown = excerpt(body, is_refusal=True)
         assert "73" not in shown
         assert "s 3" not in shown
+
+
+def test_values_in_single_quotes_are_masked_as_those_of_json() -> None:
+    body = b"""{'error': 'no unit', 'name': "it's Zoe", 'n': 'O\\'Hara', 'a': ['Zoe', 7], 'b': 8}"""
+    shown = excerpt(body)
+    assert shown == "{'error': ***, 'name': ***, 'n': ***, 'a': [***, ***], 'b': ***}"
+    shown = excerpt(body, is_refusal=True)
+    assert "'error': 'no unit'" in shown
+    assert not any(each in shown for each in ("it's", "Hara", "8"))
+    assert excerpt(b"[{'id': 1, 'name': 'Zo") == "[{'id': ***, 'name': ***"
+    assert excerpt(b"""{"name": 'Zoe', 'n': "Zoe"}""") == """{"name": ***, 'n': ***}"""
+    assert excerpt(b"can't parse 'x', won't: 'y'") == "can't parse 'x', won't: 'y'"
