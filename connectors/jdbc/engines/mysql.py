@@ -76,14 +76,14 @@ class MysqlConnection(SourceConnection):
                 ) from None  # fmt: skip
             self._connection.decoders = {}  # Values stay as the server writes them.
             with self._connection.cursor() as cursor:
+                cursor.execute("SELECT @@sql_mode, @@group_concat_max_len")
+                self._sql_mode, longest = cursor.fetchone()
                 # A TIMESTAMP is an instant; in UTC each of its texts has only one meaning. The
                 # server keeps as many warnings as it can.
                 cursor.execute(
                     "SET time_zone = '+00:00', max_error_count = 65535, group_concat_max_len ="
-                    f" GREATEST(@@group_concat_max_len, {_CONCAT_BYTES})"
+                    f" {max(int(longest), _CONCAT_BYTES)}"
                 )
-                cursor.execute("SELECT @@sql_mode")
-                self._sql_mode = cursor.fetchone()[0]
 
     @property
     def syntax(self) -> SqlSyntax:
