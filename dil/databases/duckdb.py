@@ -51,15 +51,17 @@ class DuckdbSession:
     def __init__(self, connection: Any) -> None:  # its type needs the driver
         self.connection = connection
         self._thread = ThreadPoolExecutor(1)
+        # Now its thread runs. If a signal came while it starts, nobody would wait for the act.
+        self._thread.submit(int).result()
 
     def run(self, act: Callable[[], T]) -> T:
         """Return the result of an act of the driver; a signal ends the act early."""
-        running = self._thread.submit(act)
         try:
-            return running.result()
+            return self._thread.submit(act).result()
         except KeyboardInterrupt:
+            behind = self._thread.submit(int)
             # DuckDB forgets an interruption that comes before a statement has begun.
-            while not wait((running,), timeout=0.1).done:
+            while not wait((behind,), timeout=0.1).done:
                 self.connection.interrupt()
             raise
 

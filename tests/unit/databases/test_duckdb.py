@@ -28,12 +28,17 @@ def test_a_signal_ends_an_act_of_duckdb_as_itself(act: Callable[[Any], object]) 
     """In the main thread DuckDB would raise RuntimeError; no signal ends a statement by itself."""
     connection = duckdb.connect()
     connection.begin()
+    ended = threading.Event()
 
     def signalled() -> object:
         assert threading.current_thread() is not threading.main_thread()
         os.kill(os.getpid(), signal.SIGTERM)
-        return act(connection)
+        try:
+            return act(connection)
+        finally:
+            ended.set()
 
     session = DuckdbSession(connection)
     with closing(session), pytest.raises(Interruption), interruptible():
         session.run(signalled)
+    assert ended.is_set()
