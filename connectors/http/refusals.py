@@ -47,7 +47,6 @@ _SEE_OTHER_FIX = (
     " If the receiver answers so after it has taken a row, list the status under `warning` of"
     " ms.http.statuses; if it takes no row then, list it under `error`."
 )
-_LEADS_TO = "; it leads to "
 _NOT_FOLLOWED_FIX = (
     "Only GET follows redirects: if that address is right, write it into ms.source.uri."
 )
@@ -134,11 +133,10 @@ def _wrong_request(answer: requests.Response, what: str, text: str) -> SourceErr
     fix = "Correct the request; ms.http.statuses defines the statuses that are failures."
     if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
         fix = PROXY_FIX
-    elif target := _target_words(answer):
-        what += target
-        leads_to_plain = target.lower().startswith(f"{_LEADS_TO}http:")
-        is_refused = leads_to_plain and answer.url.lower().startswith("https:")
-        fix = PLAIN_REDIRECT_FIX if is_refused else _NOT_FOLLOWED_FIX
+    elif target := _redirect_target(answer):
+        what += f"; it leads to {target}"
+        is_plain = target.lower().startswith("http:") and answer.url.lower().startswith("https:")
+        fix = PLAIN_REDIRECT_FIX if is_plain else _NOT_FOLLOWED_FIX
     elif status < HTTPStatus.MULTIPLE_CHOICES:
         fix = (
             "`error` of ms.http.statuses lists this status, or `error` of ms.http.status.reasons "
@@ -185,7 +183,9 @@ def long_wait_error(what: str, asked_s: float, now_s: float) -> QuotaError:
 def unknown_outcome_error(answer: requests.Response, shown: str) -> UnknownOutcomeError:
     """Return the error for an answer that does not show whether the source did the request."""
     text = _beginning(answer, shown)
-    what = answer_words(answer, shown) + _target_words(answer)
+    what = answer_words(answer, shown)
+    if target := _redirect_target(answer):
+        what += f"; it leads to {target}"
     if text:
         log.warning("%s: the answer with status %d says: %s", shown, answer.status_code, text)
         what = _with_beginning(what, text)
@@ -225,11 +225,11 @@ def _other_origin(answer: requests.Response) -> str:
     return next((each for each in targets if not is_same_origin(asked, each)), "")
 
 
-def _target_words(answer: requests.Response) -> str:
+def _redirect_target(answer: requests.Response) -> str:
     """Return where a redirect leads, without the values of the query; empty for other answers."""
     if answer.status_code in _REDIRECTS and "Location" in answer.headers:
         with suppress(ValueError):  # The header may hold no valid address.
-            return f"{_LEADS_TO}{shown_uri(urljoin(answer.url, answer.headers['Location']))}"
+            return shown_uri(urljoin(answer.url, answer.headers["Location"]))
     return ""
 
 

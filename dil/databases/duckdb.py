@@ -51,7 +51,8 @@ class DuckdbSession:
     def __init__(self, connection: Any) -> None:  # its type needs the driver
         self.connection = connection
         self._thread = ThreadPoolExecutor(1)
-        # Now its thread runs. If a signal came while it starts, nobody would wait for the act.
+        # The first act starts the thread. A signal in the middle of that would leave a thread
+        # which the executor does not know, so no act of the driver may be the first.
         self._thread.submit(int).result()
 
     def run(self, act: Callable[[], T]) -> T:

@@ -128,10 +128,10 @@ class Plan:
     partitions of the range. ``skips`` is None unless the plan was made with an explanation.
     ``missed`` are skipped work units that no run reads, because no run took place in their time;
     the run records them. ``before_first`` counts skipped work units that are older than the first
-    run's period; ``partitions`` does not count their partitions. ``books``, the stored name
-    of the closed timelabels, is unset if no work unit has one, so that stored plans leave it out;
-    code reads ``closed_labels``. ``grace_why`` says why this run reads
-    back as far as it does, unset if the grace period is just configured.
+    run's period; ``partitions`` does not count their partitions. ``books`` is the stored name of
+    ``closed_labels``, which code reads; it is unset if no work unit has a closed timelabel, so that
+    stored plans leave it out. ``grace_why`` says why this run reads back as far as it does, unset
+    if the grace period is just configured.
     """
 
     now: int
