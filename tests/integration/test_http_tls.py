@@ -337,28 +337,28 @@ def test_a_redirect_from_https_to_http_is_refused(server, written, ours):
     assert "a redirect leads from https to http" in message
 
 
-def test_a_redirect_of_a_row_to_http_gives_no_advice_to_use_that_address(server, written, ours):
-    away = server.url.replace("https:", "http:") + "/rows/"
-    server.script("/rows", Reply(status=308, headers=(("Location", away),)))
+def error_of_row_sent_to_http(server, written, ours, status: int) -> SourceError:
+    """Send a row that is answered by a redirect to http; return the error, which names it."""
+    away = server.url.replace("https:", "http:") + "/rows/1"
+    server.script("/rows", Reply(status=status, headers=(("Location", away),)))
     trust = TlsSettings(trust_store_path=written("trust.pem", ours.pem))
     row = RequestValues({}, {}, payload={"id": 1})
     session = Session(server.url + "/rows", method="POST", tls=trust)
     with session, pytest.raises(SourceError) as caught:
         session.get(row)
     assert away in caught.value.message
-    assert "https address" in caught.value.fix
+    return caught.value
+
+
+def test_a_redirect_of_a_row_to_http_gives_no_advice_to_use_that_address(server, written, ours):
+    error = error_of_row_sent_to_http(server, written, ours, 308)
+    assert "https address" in error.fix
 
 
 def test_a_row_that_is_answered_by_a_redirect_to_http_may_have_been_done(server, written, ours):
     # An application behind a proxy that speaks https often takes itself for an http address.
-    away = server.url.replace("https:", "http:") + "/rows/1"
-    server.script("/rows", Reply(status=303, headers=(("Location", away),)))
-    trust = TlsSettings(trust_store_path=written("trust.pem", ours.pem))
-    row = RequestValues({}, {}, payload={"id": 1})
-    session = Session(server.url + "/rows", method="POST", tls=trust)
-    with session, pytest.raises(UnknownOutcomeError) as caught:
-        session.get(row)
-    assert away in caught.value.message
+    error = error_of_row_sent_to_http(server, written, ours, 303)
+    assert isinstance(error, UnknownOutcomeError)
 
 
 def test_the_client_certificate_does_not_follow_a_redirect_to_another_origin(
