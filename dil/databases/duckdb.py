@@ -58,7 +58,11 @@ class DuckdbSession:
     def run(self, act: Callable[[], T]) -> T:
         """Return the result of an act of the driver; a signal ends the act early."""
         try:
-            return self._thread.submit(act).result()
+            running = self._thread.submit(act)
+            # A signal between Python's last look for signals and the wait does not end the wait.
+            while not wait((running,), timeout=0.1).done:
+                pass
+            return running.result()
         except KeyboardInterrupt:
             behind = self._thread.submit(int)
             # DuckDB forgets an interruption that comes before a statement has begun.
