@@ -215,7 +215,7 @@ class _Check:
         """Check that the stored closed labels agree with the blocks."""
         stated = (list(kept.stretches), dict(kept.reopened))
         if stated != (list(self.closed_labels.stretches), dict(self.closed_labels.reopened)):
-            self.problems.append("V24: the books of timelabels differ between index and chain")
+            self.problems.append("V24: the closed timelabels differ between index and chain")
 
     def _follow_labels(self, event: Event) -> Iterator[Violation]:
         """Follow the events that close and reopen labels, which must alternate for each label."""

@@ -92,7 +92,7 @@ def test_events_that_do_not_follow_each_other_are_named(
 
 def test_closed_labels_that_differ_from_the_blocks_are_named(orders: Orders) -> None:
     orders.write(CLOSE)
-    assert orders.problems() == ("V24: the books of timelabels differ between index and chain",)
+    assert orders.problems() == ("V24: the closed timelabels differ between index and chain",)
     orders.close_in_index()
     assert orders.problems() == ()
 
