@@ -38,12 +38,14 @@ java: ## Find Java 17 or newer, or install it (Debian and Ubuntu, as root)
 demo: setup java ## Run the main job on real records, twice, and prove that each row landed once
 	@$(BIN)/python conf/demo/demo.py
 
-# In place of a worker that crashed, xdist would start another, and then wait for ever.
+# In place of a worker that crashed, xdist would start another, and then wait for ever. A test that
+# hangs ends its worker after 15 minutes, and shows where each thread was.
 .PHONY: test
 test: setup java ## Run all tests but the longest, which make torture runs
 	@$(MAKE) --no-print-directory --jobs servers class-archive compiled-tests
 	@TMPDIR=$$(scripts/fast-folder) $(BIN)/python -m pytest -q -n 4 --dist loadfile --no-loadscope-reorder \
-	  --max-worker-restart 0 -m "not long"
+	  --max-worker-restart 0 -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true \
+	  -m "not long"
 
 # Without these two, each JVM would write an archive, and each worker compile all tests.
 .PHONY: class-archive

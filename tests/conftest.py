@@ -162,9 +162,11 @@ def tmp_path(tmp_path: Path) -> Iterator[Path]:
     """Make a folder for one test, and remove pytest's link to it, too.
 
     A job looks for inherited files in all folders above its own. Pytest keeps the links until its
-    end: thousands of them, which each job of a later test would look through.
+    end: thousands of them, which each job of a later test would look through. So would each look
+    for an installed plug-in go through the folders that earlier jobs put into the import path.
     """
     yield tmp_path
+    sys.path[:] = [each for each in sys.path if not each.startswith(str(tmp_path))]
     tmp_path.with_name(f"{tmp_path.name.rstrip('0123456789')}current").unlink(missing_ok=True)
 
 

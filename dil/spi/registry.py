@@ -215,7 +215,8 @@ def resolve(kind: PluginKind, text: str, base: type) -> ClassRef:
     short = JAVA_NAMES[kind].get(java, text)
     if short in BUILT_IN[kind]:
         return _split(BUILT_IN[kind][short])
-    ref = _installed(kind, short)
+    # A Python path needs no look into each installed package.
+    ref = None if ":" in short else _installed(kind, short)
     if java != text:
         known = f"Supported now: {', '.join(names(kind))}."
         raise _problem(f'"{text}" has no counterpart here', known)

@@ -6,6 +6,7 @@ import os
 import pickle
 import re
 import resource
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,8 +25,12 @@ def in_a_process(act: Callable[[], T]) -> T:
     here, there = os.pipe()
     child = os.fork()
     if not child:
-        os.write(there, pickle.dumps(act()))
-        os._exit(0)
+        try:
+            os.write(there, pickle.dumps(act()))
+            os._exit(0)
+        finally:  # the rest of the tests is the parent's
+            traceback.print_exc()
+            os._exit(1)
     os.close(there)
     with os.fdopen(here, "rb") as told:
         found = told.read()

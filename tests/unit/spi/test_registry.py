@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dil.errors import PluginError
+from dil.model.job import ClassRef
 from dil.spi.connector import Connector
 from dil.spi.converter import Converter
 from dil.spi.destination import Destination
@@ -60,3 +61,20 @@ def test_a_java_class_of_dil_that_will_never_come_says_so() -> None:
     with pytest.raises(PluginError) as caught:
         resolve(PluginKind.CONNECTOR, "com.linkedin.cdi.source.Nonsense", Connector)
     assert caught.value.problems[0].what.endswith("has no counterpart here")
+
+
+def test_no_installed_package_takes_the_place_of_a_python_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "other-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        f"[{PluginKind.CONNECTOR.group}]\n"
+        "connectors.jdbc:JdbcConnector = connectors.http:HttpConnector\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+
+    found = resolve(PluginKind.CONNECTOR, "connectors.jdbc:JdbcConnector", Connector)
+
+    assert found == ClassRef("connectors.jdbc", "JdbcConnector")
