@@ -13,6 +13,8 @@ import pytest
 
 from dil.errors import CommitConflictError, StateError
 from dil.model.dataset import Lease, RunWork
+from dil.model.job import StateSpec
+from dil.state import open_store
 from dil.state.blocks.verification import verify_chain
 from dil.state.databases import sql
 from dil.state.filelog.entry import LogChange, LogEntry, decode, encode
@@ -494,6 +496,14 @@ def test_a_state_folder_that_is_a_file_is_an_error_with_advice(tmp_path: Path) -
     (tmp_path / "state").write_text("")
     error = refusal(Log(tmp_path / "state"))
     assert str(tmp_path / "state") in error.message
+
+
+def test_a_state_folder_that_cannot_be_entered_is_not_said_to_be_written(tmp_path: Path) -> None:
+    # A name that is too long fails for every user, as another user's private folder does for most.
+    spec = StateSpec("filelog", str(tmp_path / ("x" * 300)))
+    with open_store(spec, JOB, clock=lambda: NOW) as store, pytest.raises(StateError) as caught:
+        store.head()
+    assert "cannot be read" in caught.value.message
 
 
 def test_a_commit_of_many_work_units_is_one_entry_that_a_snapshot_soon_replaces(log: Log) -> None:
