@@ -291,6 +291,8 @@ def _redo(tx: Transaction, change: LogChange, place: str) -> None:
         matched = tx.change(change.statement, *change.values)
     except DilError as error:
         raise damaged(place, error.message) from error
+    except (ValueError, OverflowError) as error:  # a text or a number that SQLite cannot hold
+        raise damaged(place, str(error)) from error
     if matched != change.matched:
         raise damaged(
             place, f"{change.statement!r} matched {matched} rows, not {change.matched} as before"

@@ -368,7 +368,8 @@ def test_a_missing_entry_is_named(written: Log) -> None:
     assert f"{entry_path(written, 3)} is damaged: it is missing" in refusal(written).message
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"{}", b"\xff\xfe", b"1" * 5000])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"{}", b"\xff\xfe", b"1" * 5000,
+                                     b"[" * 100_000])  # fmt: skip
 def test_a_garbled_entry_is_named(written: Log, content: bytes) -> None:
     entry_path(written, 4).write_bytes(content)
     assert str(entry_path(written, 4)) in refusal(written).message
@@ -379,6 +380,7 @@ def test_a_garbled_entry_is_named(written: Log, content: bytes) -> None:
     [
         {"number": 5},
         {"number": "four"},
+        {"number": float("inf")},
         {"previous": "f1220"},
         {"previous": None},
         {"changes": [[0, 1, ["orders"]]]},
@@ -386,6 +388,8 @@ def test_a_garbled_entry_is_named(written: Log, content: bytes) -> None:
         {"changes": [[0, 2, ["orders", 1]]]},
         {"changes": [[0, 1, ["orders", 1.5]]]},
         {"changes": [[0, 1, ["orders", {"base64": "!"}]]]},
+        {"changes": [[0, 1, ["orders", 2**64]]]},
+        {"changes": [[0, 1, ["orders", "\ud800"]]]},
         {"statements": ["UPDATE nothing SET x = 1"], "changes": [[0, 1, []]]},
         {"statements": ["SELECT 1"], "changes": [[0, -1, []]]},
         {"statements": ["DELETE FROM work_unit; DELETE FROM run"], "changes": [[0, 0, []]]},
