@@ -129,12 +129,12 @@ class ServerDatabase(Database):
                         second.commit()
                     tx.change(sql.CHANGE_FORMAT, tables.FORMAT)
                 yield tx
+                self._commit(connection, mark)
             except BaseException:
-                self._undo()
-                raise
-            self._commit(connection, mark)
-            if is_older:
                 self._drop()  # the next connection has limits again
+                raise
+            if is_older:
+                self._drop()
 
     def copy_place(self, number: int) -> str:
         """Return the names of the tables that keep all rows in the older format."""
