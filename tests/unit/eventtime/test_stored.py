@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import random
 from datetime import UTC, datetime
@@ -102,6 +103,18 @@ def test_a_newer_format_is_refused() -> None:
         writer.write_table(table.replace_schema_metadata(facts))
     with pytest.raises(ConfigError, match="has the format 3"):
         decoded(sink.getvalue().to_pybytes())
+
+
+def test_no_flipped_bit_of_a_state_is_more_than_an_error() -> None:
+    """Arrow does not check what it reads: a list that ended behind its values ended the process."""
+    watermark = event_watermark({**SMALL, **PER_DEVICE})
+    watermark.commit([1, 3000, 2], ["a", "b", "a"], now=NOW)
+    state = watermark.state()
+    for bit in range(0, 8 * len(state), 13):
+        damaged = bytearray(state)
+        damaged[bit // 8] ^= 1 << bit % 8
+        with contextlib.suppress(ConfigError):
+            encoded(decoded(bytes(damaged)))
 
 
 @pytest.mark.parametrize("properties", [FIXED, BOUNDED])
