@@ -1,8 +1,8 @@
-"""The memory of an event-time watermark as bytes: Arrow IPC, with one row for each event stream.
+"""The state of an event-time watermark as bytes: Arrow IPC, with one row for each event stream.
 
-Streams are sorted by name, so that equal memories are equal bytes with the same hash in a chain.
+Streams are sorted by name, so that equal states are equal bytes with the same hash in a chain.
 
-Nearly all bytes of a memory are the delays of the last rows, in the order that the window needs.
+Nearly all bytes of a state are the delays of the last rows, in the order that the window needs.
 Most delays are 0, so ``is_behind`` has a bit for each row, and ``byte_0`` to ``byte_3`` hold the
 four bytes of the other delays, the lowest first: similar bytes lie together, and compress well. If
 all delays are whole seconds, they are counted in seconds.
@@ -64,7 +64,7 @@ class StoredWatermark:
 
 
 def encoded(stored: StoredWatermark) -> bytes:
-    """Return the bytes of a memory."""
+    """Return the bytes of a state."""
     named = sorted(stored.streams.items())
     kept = [each for _, each in named]
     unit, delays = _packed([each.delays for each in kept])
@@ -92,10 +92,10 @@ def encoded(stored: StoredWatermark) -> bytes:
 
 
 def decoded(state: bytes) -> StoredWatermark:
-    """Return the memory that bytes hold.
+    """Return the state that bytes hold.
 
     Raises:
-        ConfigError: the bytes hold no memory, or a newer release wrote them.
+        ConfigError: the bytes hold no state, or a newer release wrote them.
     """
     try:
         with pa.ipc.open_stream(state) as reader:

@@ -197,7 +197,9 @@ def test_the_checkpoint_of_a_job_lets_its_watermark_move_on() -> None:
     assert opened.watermark.commit([30_000], ["a"], now=NOW).watermark == 28_000
 
 
-@pytest.mark.parametrize("state", ["no base64!", base64.b64encode(b"no watermark").decode(), None])
+@pytest.mark.parametrize(
+    "state", ["no base64!", "\N{EURO SIGN}", base64.b64encode(b"no watermark").decode(), None]
+)
 def test_a_watermark_whose_state_is_damaged_starts_over_where_it_was(state: str | None) -> None:
     spec = event_time_spec({**BOUNDED, "ms.event.column": "at"})
     kept = open_kept(spec, {})
