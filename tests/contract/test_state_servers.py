@@ -304,26 +304,6 @@ def test_a_commit_whose_answer_is_lost_is_looked_up_and_counts(backend: Backend)
         database.close()
 
 
-def test_a_commit_whose_answer_is_lost_counts_also_after_commits_of_others(
-    backend: Backend,
-) -> None:
-    """A run that waits for the lease writes, too, while the first one connects again."""
-    with MeddlingProxy(backend.server.port) as proxy:
-        database, other = backend.database(backend.at(proxy.port)), backend.database()
-        add(database, "r0")
-
-        def lose_the_answer() -> None:
-            proxy.cut_answer_after(b"COMMIT")
-            proxy.act_before(b"UPDATE writer SET mark = mark", lambda: add(other, "r2"))
-
-        add(database, "r1", between=lose_the_answer)
-        assert proxy.cuts == 1
-        with database.read() as tx:
-            assert tx.rows(RUNS) == [("r0",), ("r1",), ("r2",)]
-        database.close()
-        other.close()
-
-
 def test_a_commit_whose_answer_is_lost_behind_tls_is_looked_up_and_counts() -> None:
     """TLS has words of its own for a connection that broke."""
     with (

@@ -2,9 +2,8 @@
 
 A write transaction first locks the job's row in ``writer``: writers of one job follow each other,
 as writers of one file do on SQLite, and writers of different jobs do not meet. The row also has the
-marks of the last committed transactions. If the answer to a COMMIT is lost, a new connection waits
-until that transaction is over and reads the marks, which show whether it was committed. Others may
-have committed meanwhile, such as a run that waits for the lease, so the row has several marks.
+mark of the last committed transaction. If the answer to a COMMIT is lost, a new connection waits
+until that transaction is over and reads the mark, which shows whether it was committed.
 
 An upgrade locks the rows of all jobs in ``writer``, so that no job writes meanwhile. MySQL commits
 each statement about tables at once: a second connection creates the copies and the new tables, and
@@ -32,16 +31,11 @@ from dil.state.databases.sqlite_database import empty_store
 
 _BEGIN_ATTEMPTS = 5
 
-# The column has 40 characters: marks of ten characters, the newest first. SUBSTR of the new mark
-# only shows PostgreSQL that it is a text.
-_MARK_SIZE = 10
-_TAKE_TURN = (
-    "UPDATE writer SET mark = CONCAT(SUBSTR(?, 1, 10), SUBSTR(mark, 1, 30)) WHERE dataset_id = ?"
-)
+_TAKE_TURN = "UPDATE writer SET mark = ? WHERE dataset_id = ?"
 _ADD_WRITER = "INSERT INTO writer (dataset_id, mark) VALUES (?, '')"
 _TAKE_ALL_TURNS = "UPDATE writer SET mark = mark"
 _AWAIT_TURN = "UPDATE writer SET mark = mark WHERE dataset_id = ?"
-_LAST_MARKS = "SELECT mark FROM writer WHERE dataset_id = ?"
+_LAST_MARK = "SELECT mark FROM writer WHERE dataset_id = ?"
 _OTHERWISE = (
     "Without a backup, give dil another database: the next run has no history and reads "
     "everything again, so move the published data away, too, or its rows are doubled."
@@ -99,7 +93,7 @@ class ServerDatabase(Database):
                 back, so it is unknown whether the transaction was committed.
         """
         with self._lock, self._answered(), translated(self._driver, is_change=True):
-            mark = _new_mark()
+            mark = uuid.uuid4().hex
             try:
                 connection = self._begun(mark)
                 yield ServerTransaction(connection, self._driver, is_change=True)
@@ -112,7 +106,7 @@ class ServerDatabase(Database):
     def upgrade(self, allow: Allow) -> Iterator[Transaction]:
         """Open a transaction that upgrades an older store, after copying all tables of all jobs."""
         with self._lock, self._answered(), translated(self._driver, is_change=True):
-            mark = _new_mark()
+            mark = uuid.uuid4().hex
             try:
                 connection = self._begun(mark, takes_all=True)
                 tx = ServerTransaction(connection, self._driver, is_change=True)
@@ -229,7 +223,7 @@ class ServerDatabase(Database):
             connection = self._connected()
             connection.begin_writing()
             connection.change(_AWAIT_TURN, self._job)
-            found = connection.rows(_LAST_MARKS, self._job)
+            found = connection.rows(_LAST_MARK, self._job)
             connection.rollback()
         except self._driver.errors() as error:
             self._drop()
@@ -239,7 +233,7 @@ class ServerDatabase(Database):
                 "Bring the server back and run the job again: the next run checks it. Delete "
                 "nothing.",
             ) from error
-        return any(mark in marks for (marks,) in found)
+        return found == [(mark,)]
 
     def _undo(self) -> None:
         """End the shared connection's transaction, or close the connection."""
@@ -346,10 +340,6 @@ class ServerDatabase(Database):
         # Another process may upgrade an older store, so its format is read again.
         self._is_current = formats[0][0] == tables.FORMAT
         return True
-
-
-def _new_mark() -> str:
-    return uuid.uuid4().hex[:_MARK_SIZE]
 
 
 def _refuse_other_tables(connection: ServerConnection, found: int, place: str) -> None:

@@ -59,7 +59,7 @@ def mysql_words(collation: str) -> ColumnWords:
     )
 
 
-# On a server this row is each job's write lock, and ``mark`` names the last committed transactions,
+# On a server this row is each job's write lock, and ``mark`` names the last committed transaction,
 # so that a lost answer can be looked up. SQLite has a lock of its own.
 _WRITERS = (
     "CREATE TABLE writer (dataset_id {name} NOT NULL, mark VARCHAR(40) NOT NULL,\n"
