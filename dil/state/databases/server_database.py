@@ -107,6 +107,7 @@ class ServerDatabase(Database):
         """Open a transaction that upgrades an older store, after copying all tables of all jobs."""
         with self._lock, self._answered(), translated(self._driver, is_change=True):
             mark = uuid.uuid4().hex
+            is_older = False
             try:
                 connection = self._begun(mark, takes_all=True)
                 tx = ServerTransaction(connection, self._driver, is_change=True)
@@ -123,12 +124,14 @@ class ServerDatabase(Database):
                         second.commit()
                     tx.change(sql.CHANGE_FORMAT, tables.FORMAT)
                 yield tx
-                self._commit(connection, mark)
             except BaseException:
-                self._drop()  # the next connection has limits again
+                self._undo()
                 raise
-            if is_older:
-                self._drop()
+            else:
+                self._commit(connection, mark)
+            finally:
+                if is_older:
+                    self._drop()  # the next connection has limits again
 
     def copy_place(self, number: int) -> str:
         """Return the names of the tables that keep all rows in the older format."""
