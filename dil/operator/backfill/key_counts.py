@@ -136,7 +136,9 @@ def _last_rows(before: pa.Table, after: pa.Table, keys: Sequence[str]) -> pa.Tab
         table.select(list(keys)).append_column(name, pa.array(range(table.num_rows), pa.int64()))
         for name, table in ((_BEFORE, before), (_AFTER, after))
     ]
-    groups = pa.concat_tables(sides, promote_options="default").group_by(list(keys))
+    rows = pa.concat_tables(sides, promote_options="default")
+    # With threads, Arrow would keep nearly all keys once for each of them.
+    groups = rows.group_by(list(keys), use_threads=False)
     found = groups.aggregate([(_BEFORE, "max"), (_AFTER, "max")])
     return found.rename_columns([*keys, _BEFORE, _AFTER])
 
