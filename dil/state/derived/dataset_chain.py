@@ -440,8 +440,8 @@ def from_json(offset: Mapping[str, object]) -> Position:
             "is_inside": bool(is_inside),
         }:
             return Position(block, last, block_hash, is_inside)
-        case other:
+        case _:
             raise StateError(
-                f"the stream's offset {json.dumps(other)} is not one that this dil wrote",
+                f"the stream's offset {json.dumps(dict(offset))} is not one that this dil wrote",
                 "Begin with a new checkpoint folder, or use the release that wrote this one.",
             )
