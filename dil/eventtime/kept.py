@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -101,9 +100,9 @@ def open_kept(
     state, now, sums = members.get("state"), members.get("now"), members.get("counts")
     if isinstance(state, str):
         try:
-            memory = base64.b64decode(state, validate=True)
-            opened = EventWatermark(_of_job(spec), state=memory, floor=floor)
-        except (binascii.Error, ConfigError) as error:
+            stored = base64.b64decode(state, validate=True)
+            opened = EventWatermark(_of_job(spec), state=stored, floor=floor)
+        except (ValueError, ConfigError) as error:
             log.warning("the state of the event watermark starts over: %s", error)
     if opened is None:
         last = members.get("watermark")

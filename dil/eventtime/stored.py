@@ -1,8 +1,8 @@
-"""The memory of an event-time watermark as bytes: Arrow IPC, with one row for each event stream.
+"""The state of an event-time watermark as bytes: Arrow IPC, with one row for each event stream.
 
-Streams are sorted by name, so that equal memories are equal bytes with the same hash in a chain.
+Streams are sorted by name, so that equal states are equal bytes with the same hash in a chain.
 
-Nearly all bytes of a memory are the delays of the last rows, in the order that the window needs.
+Nearly all bytes of a state are the delays of the last rows, in the order that the window needs.
 Most delays are 0, so ``is_behind`` has a bit for each row, and ``byte_0`` to ``byte_3`` hold the
 four bytes of the other delays, the lowest first: similar bytes lie together, and compress well. If
 all delays are whole seconds, they are counted in seconds.
@@ -23,20 +23,26 @@ from dil.eventtime.streams import EventStream
 from dil.model.event_time import Strategy
 
 _FORMAT = 2
-_READABLE = (1, _FORMAT)
 _MARK = b"dil.event_watermark"
 _BYTES = ("byte_0", "byte_1", "byte_2", "byte_3")
+_FIELDS = [
+    pa.field("partition", pa.string(), nullable=False),
+    pa.field("rows", pa.int64(), nullable=False),
+    pa.field("largest", pa.int64(), nullable=False),
+    pa.field("watermark", pa.int64(), nullable=False),
+    pa.field("last_seen", pa.int64(), nullable=False),
+]
 _SCHEMA = pa.schema(
     [
-        pa.field("partition", pa.string(), nullable=False),
-        pa.field("rows", pa.int64(), nullable=False),
-        pa.field("largest", pa.int64(), nullable=False),
-        pa.field("watermark", pa.int64(), nullable=False),
-        pa.field("last_seen", pa.int64(), nullable=False),
+        *_FIELDS,
         pa.field("is_behind", pa.list_(pa.bool_()), nullable=False),
         *(pa.field(name, pa.list_(pa.uint8()), nullable=False) for name in _BYTES),
     ]
 )
+_READABLE = {
+    b"1": pa.schema([*_FIELDS, pa.field("delays", pa.list_(pa.int32()), nullable=False)]),
+    str(_FORMAT).encode(): _SCHEMA,
+}
 _SECOND_MS = 1000
 _NO_DELAYS = pa.array([], pa.int32())
 _FIX = "Pass the bytes that state() returned; without them, the last watermark as floor."
@@ -58,7 +64,7 @@ class StoredWatermark:
 
 
 def encoded(stored: StoredWatermark) -> bytes:
-    """Return the bytes of a memory."""
+    """Return the bytes of a state."""
     named = sorted(stored.streams.items())
     kept = [each for _, each in named]
     unit, delays = _packed([each.delays for each in kept])
@@ -86,22 +92,29 @@ def encoded(stored: StoredWatermark) -> bytes:
 
 
 def decoded(state: bytes) -> StoredWatermark:
-    """Return the memory that bytes hold.
+    """Return the state that bytes hold.
 
     Raises:
-        ConfigError: the bytes hold no memory, or a newer release wrote them.
+        ConfigError: the bytes hold no state, or a newer release wrote them.
     """
     try:
         with pa.ipc.open_stream(state) as reader:
-            table = reader.read_all().combine_chunks()
-    except (pa.ArrowInvalid, OSError, TypeError) as error:
+            table = reader.read_all()
+        table.validate(full=True)  # a list that ends behind its values would end the process
+        return _stored(table.combine_chunks())
+    except (pa.ArrowException, KeyError, OSError, TypeError, ValueError) as error:
         raise ConfigError.single("state", f"is no event watermark: {error}", _FIX) from error
+
+
+def _stored(table: pa.Table) -> StoredWatermark:
     facts = table.schema.metadata or {}
-    if _MARK not in facts:
-        raise ConfigError.single("state", "is no event watermark", _FIX)
-    if facts[_MARK].decode() not in {str(each) for each in _READABLE}:
-        what = f"has the format {facts[_MARK].decode()}, and this release reads up to {_FORMAT}"
+    written = facts.get(_MARK)
+    if written is not None and written not in _READABLE:
+        what = f"has the format {written.decode()}, and this release reads up to {_FORMAT}"
         raise ConfigError.single("state", what, "Use the release that wrote it, or a newer one.")
+    known = None if written is None else _READABLE[written]
+    if known is None or (table.column_names, table.schema.types) != (known.names, known.types):
+        raise ConfigError.single("state", "is no event watermark", _FIX)
     is_old = "delays" in table.column_names
     delays = _column(table, "delays") if is_old else _unpacked(table, int(facts[b"unit"]))
     streams = {
@@ -112,7 +125,7 @@ def decoded(state: bytes) -> StoredWatermark:
             row["last_seen"],
             delays[index].values,
         )
-        for index, row in enumerate(table.select(_SCHEMA.names[:5]).to_pylist())
+        for index, row in enumerate(table.select([each.name for each in _FIELDS]).to_pylist())
     }
     return StoredWatermark(
         Strategy(facts[b"strategy"].decode()),

@@ -19,7 +19,14 @@ from dil.model.destination import DELETED_AT
 from dil.model.task import StagedFile
 from dil.reshaping.changes import DroppedRows, NumberedFile, places_in_file
 from dil.reshaping.files import DatasetFiles, read_table, with_folder_columns
-from dil.reshaping.keys import DELETED_TYPE, flat, is_among, merged_row_numbers, row_numbers
+from dil.reshaping.keys import (
+    DELETED_TYPE,
+    equal_values,
+    flat,
+    is_among,
+    merged_row_numbers,
+    row_numbers,
+)
 from dil.reshaping.matching import Candidate, Change, ChangedRows, bytes_of
 from dil.reshaping.reshaping import Stage
 from dil.types.schema_lines import OP
@@ -314,21 +321,8 @@ def _behind(places: pa.Array) -> pa.Array:
 
 def _are_same(one: pa.Table, other: pa.Table) -> pa.Array:
     """Return for each row of ``one`` whether it equals the row at the same place of ``other``."""
-    columns = (_equal(flat(one[name]), flat(other[name])) for name in one.schema.names)
+    columns = (equal_values(flat(one[name]), flat(other[name])) for name in one.schema.names)
     return reduce(pc.and_, columns, pa.repeat(pa.scalar(value=True), one.num_rows))
-
-
-def _equal(one: pa.Array, other: pa.Array) -> pa.Array:
-    if pa.types.is_null(one.type):
-        return pa.repeat(pa.scalar(value=True), len(one))
-    if pa.types.is_nested(one.type):  # Arrow does not compare nested values
-        return pa.array([a == b for a, b in zip(one.to_pylist(), other.to_pylist(), strict=True)],
-                        pa.bool_())  # fmt: skip
-    are_equal = pc.fill_null(pc.equal(one, other), fill_value=False)
-    if pa.types.is_floating(one.type):
-        are_nan = pc.and_(pc.is_nan(one), pc.is_nan(other))
-        are_equal = pc.or_(are_equal, pc.fill_null(are_nan, fill_value=False))
-    return pc.or_(are_equal, pc.and_(one.is_null(), other.is_null()))
 
 
 def _with_op(batch: pa.RecordBatch, op: int) -> pa.RecordBatch:

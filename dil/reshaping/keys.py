@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
+from math import isnan
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -276,3 +277,33 @@ def _comparable(column: pa.Array) -> pa.Array:
 def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return a column in one piece."""
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def equal_values(one: pa.Array, other: pa.Array) -> pa.Array:
+    """Return a mask, without nulls, of the values that equal the value at the same place.
+
+    A null equals a null, and not-a-number equals itself, at any depth.
+    """
+    if pa.types.is_null(one.type):
+        return pa.repeat(pa.scalar(value=True), len(one))
+    if pa.types.is_nested(one.type):  # Arrow does not compare nested values
+        pairs = zip(one.to_pylist(), other.to_pylist(), strict=True)
+        return pa.array([a == b or _are_equal(a, b) for a, b in pairs], pa.bool_())
+    are_equal = pc.fill_null(pc.equal(one, other), fill_value=False)
+    if pa.types.is_floating(one.type):
+        are_nan = pc.and_(pc.is_nan(one), pc.is_nan(other))
+        are_equal = pc.or_(are_equal, pc.fill_null(are_nan, fill_value=False))
+    return pc.or_(are_equal, pc.and_(one.is_null(), other.is_null()))
+
+
+def _are_equal(one: object, other: object) -> bool:
+    """Return whether two values of one nested type are equal; for Python, no NaN equals another."""
+    match one, other:
+        case dict(), dict():
+            return all(_are_equal(value, other[name]) for name, value in one.items())
+        case list() | tuple(), list() | tuple():
+            return len(one) == len(other) and all(map(_are_equal, one, other))
+        case float(), float() if isnan(one):
+            return isnan(other)
+        case _:
+            return one == other

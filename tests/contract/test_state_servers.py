@@ -10,18 +10,26 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 import pytest
 from pymysql.connections import MySQLResult
 
-from dil.errors import CommitConflictError, CommitUnknownError, DilError, StateError
+from dil.errors import (
+    CommitConflictError,
+    CommitUnknownError,
+    DilError,
+    LeaseHeldError,
+    StateError,
+)
 from dil.model.database_address import DatabaseAddress
 from dil.model.job import StateSpec
 from dil.model.secret import Secret
 from dil.state.blocks.verification import verify_chain
 from dil.state.databases.mysql_database import MysqlDriver
 from dil.state.databases.server_database import ServerDatabase
+from dil.state.databases.server_driver import ServerConnection, ServerDriver
 from tests.contract.state_servers import mysql_place, postgresql_place
 from tests.contract.state_stores import (
     Place,
@@ -292,6 +300,30 @@ def test_an_answer_that_a_signal_left_unread_answers_no_later_request(
             with database.read() as tx:
                 assert tx.rows(RUNS)[:2] == [("r1",), ("r2",)]
         database.close()
+
+
+def test_a_run_that_waits_for_the_lease_keeps_its_connection_and_the_mark_of_the_last_commit(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = type(backend.database()._driver)
+    opened, connect = [], driver.connect
+
+    def counted(self: ServerDriver, *, may_idle: bool) -> ServerConnection:
+        opened.append(may_idle)
+        return connect(self, may_idle=may_idle)
+
+    with backend.open(backend.address) as holder, backend.open(backend.address) as waiting:
+        holder.acquire_lease("r1", lease_s=60)
+        database = backend.database()
+        with closing(database), database.read() as tx:
+            before = tx.rows("SELECT mark FROM writer")
+        monkeypatch.setattr(driver, "connect", counted)
+        for _ in range(3):
+            with pytest.raises(LeaseHeldError):
+                waiting.acquire_lease("r2", lease_s=60, upgrade=True)
+        assert opened == [False]
+        with closing(database), database.read() as tx:
+            assert tx.rows("SELECT mark FROM writer") == before
 
 
 def test_a_commit_whose_answer_is_lost_is_looked_up_and_counts(backend: Backend) -> None:

@@ -297,6 +297,23 @@ def test_a_copy_may_take_longer_than_any_other_statement(
     assert on_server.format == 2
 
 
+def test_after_an_upgrade_that_failed_requests_have_their_limits_again(
+    on_server: OlderStore,
+) -> None:
+    limit = "SELECT @@wait_timeout"
+    if on_server.kind == "postgresql":
+        limit = "SELECT current_setting('statement_timeout')"
+    database = open_database(on_server.place.spec, "orders", clock=on_server.place.clock)
+    with closing(database):
+        with database.write() as tx:
+            before = tx.rows(limit)
+        with pytest.raises(KeyError), database.upgrade(lambda tx, found: None):
+            raise KeyError
+        assert on_server.format == 1
+        with database.write() as tx:
+            assert tx.rows(limit) == before
+
+
 def test_an_upgrade_that_was_interrupted_is_repeated(on_server: OlderStore) -> None:
     """The new tables are there already, and the format is the old one."""
     with on_server.place.open() as store:

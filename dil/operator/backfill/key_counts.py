@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 from dil.model.dataset import PublishedFile
 from dil.model.job import Job
 from dil.reshaping.files import DatasetFiles, row_file
+from dil.reshaping.keys import equal_values, flat
 from dil.storage import filesystem_for
 from dil.types.schema_text import merged_text, parse_schema
 from dil.types.widening import conform
@@ -63,7 +63,7 @@ class KeyComparison:
         old, new = self._table(before), self._table(after)
         if old is None or new is None:
             return None
-        return _compare(old, new, self._keys)
+        return count_keys(old, new, self._keys)
 
     def merged(
         self, live: Iterable[PublishedFile], after: Iterable[PublishedFile]
@@ -72,16 +72,16 @@ class KeyComparison:
         new = self._table(after)
         if new is None:
             return None
-        wanted = _last(new, self._keys, _AFTER)
         found = []
         for file in live:
             table = self._table([file])
             if table is None:
                 return None
-            here = _last(table, self._keys, _BEFORE).join(wanted, self._keys, join_type="left semi")
-            found.append(table.take(here[_BEFORE]))
+            pairs = _last_rows(table, new, self._keys)
+            is_read = pc.and_(pairs[_BEFORE].is_valid(), pairs[_AFTER].is_valid())
+            found.append(table.take(pairs.filter(is_read)[_BEFORE]))
         old = pa.concat_tables(found, promote_options="default") if found else new.slice(0, 0)
-        return _compare(old, new, self._keys)
+        return count_keys(old, new, self._keys)
 
     def _table(self, files: Iterable[PublishedFile]) -> pa.Table | None:
         """Return the rows of files, None if a key column is missing."""
@@ -107,55 +107,44 @@ def _nullable(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
     return pa.schema([schema.field(name).with_nullable(nullable=True) for name in names])
 
 
-def _compare(before: pa.Table, after: pa.Table, keys: Sequence[str]) -> KeyCounts:
+def count_keys(before: pa.Table, after: pa.Table, keys: Sequence[str]) -> KeyCounts:
     """Compare two tables by key; of several rows with one key, the last one counts."""
-    pairs = _last(before, keys, _BEFORE).join(
-        _last(after, keys, _AFTER), list(keys), join_type="full outer"
-    )
+    pairs = _last_rows(before, after, keys)
     is_old, is_new = pairs[_BEFORE].is_valid(), pairs[_AFTER].is_valid()
     both = pairs.filter(pc.and_(is_old, is_new))
     old, new = before.take(both[_BEFORE]), after.take(both[_AFTER])
-    names = dict.fromkeys([*before.column_names, *after.column_names])
-    unlike = [
-        _differs(_column(old, name, new), _column(new, name, old))
-        for name in names
-        if name not in keys and name not in _NOT_COMPARED
-    ]
-    changed = _count(reduce(pc.or_, unlike)) if unlike else 0
+    is_same = pa.repeat(pa.scalar(value=True), both.num_rows)
+    for name in dict.fromkeys([*before.column_names, *after.column_names]):
+        if name not in keys and name not in _NOT_COMPARED:
+            equal = equal_values(_column(old, name, new), _column(new, name, old))
+            is_same = pc.and_(is_same, equal)
+    same = is_same.true_count
     return KeyCounts(
-        added=_count(pc.invert(is_old)),
-        removed=_count(pc.invert(is_new)),
-        changed=changed,
-        same=both.num_rows - changed,
+        added=pairs[_BEFORE].null_count,
+        removed=pairs[_AFTER].null_count,
+        changed=both.num_rows - same,
+        same=same,
     )
 
 
-def _last(table: pa.Table, keys: Sequence[str], name: str) -> pa.Table:
-    """Return the keys of a table and the number of the last row of each, as column ``name``."""
-    numbers = pa.array(range(table.num_rows), pa.int64())
-    keyed = table.select(list(keys)).append_column(name, numbers)
-    last = keyed.group_by(list(keys)).aggregate([(name, "max")])
-    return last.rename_columns([*keys, name])
+def _last_rows(before: pa.Table, after: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """Return each key once, with the numbers of its last row in both tables, null without a row.
+
+    The keys are grouped and not joined, because a join finds no key with a null.
+    """
+    sides = [
+        table.select(list(keys)).append_column(name, pa.array(range(table.num_rows), pa.int64()))
+        for name, table in ((_BEFORE, before), (_AFTER, after))
+    ]
+    rows = pa.concat_tables(sides, promote_options="default")
+    # With threads, Arrow would keep nearly all keys once for each of them.
+    groups = rows.group_by(list(keys), use_threads=False)
+    found = groups.aggregate([(_BEFORE, "max"), (_AFTER, "max")])
+    return found.rename_columns([*keys, _BEFORE, _AFTER])
 
 
 def _column(table: pa.Table, name: str, other: pa.Table) -> pa.Array:
     """Return a column as one array; all nulls if only the other table has it."""
     if name not in table.column_names:
         return pa.nulls(table.num_rows, other.schema.field(name).type)
-    column = table[name].combine_chunks()
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def _differs(old: pa.Array, new: pa.Array) -> pa.Array:
-    if pa.types.is_nested(old.type):
-        pairs = zip(old.to_pylist(), new.to_pylist(), strict=True)
-        return pa.array([one != other for one, other in pairs], pa.bool_())
-    unlike = pc.fill_null(pc.not_equal(old, new), fill_value=False)
-    if pa.types.is_floating(old.type):
-        both_nan = pc.fill_null(pc.and_(pc.is_nan(old), pc.is_nan(new)), fill_value=False)
-        unlike = pc.and_not(unlike, both_nan)
-    return pc.or_(unlike, pc.xor(old.is_valid(), new.is_valid()))
-
-
-def _count(mask: pa.Array | pa.ChunkedArray) -> int:
-    return int(pc.sum(mask).as_py() or 0)
+    return flat(table[name])

@@ -107,6 +107,7 @@ class ServerDatabase(Database):
         """Open a transaction that upgrades an older store, after copying all tables of all jobs."""
         with self._lock, self._answered(), translated(self._driver, is_change=True):
             mark = uuid.uuid4().hex
+            is_older = False
             try:
                 connection = self._begun(mark, takes_all=True)
                 tx = ServerTransaction(connection, self._driver, is_change=True)
@@ -126,9 +127,11 @@ class ServerDatabase(Database):
             except BaseException:
                 self._undo()
                 raise
-            self._commit(connection, mark)
-            if is_older:
-                self._drop()  # the next connection has limits again
+            else:
+                self._commit(connection, mark)
+            finally:
+                if is_older:
+                    self._drop()  # the next connection has limits again
 
     def copy_place(self, number: int) -> str:
         """Return the names of the tables that keep all rows in the older format."""

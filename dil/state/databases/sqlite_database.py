@@ -204,8 +204,15 @@ class SqliteDatabase(Database):
 
     def _opened(self) -> sqlite3.Connection | None:
         """Return a connection to the file, None if there is no store in it yet."""
-        if not self.path.exists():
+        try:
+            self.path.stat()  # Path.exists of newer Pythons would hide that a folder is private
+        except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as error:  # the store of another user, for example
+            raise StateError(
+                f"the state store {self.path} cannot be read: {error.strerror}",
+                "Correct state.store.dir, or let this user read and write that folder.",
+            ) from error
         self._refuse_network()
         connection = _open(self.path, create=False)
         try:

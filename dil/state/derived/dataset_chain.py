@@ -441,8 +441,7 @@ def from_json(offset: Mapping[str, object]) -> Position:
         }:
             return Position(block, last, block_hash, is_inside)
         case _:
-            pass
-    raise StateError(
-        f"the stream's offset {json.dumps(dict(offset))} is not one that this dil wrote",
-        "Begin with a new checkpoint folder, or use the release that wrote this one.",
-    )
+            raise StateError(
+                f"the stream's offset {json.dumps(dict(offset))} is not one that this dil wrote",
+                "Begin with a new checkpoint folder, or use the release that wrote this one.",
+            )

@@ -278,10 +278,10 @@ class InputReading:
             gone += [(number, path) for path in late.removes if found.pop(path, None) is None]
             found.update((file.path, (number, file)) for file in late.parts)
         if gone and first != NONE_YET:
-            self._leave_out_what_is_back(gone, found)
+            self._leave_out_returned_files(gone, found)
         return list(found.values())
 
-    def _leave_out_what_is_back(
+    def _leave_out_returned_files(
         self, gone: Iterable[tuple[int, str]], found: dict[str, tuple[int, SideFile]]
     ) -> None:
         """Leave out files that were read before, were removed, and were brought back by an undo.

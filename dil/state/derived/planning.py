@@ -25,9 +25,6 @@ from dil.state.databases import sql
 from dil.state.databases.database import Row, Transaction
 from dil.state.derived.inputs import DATA_EVENTS, StoredInput, open_input, require_input
 
-# The row of an empty chain: the head's hash, the sequences of the newest blocks with data, with a
-# transform and with a schema, and the head's sequence.
-_NO_CHAIN: Row = ("", None, None, None, -1)
 _SCHEMA = ("SetDataSchema",)
 _TRANSFORM = ("SetTransform",)
 _SHAPE_EVENTS = (*_SCHEMA, *_TRANSFORM)
@@ -59,24 +56,16 @@ NO_LIMITS = SliceLimits()
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """A transaction planned on the head ``head``; ``head_sequence`` is -1 if the chain is empty.
+    """A transaction planned after the data block ``data_sequence``, None if there is none yet.
 
-    ``watermark_limit`` is the least watermark of the inputs (V38), None while an input has none.
     ``event`` has all members that a writer must copy (C1 to C5), the inputs' slices, and a
-    watermark that is raised to ``watermark_limit``. The caller replaces ``new_data`` and
-    ``new_checkpoint``, and lowers ``new_watermark`` if necessary.
+    watermark that is raised to the least watermark of the inputs (V38), unless an input has none.
+    The caller replaces ``new_data`` and ``new_checkpoint``, and lowers ``new_watermark`` if
+    necessary.
     """
 
-    head: str
-    head_sequence: int
     data_sequence: int | None
     event: DataEvent
-    watermark_limit: str | None
-
-    @property
-    def rows(self) -> int:
-        """Return the number of input rows that the plan takes."""
-        return sum(item.rows for item in self.event.inputs or ())
 
 
 def plan_query(
@@ -107,7 +96,7 @@ def plan_query(
     row = tx.row(sql.HEAD, dataset_id)
     if row is None and inputs is None:
         raise _no_transform(dataset_id)
-    head, data_sequence, _, _, sequence = row or _NO_CHAIN
+    data_sequence = None if row is None else row[1]
     last = None if data_sequence is None else data_event_at(tx, dataset_id, data_sequence)
     if inputs is None and row is not None:
         inputs = _input_ids(tx, dataset_id, row, last)
@@ -117,13 +106,13 @@ def plan_query(
         chain = require_input(tx, item.dataset_id) if chains is None else chains[item.dataset_id]
         taken.append(_taken(chain, item, limits, is_whole=item.dataset_id in whole))
     known = [watermark for _, watermark in taken if watermark is not None]
-    limit = min(known) if known and len(known) == len(taken) else None
     event = replace(base, inputs=tuple(item for item, _ in taken))
-    if limit is not None:
-        event = replace(event, new_watermark=max(limit, base.new_watermark or limit))
+    if known and len(known) == len(taken):
+        least = min(known)
+        event = replace(event, new_watermark=max(least, base.new_watermark or least))
     if event == base and not limits.again:
         return None
-    return QueryPlan(head, sequence, data_sequence, event, limit)
+    return QueryPlan(data_sequence, event)
 
 
 def transform_in_force(tx: Transaction, dataset_id: str) -> JsonObject | None:

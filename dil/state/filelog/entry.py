@@ -94,7 +94,7 @@ def decode(content: bytes, place: str) -> LogEntry:
                 writer=_text(fields["writer"]),
                 changes=tuple(_changes(fields["statements"], fields["changes"])),
             )
-    except (ValueError, KeyError, TypeError, IndexError) as error:
+    except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError) as error:
         raise damaged(place, f"it cannot be read ({error!r})") from error
     raise tables.refused_format(found if isinstance(found, int) else None, place, WITHOUT_COPY)
 

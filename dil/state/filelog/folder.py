@@ -247,15 +247,15 @@ class JobFolder:
                 "that first.",
             ) from second
         if found is None:
-            raise _unreachable(path, error) from error
+            raise _failed(path, "written", error) from error
         return False
 
     def _names(self, folder: str) -> list[str]:
-        with _translated(folder):
+        with _translated(folder, act="read"):
             return [each.path.rpartition("/")[2] for each in self._files.files(folder)]
 
     def _content(self, path: str) -> bytes | None:
-        with _translated(path):
+        with _translated(path, act="read"):
             return self._files.content(path)
 
 
@@ -279,11 +279,12 @@ def folder_name(job: str) -> str:
 
 
 @contextmanager
-def _translated(path: str) -> Iterator[None]:
+def _translated(path: str, *, act: str = "written") -> Iterator[None]:
+    """Raise errors of the filesystem as StateError: the path cannot be ``act``."""
     try:
         yield
     except WriteError as error:
-        raise _unreachable(path, error) from error
+        raise _failed(path, act, error) from error
     except OSError as error:
         raise StateError(
             f"the state file {error.filename or path}: {error.strerror or error}",
@@ -291,5 +292,5 @@ def _translated(path: str) -> Iterator[None]:
         ) from error
 
 
-def _unreachable(path: str, error: WriteError) -> StateError:
-    return StateError(f"the state file {path} cannot be written: {error.message}", error.fix)
+def _failed(path: str, act: str, error: WriteError) -> StateError:
+    return StateError(f"the state file {path} cannot be {act}: {error.message}", error.fix)

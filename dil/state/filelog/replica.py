@@ -203,8 +203,8 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True)
-class _Act:
-    """A statement of a block and the digest of its answer."""
+class _Recorded:
+    """A statement of a block of code, and the digest of its answer."""
 
     statement: str
     values: tuple[SqlValue, ...]
@@ -222,12 +222,12 @@ class Recording(Transaction):
     def __init__(self, tx: Transaction) -> None:
         self.changes: list[LogChange] = []
         self._tx = tx
-        self._acts: list[_Act] = []
+        self._past: list[_Recorded] = []
 
     def change(self, statement: str, *values: SqlValue) -> int:
         """Run an INSERT, UPDATE or DELETE and return the number of matched rows."""
         matched = self._tx.change(statement, *values)
-        self._acts.append(_Act(statement, values, is_change=True, answer=_digest(matched)))
+        self._past.append(_Recorded(statement, values, is_change=True, answer=_digest(matched)))
         if matched:
             self.changes.append(LogChange(statement, matched, values))
         return matched
@@ -235,18 +235,18 @@ class Recording(Transaction):
     def rows(self, statement: str, *values: SqlValue) -> list[Row]:
         """Return all rows of a SELECT."""
         found = self._tx.rows(statement, *values)
-        self._acts.append(_Act(statement, values, is_change=False, answer=_digest(found)))
+        self._past.append(_Recorded(statement, values, is_change=False, answer=_digest(found)))
         return found
 
     def holds_on(self, tx: Transaction) -> bool:
         """Repeat all in another transaction; return whether every answer was the same."""
-        for act in self._acts:
-            ask = tx.change if act.is_change else tx.rows
+        for each in self._past:
+            repeat = tx.change if each.is_change else tx.rows
             try:
-                answer = ask(act.statement, *act.values)
+                answer = repeat(each.statement, *each.values)
             except CommitConflictError:
                 return False
-            if _digest(answer) != act.answer:
+            if _digest(answer) != each.answer:
                 return False
         return True
 
@@ -291,6 +291,8 @@ def _redo(tx: Transaction, change: LogChange, place: str) -> None:
         matched = tx.change(change.statement, *change.values)
     except DilError as error:
         raise damaged(place, error.message) from error
+    except (ValueError, OverflowError) as error:  # a text or a number that SQLite cannot hold
+        raise damaged(place, str(error)) from error
     if matched != change.matched:
         raise damaged(
             place, f"{change.statement!r} matched {matched} rows, not {change.matched} as before"

@@ -82,7 +82,8 @@ def test_the_steps_can_be_tasks_elsewhere(tmp_path):
 
 def test_columns_of_all_types_are_compared(tmp_path):
     lake = Lake(tmp_path, MergeSpec(("id",)), changelog=True)
-    row = {"id": 1, "x": float("nan"), "list": [1, None], "record": {"a": "b"}, "none": None}
+    nan = float("nan")
+    row = {"id": 1, "x": nan, "list": [1, None], "record": {"a": "b", "x": [nan]}, "none": None}
     run(lake, row)
     run(lake, row)
     assert lake.changes[-1] == []

@@ -13,6 +13,8 @@ import pytest
 
 from dil.errors import CommitConflictError, StateError
 from dil.model.dataset import Lease, RunWork
+from dil.model.job import StateSpec
+from dil.state import open_store
 from dil.state.blocks.verification import verify_chain
 from dil.state.databases import sql
 from dil.state.filelog.entry import LogChange, LogEntry, decode, encode
@@ -366,7 +368,8 @@ def test_a_missing_entry_is_named(written: Log) -> None:
     assert f"{entry_path(written, 3)} is damaged: it is missing" in refusal(written).message
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"{}", b"\xff\xfe", b"1" * 5000])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"{}", b"\xff\xfe", b"1" * 5000,
+                                     b"[" * 100_000])  # fmt: skip
 def test_a_garbled_entry_is_named(written: Log, content: bytes) -> None:
     entry_path(written, 4).write_bytes(content)
     assert str(entry_path(written, 4)) in refusal(written).message
@@ -377,6 +380,7 @@ def test_a_garbled_entry_is_named(written: Log, content: bytes) -> None:
     [
         {"number": 5},
         {"number": "four"},
+        {"number": float("inf")},
         {"previous": "f1220"},
         {"previous": None},
         {"changes": [[0, 1, ["orders"]]]},
@@ -384,6 +388,8 @@ def test_a_garbled_entry_is_named(written: Log, content: bytes) -> None:
         {"changes": [[0, 2, ["orders", 1]]]},
         {"changes": [[0, 1, ["orders", 1.5]]]},
         {"changes": [[0, 1, ["orders", {"base64": "!"}]]]},
+        {"changes": [[0, 1, ["orders", 2**64]]]},
+        {"changes": [[0, 1, ["orders", "\ud800"]]]},
         {"statements": ["UPDATE nothing SET x = 1"], "changes": [[0, 1, []]]},
         {"statements": ["SELECT 1"], "changes": [[0, -1, []]]},
         {"statements": ["DELETE FROM work_unit; DELETE FROM run"], "changes": [[0, 0, []]]},
@@ -494,6 +500,14 @@ def test_a_state_folder_that_is_a_file_is_an_error_with_advice(tmp_path: Path) -
     (tmp_path / "state").write_text("")
     error = refusal(Log(tmp_path / "state"))
     assert str(tmp_path / "state") in error.message
+
+
+def test_a_state_folder_that_cannot_be_entered_is_not_said_to_be_written(tmp_path: Path) -> None:
+    # A name that is too long fails for every user, as another user's private folder does for most.
+    spec = StateSpec("filelog", str(tmp_path / ("x" * 300)))
+    with open_store(spec, JOB, clock=lambda: NOW) as store, pytest.raises(StateError) as caught:
+        store.head()
+    assert "cannot be read" in caught.value.message
 
 
 def test_a_commit_of_many_work_units_is_one_entry_that_a_snapshot_soon_replaces(log: Log) -> None:

@@ -200,6 +200,16 @@ def test_a_file_that_cannot_be_opened_is_refused_with_the_property_of_its_folder
     assert "state.store.dir" in caught.value.fix
 
 
+def test_a_folder_that_cannot_be_entered_is_refused_with_its_property(tmp_path: Path) -> None:
+    # A name that is too long fails for every user, as another user's private folder does for most.
+    spec = StateSpec("sqlite", str(tmp_path / ("x" * 300)))
+    with open_store(spec, "orders", clock=lambda: NOW) as store:
+        for look in (store.head, store.history, lambda: list(store.blocks())):
+            with pytest.raises(StateError) as caught:
+                look()
+            assert "state.store.dir" in caught.value.fix
+
+
 def test_an_empty_file_that_a_crash_left_is_an_empty_store(folder: Path) -> None:
     folder.mkdir()
     (folder / "state.db").touch()
