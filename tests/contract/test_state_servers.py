@@ -200,6 +200,23 @@ def test_a_database_that_is_kept_from_writes_is_read_and_not_written(
         assert "state.store.db.url" in caught.value.fix
 
 
+def test_a_server_whose_transactions_only_read_is_read_and_not_written(
+    mysql_server: MariadbServer,
+) -> None:
+    with mysql_place(mysql_server, f"t{uuid.uuid4().hex[:12]}") as place:
+        with place.open() as store:
+            lease = store.acquire_lease("r1", lease_s=60)
+        mysql_server.execute("SET GLOBAL TRANSACTION READ ONLY")
+        try:
+            with place.open() as store:
+                assert store.lease_holder() is not None
+                with pytest.raises(StateError) as caught:
+                    store.heartbeat(lease)
+        finally:
+            mysql_server.execute("SET GLOBAL TRANSACTION READ WRITE")
+        assert "state.store.db.url" in caught.value.fix
+
+
 def test_tables_that_another_process_is_creating_are_waited_for(
     mysql_server: MariadbServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
