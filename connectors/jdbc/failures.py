@@ -100,8 +100,7 @@ def writes(address: JdbcAddress, reason: str) -> RefusedError:
         address,
         reason,
         "Queries run in a transaction that cannot write. To let the statement write, set"
-        " ms.jdbc.read.only=false, and name a server in ms.source.uri that accepts writes: a"
-        " replica does not.",
+        " ms.jdbc.read.only=false. A replica accepts no writes in any case.",
     )
 
 

@@ -240,6 +240,7 @@ def advice(names: LoginProperties) -> Mapping[Fault, str]:
         Fault.OPTIONS: options,
         Fault.NO_TLS: options,
         Fault.READ_ONLY: "This server accepts no writes: it is a standby, or"
-        f" default_transaction_read_only is on. Name the primary server in {names.url}.",
+        f" default_transaction_read_only is on. Name the primary server in {names.url}, or"
+        " turn that setting off if this is the primary server.",
         Fault.NO_TRANSACTIONS: SESSION_MODE,
     }
