@@ -135,7 +135,7 @@ def _lost(tx: Transaction, lease: Lease) -> LeaseLostError:
     row = tx.row(sql.LEASE, lease.job)
     newer = "it was given back"
     if row is None or row[0] < lease.token:
-        newer = "the state store does not know it, because it is an older copy of itself"
+        newer = "the state store is an older copy of itself, without this lease"
     elif row[1] != lease.holder.run_id:
         newer = f"run {row[1]} took it over at {watermark_text(row[5])}"
     return LeaseLostError(
@@ -147,8 +147,8 @@ def _lost(tx: Transaction, lease: Lease) -> LeaseLostError:
 class LeaseKeeper:
     """Sends heartbeats from a thread of its own until the block ends, then releases the lease.
 
-    ``lost`` becomes true if a newer token exists: then the run should start no more work.
-    Publishing needs no such hint, because the store checks the token itself.
+    ``lost`` becomes true if another run took the lease: then the run should start no more work.
+    Publishing needs no such hint, because the store checks the lease itself.
 
     Neither a heartbeat nor the release waits for a server that is away: the next heartbeat tries
     again, and a lease that is not released expires.
