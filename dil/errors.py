@@ -19,7 +19,7 @@
     ├── CommitUnknownError        DIL-COMMIT-UNKNOWN   may have landed: delete nothing, look first
     ├── StateError                DIL-STATE            store unreadable, damaged, or newer than us
     ├── LeaseHeldError            DIL-LEASE            another run of the job holds the lease
-    ├── LeaseLostError            DIL-LEASE-LOST       our fencing token is no longer the newest
+    ├── LeaseLostError            DIL-LEASE-LOST       another run took our lease
     └── RunInterruptedError       DIL-INTERRUPTED      SIGINT or SIGTERM
 
 DIL-INTERNAL is no class: the command line and its report give this code to every other exception,
@@ -288,7 +288,7 @@ class LeaseHeldError(DilError):
 
 
 class LeaseLostError(DilError):
-    """This run's fencing token is no longer the newest; it must not publish."""
+    """Another run took this run's lease; this run must not publish."""
 
     code = "DIL-LEASE-LOST"
 

@@ -51,11 +51,12 @@ def silent(address: JdbcAddress, seconds: float) -> TransientSourceError:
     )
 
 
-def busy(address: JdbcAddress, reason: str) -> TransientSourceError:
+def busy(address: JdbcAddress, reason: str, fix: str = "") -> TransientSourceError:
     """Return the error for a server that gave up for now: time-out, deadlock, too many logins."""
     return TransientSourceError(
         f"{address} gave up: {_line(reason)}",
-        "Raise the server's limit, query less in one statement, or run fewer work units at once"
+        fix
+        or "Raise the server's limit, query less in one statement, or run fewer work units at once"
         " (ms.work.unit.parallelism.max).",
     )
 
@@ -99,7 +100,7 @@ def writes(address: JdbcAddress, reason: str) -> RefusedError:
         address,
         reason,
         "Queries run in a transaction that cannot write. To let the statement write, set"
-        " ms.jdbc.read.only=false.",
+        " ms.jdbc.read.only=false. A replica accepts no writes in any case.",
     )
 
 
@@ -115,7 +116,7 @@ _PLAIN: Mapping[Fault, Callable[[JdbcAddress, str], DilError]] = {
 _LOGIN = {Fault.LOGIN, Fault.NO_ENTRY}
 _UNOPENED = {
     Fault.NO_DATABASE, Fault.NO_DATABASE_RIGHT, Fault.OPTIONS, Fault.NO_TLS, Fault.TLS_ONLY,
-    Fault.UNTRUSTED,
+    Fault.UNTRUSTED, Fault.NO_TRANSACTIONS,
 }  # fmt: skip
 _REFUSED = {
     Fault.EXISTS, Fault.DUPLICATE, Fault.TOO_LARGE, Fault.NO_SCHEMA, Fault.NO_TABLE,
@@ -135,6 +136,8 @@ def failure_for(
     plain = _PLAIN.get(fault)
     if plain is not None:
         return plain(address, reason)
+    if fault is Fault.REPLAY:
+        return busy(address, reason, fix)
     if fault in _LOGIN:
         return refused_login(address, reason, fix)
     if fault in _UNOPENED:

@@ -28,6 +28,7 @@ class Fault(Enum):
     TLS_ONLY = auto()  # the server accepts only encrypted connections
     UNTRUSTED = auto()  # no authority that the client trusts has signed the server's certificate
     HOST_BLOCKED = auto()  # the server blocks this host after failed connections
+    NO_TRANSACTIONS = auto()  # a pooler gives each statement another connection to the server
 
     # Other transactions
     CONFLICT = auto()  # the server undid the transaction because another transaction blocked it
@@ -38,6 +39,7 @@ class Fault(Enum):
 
     # Limits
     TIMED_OUT = auto()  # a statement took too long, or was cancelled
+    REPLAY = auto()  # a standby cancelled a query, because it kept changes from being applied
     NO_RESOURCES = auto()  # the server lacks memory or another resource
     DISK_FULL = auto()
     TOO_LARGE = auto()  # a statement or a row is larger than the server accepts

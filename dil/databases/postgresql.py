@@ -57,6 +57,9 @@ _CUT = re.compile(
     r"|connection not open|lost synchronization|the connection is (?:closed|lost)",
     re.IGNORECASE,
 )
+# Texts of a pooler and of a standby, which may close the connection after them.
+_STATEMENT_MODE = "in statement pooling mode"
+_REPLAY = "due to conflict with recovery"
 # The reasons why no connection was made, in libpq's words or, after FATAL:, in the server's words.
 _NO_SERVER = re.compile(
     r"translate host name|connection refused|timeout expired|no route", re.IGNORECASE
@@ -80,6 +83,7 @@ _BROKE_OFF = (
     (re.compile(r"timeout|canceling statement"), Fault.TIMED_OUT),
     (re.compile(r"in a read-only transaction"), Fault.READ_ONLY),
 )
+SESSION_MODE = "Let the pooler (PgBouncer: pool_mode) work in transaction or session mode."
 # libpq names the server first; the quoted part may contain any word.
 _PLACE = re.compile(r'connection to server (?:at|on socket) ".*?".*?failed: ')
 
@@ -199,6 +203,10 @@ def fault_of_connecting(text: str) -> Fault:
 
 def fault_of_statement(state: str | None, text: str) -> Fault:
     """Return the meaning of a statement's error; an error during a COPY has no SQLSTATE."""
+    if _STATEMENT_MODE in text:
+        return Fault.NO_TRANSACTIONS
+    if _REPLAY in text:
+        return Fault.REPLAY
     if is_cut(text):
         return Fault.LOST
     if state:
@@ -212,6 +220,8 @@ def fault_of(state: str | None, text: str) -> Fault:
     If two transactions create the same table at once, one of them may get a duplicate key of the
     catalogue; that error means that the table exists.
     """
+    if _STATEMENT_MODE in text:
+        return Fault.NO_TRANSACTIONS
     if state:
         found = _fault_of_answer(state, text)
         is_of_catalogue = found is Fault.DUPLICATE and 'constraint "pg_' in text
@@ -229,4 +239,8 @@ def advice(names: LoginProperties) -> Mapping[Fault, str]:
         Fault.NO_ENTRY: login,
         Fault.OPTIONS: options,
         Fault.NO_TLS: options,
+        Fault.READ_ONLY: "This server accepts no writes: it is a standby, or"
+        f" default_transaction_read_only is on. Name the primary server in {names.url}, or"
+        " turn that setting off if this is the primary server.",
+        Fault.NO_TRANSACTIONS: SESSION_MODE,
     }

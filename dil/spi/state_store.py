@@ -87,7 +87,7 @@ class StateStore(ABC):
         """Prolong the lease.
 
         Raises:
-            LeaseLostError: a newer token exists.
+            LeaseLostError: another run took the lease.
         """
 
     @abstractmethod
@@ -136,7 +136,7 @@ class StateStore(ABC):
         """Keep the one intent of this job until it is committed.
 
         Raises:
-            LeaseLostError: a newer token exists.
+            LeaseLostError: another run took the lease.
             CommitConflictError: the run is committed, or was planned on an older head.
             StateError: another intent is still pending.
         """
@@ -148,7 +148,7 @@ class StateStore(ABC):
         It is only for an operator's decision about a publish that cannot be finished.
 
         Raises:
-            LeaseLostError: a newer token exists.
+            LeaseLostError: another run took the lease.
             StateError: no intent of this run is pending.
         """
 
@@ -174,7 +174,7 @@ class StateStore(ABC):
         of the last block.
 
         Raises:
-            LeaseLostError: a newer token exists.
+            LeaseLostError: another run took the lease.
             CommitConflictError: another commit moved the head, so the plan is no longer valid.
         """
 
@@ -204,7 +204,7 @@ class StateStore(ABC):
         """Keep documents of a run by kind, in place of earlier documents; all of them or none.
 
         Raises:
-            LeaseLostError: a newer token exists.
+            LeaseLostError: another run took the lease.
             StateError: the store has an older format, which keeps no documents.
         """
 
@@ -219,7 +219,7 @@ class StateStore(ABC):
         Other members stay unchanged, even members that only a later release knows.
 
         Raises:
-            LeaseLostError: a newer token exists.
+            LeaseLostError: another run took the lease.
             StateError: the store has an older format, which keeps no documents.
         """
 

@@ -72,7 +72,7 @@ def replace_job(source: Transaction, target: Transaction, job: str, lease: Lease
     ``lease`` is the target's lease. No row of another job changes.
 
     Raises:
-        LeaseLostError: a newer token exists.
+        LeaseLostError: another run took the lease.
         StateError: the rows read back from the target differ from the source's.
     """
     leases.require_newest(target, job, lease)

@@ -30,12 +30,13 @@ from dil.state.blocks.verification import verify_chain
 from dil.state.databases.mysql_database import MysqlDriver
 from dil.state.databases.server_database import ServerDatabase
 from dil.state.databases.server_driver import ServerConnection, ServerDriver
-from tests.contract.state_servers import mysql_place, postgresql_place
+from tests.contract.state_servers import mysql_place, postgresql_place, server_address
 from tests.contract.state_stores import (
     Place,
     commit_of,
     outcome,
 )
+from tests.servers.databases import new_database
 from tests.servers.mariadb import MariadbServer
 from tests.servers.meddling_proxy import MeddlingProxy
 from tests.servers.postgresql import PASSWORD, PostgresqlServer
@@ -188,6 +189,40 @@ def test_a_database_that_cannot_keep_every_text_is_refused(
         assert "has the encoding SQL_ASCII, not UTF8" in error.message
         assert error.fix == "Create the database with ENCODING 'UTF8'."
         postgresql_server.drop_database("ascii")
+
+
+def test_a_database_that_is_kept_from_writes_is_read_and_not_written(
+    postgresql_server: PostgresqlServer,
+) -> None:
+    """So are writes kept from a server that was replaced by another one."""
+    with new_database(postgresql_server) as url:
+        place = Place(StateSpec("postgresql", server=server_address(url)))
+        with place.open() as store:
+            lease = store.acquire_lease("r1", lease_s=60)
+        name = url.rpartition("/")[2]
+        postgresql_server.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+        with place.open() as store:
+            assert store.lease_holder() is not None
+            with pytest.raises(StateError) as caught:
+                store.heartbeat(lease)
+        assert "state.store.db.url" in caught.value.fix
+
+
+def test_a_server_whose_transactions_only_read_is_read_and_not_written(
+    mysql_server: MariadbServer,
+) -> None:
+    with mysql_place(mysql_server, f"t{uuid.uuid4().hex[:12]}") as place:
+        with place.open() as store:
+            lease = store.acquire_lease("r1", lease_s=60)
+        mysql_server.execute("SET GLOBAL TRANSACTION READ ONLY")
+        try:
+            with place.open() as store:
+                assert store.lease_holder() is not None
+                with pytest.raises(StateError) as caught:
+                    store.heartbeat(lease)
+        finally:
+            mysql_server.execute("SET GLOBAL TRANSACTION READ WRITE")
+        assert "state.store.db.url" in caught.value.fix
 
 
 def test_tables_that_another_process_is_creating_are_waited_for(

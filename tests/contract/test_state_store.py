@@ -120,6 +120,23 @@ def test_every_change_under_an_old_token_is_refused(store: StateStore, place: Pl
     assert store.head() is None
 
 
+def test_a_lease_that_a_failover_lost_is_no_lease_of_the_next_run_with_its_token(
+    store: StateStore,
+) -> None:
+    """A replica that lagged does not know ``lost``, and so gives its token to the next run."""
+    own = store.acquire_lease("run-2", lease_s=60)
+    lost = replace(own, holder=replace(own.holder, run_id="run-1"))
+    for act in (
+        lambda: store.heartbeat(lost),
+        lambda: store.begin_run(lost, run_record("run-1")),
+        lambda: store.commit(lost, commit_of("run-1", outcome(0))),
+    ):
+        with pytest.raises(LeaseLostError):
+            act()
+    store.release_lease(lost)
+    assert store.lease_holder() == own.holder
+
+
 def test_releasing_a_lost_lease_leaves_the_new_holder_alone(
     store: StateStore, place: Place
 ) -> None:

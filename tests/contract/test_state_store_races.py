@@ -87,6 +87,8 @@ def test_no_commit_of_racing_processes_is_lost(place: Place) -> None:
     body = f"""
         from dil.errors import CommitConflictError
         from dil.model.dataset import Lease
+        from dil.state.runs.processes import this_process
+        lease = Lease("orders", 1, this_process("r", 0))
         print("ready", flush=True)
         sys.stdin.readline()
         me = int(sys.argv[1])
@@ -95,7 +97,7 @@ def test_no_commit_of_racing_processes_is_lost(place: Place) -> None:
                                moves=moves(file(f"f{{me}}-{{number}}")), schema="s")
             for attempt in range(200):
                 try:
-                    assert store.commit(Lease("orders", 1, None), commit) is not None
+                    assert store.commit(lease, commit) is not None
                     break
                 except CommitConflictError:
                     continue

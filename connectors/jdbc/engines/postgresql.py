@@ -50,6 +50,10 @@ _FIXES = {
     " ms.source.uri: then the rows cross the network unencrypted.",
     Fault.NO_DATABASE: _CHECK_URI,
     Fault.OPTIONS: _CHECK_URI,
+    Fault.NO_TRANSACTIONS: postgresql.SESSION_MODE,
+    Fault.REPLAY: "The server is a standby, and cancels queries that keep it from applying changes."
+    " Raise its max_standby_streaming_delay, turn its hot_standby_feedback on, or query less in one"
+    " statement.",
 }
 
 

@@ -91,8 +91,11 @@ class MysqlStateConnection(ServerConnection):
         return self._session.stream(marked(statement), *values)
 
     def begin_writing(self) -> None:
-        """Begin at READ COMMITTED, the level of the session."""
-        self._session.run("START TRANSACTION READ WRITE")
+        """Begin at READ COMMITTED, the level of the session.
+
+        The server decides by ``transaction_read_only`` whether the transaction may write.
+        """
+        self._session.run("START TRANSACTION")
 
     def begin_reading(self) -> None:
         """Begin at REPEATABLE READ: the first row that is read determines the point in time.

@@ -120,8 +120,12 @@ class PostgresqlStateConnection(ServerConnection):
             yield from cursor
 
     def begin_writing(self) -> None:
-        """Begin at READ COMMITTED: after a lock is taken, all earlier commits are visible."""
-        self._begin("READ COMMITTED READ WRITE")
+        """Begin at READ COMMITTED: after a lock is taken, all earlier commits are visible.
+
+        The server decides whether the transaction may write: a server that was replaced by another
+        one may be kept from writes by ``default_transaction_read_only``.
+        """
+        self._begin("READ COMMITTED")
 
     def begin_reading(self) -> None:
         """Begin at REPEATABLE READ: the first statement determines the point in time."""

@@ -175,13 +175,13 @@ TAKE_LEASE = (
 )
 PROLONG_LEASE = (
     "UPDATE lease SET heartbeat = ?, expires = ? + lease_ms"
-    " WHERE dataset_id = ? AND token = ? AND released = 0"
+    " WHERE dataset_id = ? AND token = ? AND run_id = ? AND released = 0"
 )
 # Ends a lease and sets its token, so that the next token is larger than another store's, too.
 HAND_OVER_LEASE = "UPDATE lease SET token = ?, released = 1 WHERE dataset_id = ? AND token = ?"
-RELEASE_LEASE = "UPDATE lease SET released = 1 WHERE dataset_id = ? AND token = ?"
-# Changes nothing. If the token is the newest, it matches one row, and locks it until the commit.
-HOLD_LEASE = "UPDATE lease SET token = token WHERE dataset_id = ? AND token = ?"
+RELEASE_LEASE = "UPDATE lease SET released = 1 WHERE dataset_id = ? AND token = ? AND run_id = ?"
+# Changes nothing. If the lease is the newest, it matches one row, and locks it until the commit.
+HOLD_LEASE = "UPDATE lease SET token = token WHERE dataset_id = ? AND token = ? AND run_id = ?"
 
 # Runs, intent
 

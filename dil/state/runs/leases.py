@@ -1,4 +1,8 @@
-"""The job's lease: one row with a fencing token that only grows (rule C24), kept by a thread."""
+"""The job's lease: one row with a fencing token that only grows (rule C24), kept by a thread.
+
+A server that fails over to a replica may lose the row of a lease, and the next run then gets the
+same token. So a lease is compared by its token and its run.
+"""
 
 from __future__ import annotations
 
@@ -77,27 +81,31 @@ def prolong(tx: Transaction, lease: Lease, now: int) -> None:
     Raises:
         LeaseLostError: the lease was released or taken over.
     """
-    if tx.change(sql.PROLONG_LEASE, now, now, lease.job, lease.token) != 1:
+    if tx.change(sql.PROLONG_LEASE, now, now, *_key(lease)) != 1:
         raise _lost(tx, lease)
 
 
 def release(tx: Transaction, lease: Lease) -> None:
     """Release the lease; the token stays, so that the next one is larger."""
-    tx.change(sql.RELEASE_LEASE, lease.job, lease.token)
+    tx.change(sql.RELEASE_LEASE, *_key(lease))
 
 
 def require_newest(tx: Transaction, job: str, lease: Lease) -> None:
     """Lock the lease's row until the transaction ends.
 
     Raises:
-        LeaseLostError: a newer token exists, or the lease is of another job.
+        LeaseLostError: another run took the lease, or the lease is of another job.
     """
     if lease.job != job:
         raise LeaseLostError(
             f"the lease is of job {json.dumps(lease.job)}, not of {json.dumps(job)}"
         )
-    if tx.change(sql.HOLD_LEASE, lease.job, lease.token) != 1:
+    if tx.change(sql.HOLD_LEASE, *_key(lease)) != 1:
         raise _lost(tx, lease)
+
+
+def _key(lease: Lease) -> tuple[str, int, str]:
+    return lease.job, lease.token, lease.holder.run_id
 
 
 def _require_free(row: Row, job: str, now: int) -> None:
@@ -126,7 +134,9 @@ def _holder(row: Row, now: int) -> LeaseHolder | None:
 def _lost(tx: Transaction, lease: Lease) -> LeaseLostError:
     row = tx.row(sql.LEASE, lease.job)
     newer = "it was given back"
-    if row is not None and row[0] != lease.token:
+    if row is None or row[0] < lease.token:
+        newer = "the state store is an older copy of itself, without this lease"
+    elif row[1] != lease.holder.run_id:
         newer = f"run {row[1]} took it over at {watermark_text(row[5])}"
     return LeaseLostError(
         f"the lease of job {json.dumps(lease.job)} is lost: {newer}",
@@ -137,8 +147,8 @@ def _lost(tx: Transaction, lease: Lease) -> LeaseLostError:
 class LeaseKeeper:
     """Sends heartbeats from a thread of its own until the block ends, then releases the lease.
 
-    ``lost`` becomes true if a newer token exists: then the run should start no more work.
-    Publishing needs no such hint, because the store checks the token itself.
+    ``lost`` becomes true if another run took the lease: then the run should start no more work.
+    Publishing needs no such hint, because the store checks the lease itself.
 
     Neither a heartbeat nor the release waits for a server that is away: the next heartbeat tries
     again, and a lease that is not released expires.

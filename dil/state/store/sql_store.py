@@ -108,7 +108,7 @@ class SqlStateStore(StateStore):
         """Open a transaction in which only the newest lease of the job may write.
 
         Raises:
-            LeaseLostError: a newer token exists.
+            LeaseLostError: another run took the lease.
         """
         with self._database.write() as tx:
             leases.require_newest(tx, self._job, lease)
@@ -155,7 +155,7 @@ class SqlStateStore(StateStore):
         """Save the only intent of this job until it is committed.
 
         Raises:
-            LeaseLostError: a newer token exists.
+            LeaseLostError: another run took the lease.
             CommitConflictError: the run is committed, or was planned on an older head.
             StateError: another intent is still pending, or this one could not be committed, for
                 example because the end of the chain is damaged.

@@ -179,12 +179,27 @@ def test_a_connection_that_tls_refused_from_the_start_is_not_lost() -> None:
     assert postgresql.fault_of(None, text) is Fault.OPTIONS
 
 
+def test_a_standby_that_replays_changes_is_no_lost_connection() -> None:
+    cut = "terminating connection due to conflict with recovery. server closed the connection"
+    assert postgresql.fault_of_statement(None, cut) is Fault.REPLAY
+    statement = "canceling statement due to conflict with recovery"
+    assert postgresql.fault_of_statement("40001", statement) is Fault.REPLAY
+
+
+def test_a_pooler_in_statement_mode_is_no_lost_connection() -> None:
+    said = "transaction blocks not allowed in statement pooling mode"
+    cut = f"FATAL:  {said}\nserver closed the connection unexpectedly"
+    for meaning in (postgresql.fault_of, postgresql.fault_of_statement):
+        assert meaning(None, cut) is Fault.NO_TRANSACTIONS
+        assert meaning("08P01", said) is Fault.NO_TRANSACTIONS
+
+
 def test_rows_that_stop_coming_say_why_in_words() -> None:
     def fault(text: str) -> Fault:
         return postgresql.fault_of_statement(None, text)
 
     assert fault("canceling statement due to statement timeout") is Fault.TIMED_OUT
-    assert fault("canceling statement due to conflict with recovery") is Fault.TIMED_OUT
+    assert fault("canceling statement due to conflict with recovery") is Fault.REPLAY
     assert fault("canceling statement due to user request") is Fault.TIMED_OUT
     assert fault("cannot execute nextval() in a read-only transaction") is Fault.READ_ONLY
     assert fault("division by zero") is Fault.OTHER

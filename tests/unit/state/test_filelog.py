@@ -19,6 +19,7 @@ from dil.state.blocks.verification import verify_chain
 from dil.state.databases import sql
 from dil.state.filelog.entry import LogChange, LogEntry, decode, encode
 from dil.state.filelog.folder import folder_name
+from dil.state.runs.processes import this_process
 from dil.storage import LocalFilesystem
 from tests.unit.state.file_logs import (
     JOB,
@@ -490,7 +491,7 @@ def test_files_of_others_in_the_folder_are_left_alone(written: Log) -> None:
         (written.folder / name).write_text("mine")
     with written.store() as store:
         assert verify_chain(store).is_sound
-        store.release_lease(Lease(JOB, 1, None))
+        store.release_lease(Lease(JOB, 1, this_process("r0", 0)))
     beat(written, 30)
     names = ("journal/notes.txt", "journal/1.json", "snapshots/copy.db", "README")
     assert [(written.folder / name).read_text() for name in names] == ["mine"] * 4

@@ -18,6 +18,7 @@ from dil.state.databases import sql, sqlite_database
 from dil.state.databases.database import Row, SqlValue, Transaction
 from dil.state.databases.sqlite_database import SqliteDatabase
 from dil.state.runs.intent_codec import encode_intent
+from dil.state.runs.processes import this_process
 from dil.state.store.sql_store import SqlStateStore
 
 pytestmark = pytest.mark.slow
@@ -494,7 +495,7 @@ def test_a_commit_on_a_damaged_chain_is_refused(
 ) -> None:
     damage(written, statement)
     with pytest.raises(StateError, match=words) as caught:
-        store.commit(Lease("orders", 1, None), commit_of("r9", *outcomes(9, 1)))
+        store.commit(Lease("orders", 1, this_process("r0", 0)), commit_of("r9", *outcomes(9, 1)))
     assert caught.value.fix
 
 
@@ -508,7 +509,7 @@ def test_files_are_compared_with_what_was_published(written: Path, store: StateS
 
 def test_a_commit_during_the_check_is_no_problem(written: Path, store: StateStore) -> None:
     del written
-    lease = Lease("orders", 1, None)
+    lease = Lease("orders", 1, this_process("r0", 0))
     files = {f"file:///data/r{number}": 50 for number in range(3)}
 
     def size_of(uri: str) -> int | None:
@@ -525,7 +526,7 @@ def test_a_commit_during_the_check_is_no_problem(written: Path, store: StateStor
 
 def test_a_check_ends_while_runs_commit_all_the_time(written: Path, store: StateStore) -> None:
     del written
-    lease = Lease("orders", 1, None)
+    lease = Lease("orders", 1, this_process("r0", 0))
     commits = 0
 
     def size_of(uri: str) -> int:

@@ -14,7 +14,7 @@ from dil.errors import AuthenticationError, DilError, SourceError, TransientSour
 ADDRESS = read_address("jdbc:mysql://db:3306/lake")
 TRANSIENT = AWAY | {
     Fault.TOO_MANY, Fault.CONFLICT, Fault.LOCKED, Fault.TIMED_OUT, Fault.NO_RESOURCES,
-    Fault.DISK_FULL,
+    Fault.DISK_FULL, Fault.REPLAY,
 }  # fmt: skip
 LOGIN = {Fault.LOGIN, Fault.NO_ENTRY}
 NEITHER = {
