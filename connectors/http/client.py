@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 from urllib.parse import urlsplit
@@ -109,13 +109,19 @@ class _Adapter(WholeAnswersAdapter):
 
     def proxy_manager_for(self, *args: Any, **options: Any) -> Any:
         if self._context is not None:
-            options["ssl_context"] = self._context
+            options["ssl_context"] = options["proxy_ssl_context"] = self._context
         return super().proxy_manager_for(*args, **options)
 
     def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
-        """Verify certificates always; drop certifi's authorities if only the context is trusted."""
+        """Verify certificates always; drop certifi's authorities if only the context is trusted.
+
+        The library decides by the address alone, and would not verify an https proxy on the way to
+        an http address.
+        """
+        if isinstance(conn, urllib3.HTTPSConnectionPool):
+            url = f"https://{conn.host}"
         super().cert_verify(conn, url, verify, cert)  # type: ignore[no-untyped-call]
-        if self._trusts_only_context and url.lower().startswith("https"):
+        if self._trusts_only_context and isinstance(conn, urllib3.HTTPSConnectionPool):
             conn.ca_certs = conn.ca_cert_dir = None
 
 
@@ -143,12 +149,12 @@ class Client(requests.Session):
         self._bare = _bare(settings)
         if settings.proxy:
             self.proxies = {"http": settings.proxy, "https": settings.proxy}
-        context = _context(settings.uri, settings.tls)
+        context = _context((settings.uri, settings.proxy), settings.tls)
         own_trust = bool(settings.tls.trust_store_path)
         for scheme in ("http://", "https://"):
             self.mount(scheme, _Adapter(settings.pool_size, context, trusts_only_context=own_trust))
         if settings.tls.key_store_path:
-            unnamed = _context("https:", replace(settings.tls, key_store_path=""))
+            unnamed = client_context(replace(settings.tls, key_store_path=""))
             self._stranger = _Adapter(settings.pool_size, unnamed, trusts_only_context=own_trust)
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
@@ -206,12 +212,13 @@ def _bare(settings: HttpSettings) -> dict[str, str]:
     return {**_BARE, "Accept": next(known, _BARE["Accept"])}
 
 
-def _context(uri: str, tls: TlsSettings) -> ssl.SSLContext | None:
+def _context(addresses: Sequence[str], tls: TlsSettings) -> ssl.SSLContext | None:
     """Return the TLS context for https, None for the library's own.
 
-    Loading the system's authorities takes time; a plain http source saves this time.
+    Loading the system's authorities takes time; a plain http source behind no proxy, or behind a
+    plain one, saves this time.
     """
-    is_plain = uri.lower().startswith("http:")
+    is_plain = all(each.lower().startswith("http:") for each in addresses if each)
     if is_plain and not tls.trust_store_path and not tls.key_store_path:
         return None
     return client_context(tls)

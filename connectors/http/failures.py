@@ -26,8 +26,9 @@ _UNKNOWN_FIX = (
     " ms.http.idempotency.header names the header that marks a row, ms.http.retry.unsafe=true"
     " declares that repeating does no harm."
 )
+_PROXY = "source.conn.use.proxy.url"
 PROXY_FIX = (
-    "Check source.conn.use.proxy.url, and whether the proxy allows connections to this host."
+    f"Check {_PROXY}, and whether the proxy allows connections to this host."
     " If it asks for credentials, write user:${env:NAME}@host."
 )
 PLAIN_REDIRECT_FIX = (
@@ -124,15 +125,19 @@ _CONNECTING = (
 def connection_failure(error: Exception, shown: str) -> SourceError:
     """Return our error for an error of ``requests``; ``shown`` names the request."""
     text = str(error)
+    is_of_proxy = isinstance(error, requests.exceptions.ProxyError)
     for lasting in _TLS_REASONS:
         if any(word in text for word in lasting.words):
-            return SourceError(f"{shown}: {lasting.reason}", lasting.fix)
+            reason, fix = lasting.reason, lasting.fix
+            if is_of_proxy:
+                reason = reason.replace("the server", "the proxy")
+                fix = fix.replace("The server", "The proxy").replace("ms.source.uri", _PROXY)
+            return SourceError(f"{shown}: {reason}", fix)
     refused = _TUNNEL_REFUSED.search(text)
     if refused:
         what = f"{shown}: the proxy answers with HTTP status {refused[1]}"
         passes = refused[1].startswith("5")
         return (TransientSourceError if passes else SourceError)(what, PROXY_FIX)
-    is_of_proxy = isinstance(error, requests.exceptions.ProxyError)
     place = "the proxy: " if is_of_proxy else ""
     causes = list(causes_of(error))
     for known in _REASONS:

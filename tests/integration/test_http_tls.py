@@ -318,6 +318,45 @@ def test_a_proxy_that_does_not_reach_the_host_is_asked_again_and_named_with_its_
     assert "source.conn.use.proxy.url" in caught.value.fix
 
 
+@pytest.fixture
+def plain():
+    """A server without TLS."""
+    with HttpServer() as running:
+        running.script("/x", Reply(b"{}"))
+        yield running
+
+
+def test_a_proxy_that_speaks_tls_is_verified_by_our_trust_store(tmp_path, server, written, ours):
+    tls = TlsSettings(trust_store_path=written("trust.pem", ours.pem))
+    there = server_context(tmp_path, server_of(ours))
+    with ConnectProxy(server.port, tls=there) as proxy:
+        with Session("https://127.0.0.1:1/x", tls=tls, proxy=proxy.url) as session:
+            assert session.get() == b"{}"
+        assert proxy.asked == ["127.0.0.1:1"]
+    # An http request goes to the proxy as it is, over TLS.
+    with Session("http://shop.invalid/x", tls=tls, proxy=server.url) as session:
+        assert session.get() == b"{}"
+    assert server.requests[-1].target == "http://shop.invalid/x"
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_without_a_trusted_certificate_gets_no_request(tmp_path, scheme, server, plain):
+    login = server.url.replace("://", "://me:s3cret@")
+    session = Session(f"{scheme}://127.0.0.1:{plain.port}/x", proxy=login)
+    with session, pytest.raises(SourceError) as caught:
+        session.get()
+    assert server.requests == plain.requests == []
+    assert "the proxy's certificate is not trusted" in caught.value.message
+
+
+def test_a_proxy_that_speaks_no_tls_is_named_by_its_property(plain):
+    proxy = plain.url.replace("http:", "https:")
+    session = Session("https://127.0.0.1:1/x", proxy=proxy)
+    with session, pytest.raises(SourceError) as caught:
+        session.get()
+    assert "source.conn.use.proxy.url" in caught.value.fix
+
+
 def test_a_redirect_from_http_to_https_is_checked_by_the_same_stores(
     server, written, ours, stranger
 ):
