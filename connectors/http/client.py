@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 import ssl
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 from urllib.parse import urlsplit
 
@@ -28,6 +30,8 @@ from connectors.http.tls import client_context
 from dil import __version__
 from dil.errors import SourceError
 from dil.storage.whole_answers import (
+    FinalResponse,
+    Patience,
     WholeAnswersAdapter,
     WholeAnswersPool,
     WholeAnswersTlsPool,
@@ -69,6 +73,15 @@ class _ExactHttpPool(WholeAnswersPool):
     """Sends the target exactly as written: urllib3 would change ``%2c`` to ``%2C``, for example."""
 
     _target = ""
+    patience = staticmethod(Patience)
+
+    def _new_conn(self) -> Any:
+        conn = super()._new_conn()
+        conn.response_class = self._new_response  # type: ignore[attr-defined]
+        return conn
+
+    def _new_response(self, *args: Any, **options: Any) -> FinalResponse:
+        return FinalResponse(*args, patience=self.patience(), **options)
 
     def urlopen(self, method: str, url: str, *args: Any, **options: Any) -> Any:
         """Keep the exact target of a request, then send it; only one thread uses a session."""
@@ -96,8 +109,14 @@ class _Adapter(WholeAnswersAdapter):
     }
 
     def __init__(
-        self, pool_size: int, context: ssl.SSLContext | None, *, trusts_only_context: bool
+        self,
+        pool_size: int,
+        context: ssl.SSLContext | None,
+        patience: Callable[[], Patience],
+        *,
+        trusts_only_context: bool,
     ) -> None:
+        self._patience = patience
         self._context = context
         self._trusts_only_context = trusts_only_context
         super().__init__(pool_connections=pool_size, pool_maxsize=pool_size, max_retries=0)
@@ -111,6 +130,11 @@ class _Adapter(WholeAnswersAdapter):
         if self._context is not None:
             options["ssl_context"] = options["proxy_ssl_context"] = self._context
         return super().proxy_manager_for(*args, **options)
+
+    def get_connection_with_tls_context(self, *args: Any, **options: Any) -> Any:
+        pool: Any = super().get_connection_with_tls_context(*args, **options)
+        pool.patience = self._patience
+        return pool
 
     def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
         """Verify certificates always; drop certifi's authorities if only the context is trusted.
@@ -133,13 +157,15 @@ class Client(requests.Session):
     cookies, no other headers of the job and no client certificate. The client ignores proxies,
     certificates and passwords of the environment: the job file names all of them. The client checks
     certificates against the authorities of the system and of certifi, or against the trust store of
-    ``ms.ssl`` alone.
+    ``ms.ssl`` alone. The client gives up answers that trickle: their headers, too.
 
     Raises:
         ConfigError: (when made) a store of ``ms.ssl`` cannot be read.
     """
 
-    def __init__(self, settings: HttpSettings) -> None:
+    def __init__(
+        self, settings: HttpSettings, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         super().__init__()
         self._asked = ""
         self._stranger: _Adapter | None = None
@@ -150,12 +176,16 @@ class Client(requests.Session):
         if settings.proxy:
             self.proxies = {"http": settings.proxy, "https": settings.proxy}
         context = _context((settings.uri, settings.proxy), settings.tls)
-        own_trust = bool(settings.tls.trust_store_path)
+        adapter = partial(
+            _Adapter,
+            settings.pool_size,
+            patience=partial(Patience, settings.body_wait_s, monotonic),
+            trusts_only_context=bool(settings.tls.trust_store_path),
+        )
         for scheme in ("http://", "https://"):
-            self.mount(scheme, _Adapter(settings.pool_size, context, trusts_only_context=own_trust))
+            self.mount(scheme, adapter(context))
         if settings.tls.key_store_path:
-            unnamed = client_context(replace(settings.tls, key_store_path=""))
-            self._stranger = _Adapter(settings.pool_size, unnamed, trusts_only_context=own_trust)
+            self._stranger = adapter(client_context(replace(settings.tls, key_store_path="")))
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
         """Return the answer after all redirects; only the first origin gets our certificate."""
@@ -234,7 +264,7 @@ class Sender:
     def __init__(self, settings: HttpSettings, monotonic: Callable[[], float]) -> None:
         tls = settings.tls
         self._timeout = (tls.connect_timeout_s or _TIMEOUT_S, tls.socket_timeout_s or _TIMEOUT_S)
-        self._client = Client(settings)
+        self._client = Client(settings, monotonic)
         self._monotonic = monotonic
         self._idle_since = 0.0
 

@@ -13,6 +13,7 @@ import urllib3
 
 from connectors.causes import causes_of
 from dil.errors import SourceError, TransientSourceError, UnknownOutcomeError
+from dil.storage.whole_answers import TrickleError
 
 _ADDRESS_FIX = "Check ms.source.uri, and whether the source is up."
 _NETWORK_FIX = "Check the source, the network and the proxies on the way."
@@ -20,6 +21,7 @@ _TIMEOUT_FIX = (
     "Check the source and the network, or set longer times: connectionTimeoutSeconds and"
     " socketTimeoutSeconds of ms.ssl."
 )
+TRICKLE_FIX = "Check the source and the network; ms.http.response.max.seconds sets a longer time."
 _UNKNOWN_FIX = (
     "Check whether the receiver has the row, then run the job again with -D"
     " ms.egress.send.again=true. If the receiver recognises repeated rows, this is safe:"
@@ -50,6 +52,7 @@ class _Reason(NamedTuple):
 # The first match counts. The order matters: a RemoteDisconnected is a ConnectionResetError, and
 # urllib3 takes a failed connection for a time-out.
 _REASONS = (
+    _Reason(TrickleError, "the answer's headers trickle", TRICKLE_FIX),
     _Reason(socket.gaierror, "host name not found", _ADDRESS_FIX),
     _Reason(ConnectionRefusedError, "connection refused", _ADDRESS_FIX),
     _Reason(http.client.RemoteDisconnected, "closed without an answer", _NETWORK_FIX),

@@ -68,7 +68,7 @@ class TokenEndpoint:
         if settings.authentication is None:
             raise AssertionError("a job without ms.authentication needs no token")
         self._grant: Authentication = settings.authentication
-        self._settings = replace(settings, uri=self._grant.token_uri)
+        self._settings = replace(settings, uri=self._grant.token_uri, body_wait_s=_BODY_WAIT_S)
         self._environment = environment
         self._shown = shown_uri(self._grant.token_uri)
 
