@@ -18,7 +18,7 @@ from connectors.http.client import Client
 from connectors.http.failures import connection_failure
 from connectors.http.settings import HttpSettings, RetryBudget, SessionEnvironment
 from connectors.http.target import shown_uri
-from connectors.http.waits import RetryWaits, after_retries, retry_after_s
+from connectors.http.waits import RetryWaits, after_retries, is_rate_limited, retry_after_s
 from dil.errors import DilError, SourceError, TransientSourceError
 from dil.model.authentication import Authentication
 from dil.model.json import JsonValue
@@ -30,6 +30,8 @@ _TIMEOUT_S = 60
 _BODY_WAIT_S = 60.0
 _MAX_BYTES = 1 << 20
 _PASSING = frozenset({429, *range(500, 600)})
+# RFC 6749 section 4.1.2.1; Entra ID and others send them here, too, with a status of a refusal.
+_PASSING_ERRORS = frozenset({"temporarily_unavailable", "server_error"})
 _OK = range(200, 300)
 # A task should not wait longer than this for a token; the task's own retries follow.
 _BUDGET = RetryBudget(3, 60.0)
@@ -59,6 +61,18 @@ class _Answer:
     status: int
     members: Mapping[str, JsonValue]
     asked_s: float | None = field(default=None)
+    is_limit: bool = False
+
+    @property
+    def passing_error(self) -> str:
+        """Return the error code that says that the server may grant the token later, or empty."""
+        code = str(self.members.get("error") or "")
+        return code if code in _PASSING_ERRORS and "access_token" not in self.members else ""
+
+    @property
+    def may_pass(self) -> bool:
+        """Return whether the server neither granted nor refused the token."""
+        return self.status in _PASSING or self.is_limit or bool(self.passing_error)
 
 
 class TokenEndpoint:
@@ -75,7 +89,8 @@ class TokenEndpoint:
     def ask(self, form: Mapping[str, str | Secret]) -> Granted | Denied:
         """Send a form with the client's credentials, and return the server's answer.
 
-        After 429, 5xx or a broken connection, this method retries, up to three times in a minute.
+        After 429, 5xx, a spent limit, an error code for an outage or a broken connection, this
+        method retries, up to three times in a minute.
 
         Raises:
             TransientSourceError: the server neither granted nor refused the token.
@@ -109,7 +124,7 @@ class TokenEndpoint:
         while True:
             found = self._tried(client, form, headers)
             asked = found.asked_s if isinstance(found, _Answer) else None
-            if isinstance(found, _Answer) and found.status not in _PASSING:
+            if isinstance(found, _Answer) and not found.may_pass:
                 return found
             wait = waits.next(asked, self._environment.chance())
             what = found.message if isinstance(found, DilError) else self._status_words(found)
@@ -137,7 +152,8 @@ class TokenEndpoint:
                 timeout=(tls.connect_timeout_s or _TIMEOUT_S, tls.socket_timeout_s or _TIMEOUT_S),
             ) as answer:
                 asked = retry_after_s(answer.headers, self._environment.wall_clock())
-                return _Answer(answer.status_code, _members(answer, self._shown), asked)
+                is_limit = is_rate_limited(answer.status_code, answer.headers)
+                return _Answer(answer.status_code, _members(answer, self._shown), asked, is_limit)
         except TransientSourceError as error:
             return error
         except ValueError:  # errors of ``requests`` about addresses and headers, too
@@ -171,7 +187,8 @@ class TokenEndpoint:
         return Denied(f"no token: {what}, {why}", reason)
 
     def _status_words(self, answer: _Answer) -> str:
-        return f"{self._shown} answers with HTTP status {answer.status}"
+        words = f"{self._shown} answers with HTTP status {answer.status}"
+        return f"{words}, {answer.passing_error}" if answer.passing_error else words
 
 
 def _about_endpoint(fix: str) -> str:
