@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import time
 import zlib
 from collections.abc import Callable, Mapping
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import requests
 
 _CHUNK = 64 * 1024
+_LENGTH = re.compile(r"\s*[0-9]+\s*(?:,\s*[0-9]+\s*)*")
 _GZIP = frozenset({"gzip", "x-gzip"})
 _DEFLATE = "deflate"
 # Codings in the IANA registry that this module does not decode and never requests.
@@ -121,7 +123,7 @@ def marks_its_end(headers: Mapping[str, str]) -> bool:
     """
     coded = (headers.get("Content-Encoding") or "").lower().split(",")
     return (
-        "Content-Length" in headers
+        bool(_LENGTH.fullmatch(headers.get("Content-Length") or ""))
         or "chunked" in (headers.get("Transfer-Encoding") or "").lower()
         or not {*_GZIP, _DEFLATE}.isdisjoint(each.strip() for each in coded)
     )

@@ -21,6 +21,7 @@ _INTERIM = range(102, 200)  # 101 is final, and the library skips 100 itself.
 # A line that the library reads: a header, the continuation of one, or the end of the headers.
 _READABLE = re.compile(rb"[!-9;-~]*:|[ \t]|\r?\n")
 _NAME_AND_BLANK = re.compile(rb"([!-9;-~]+)[ \t]+(?=:)")
+_TRANSFER_CODINGS = re.compile(rb"transfer-encoding:(.*)", re.IGNORECASE | re.DOTALL)
 _MIB = 1024 * 1024
 
 
@@ -90,6 +91,9 @@ class _Head:
     length, a link to the next page. So such a line gets a colon, because the library skips a header
     without a name. A blank before a colon is removed (RFC 9112 section 5.1). The library would also
     break a line at a CR inside it; such a CR becomes a blank (section 2.2).
+
+    The library knows ``chunked`` only as the whole text of the header, and would give the sizes of
+    chunks as content behind ``chunked `` or ``identity, chunked``. Such texts become ``chunked``.
     """
 
     def __init__(self, stream: io.BufferedReader) -> None:
@@ -110,10 +114,16 @@ class _Head:
             return line
         line = line[:-2].replace(b"\r", b" ") + line[-2:]
         self._has_status = line not in {b"\r\n", b"\n"}  # A final status follows an interim one.
-        if _READABLE.match(line):
+        if not _READABLE.match(line):
+            name = _NAME_AND_BLANK.match(line)
+            line = name[1] + line[name.end() :] if name else b":" + line
+        coded = _TRANSFER_CODINGS.match(line)
+        if coded is None:
             return line
-        name = _NAME_AND_BLANK.match(line)
-        return name[1] + line[name.end() :] if name else b":" + line
+        codings = {each.strip().lower() for each in coded[1].split(b",")} - {b"", b"identity"}
+        if codings == {b"chunked"}:
+            return b"Transfer-Encoding: chunked\r\n"
+        return line if codings else b":" + line
 
     def close(self) -> None:
         """Close the connection's stream."""
@@ -127,7 +137,8 @@ class FinalResponse(http.client.HTTPResponse):
     of the lost headers, the response looks complete and empty; RFC 9112 section 8 calls it
     incomplete. The library also takes an interim response, such as 103 Early Hints, for the final
     one (RFC 9110 section 15.2). A response with two lengths ends nobody knows where (RFC 9112
-    section 6.3). ``arriving`` may give up a response that trickles.
+    section 6.3). Chunks of another coding, which no request asks for, cannot be read. ``arriving``
+    may give up a response that trickles.
     """
 
     def __init__(self, *args: Any, patience: Patience | None = None, **options: Any) -> None:
@@ -149,6 +160,9 @@ class FinalResponse(http.client.HTTPResponse):
             lengths = ",".join(self.headers.get_all("Content-Length", ())).split(",")
             if len({each.strip() for each in lengths}) > 1 and not self.chunked:
                 raise http.client.HTTPException("the response has two lengths")
+            coding = self.headers.get("Transfer-Encoding", "").lower()
+            if "chunked" in coding and not self.chunked:
+                raise http.client.HTTPException("the response has an unknown transfer coding")
         finally:
             # If the first line is no status, the library has closed the stream and set None.
             if self.fp is not None:
