@@ -77,11 +77,9 @@ class _ExactHttpPool(WholeAnswersPool):
 
     def _new_conn(self) -> Any:
         conn = super()._new_conn()
-        conn.response_class = self._new_response  # type: ignore[attr-defined]
+        # Not a method of the pool: urllib3 closes connections once nothing refers to their pool.
+        conn.response_class = partial(FinalResponse, patience=self.patience)  # type: ignore[attr-defined]
         return conn
-
-    def _new_response(self, *args: Any, **options: Any) -> FinalResponse:
-        return FinalResponse(*args, patience=self.patience(), **options)
 
     def urlopen(self, method: str, url: str, *args: Any, **options: Any) -> Any:
         """Keep the exact target of a request, then send it; only one thread uses a session."""

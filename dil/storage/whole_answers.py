@@ -141,10 +141,12 @@ class FinalResponse(http.client.HTTPResponse):
     may give up a response that trickles.
     """
 
-    def __init__(self, *args: Any, patience: Patience | None = None, **options: Any) -> None:
+    def __init__(
+        self, *args: Any, patience: Callable[[], Patience] = Patience, **options: Any
+    ) -> None:
         super().__init__(*args, **options)
         raw = cast("socket.SocketIO", self.fp.detach())
-        self.arriving = _PatientStream(raw, patience or Patience())
+        self.arriving = _PatientStream(raw, patience())
         self.fp = io.BufferedReader(self.arriving)
 
     def begin(self) -> None:
