@@ -13,7 +13,7 @@ import urllib3
 
 from connectors.causes import causes_of
 from dil.errors import SourceError, TransientSourceError, UnknownOutcomeError
-from dil.storage.whole_answers import TrickleError
+from dil.storage.whole_answers import FramingError, TrickleError
 
 _ADDRESS_FIX = "Check ms.source.uri, and whether the source is up."
 _NETWORK_FIX = "Check the source, the network and the proxies on the way."
@@ -58,6 +58,7 @@ _REASONS = (
     _Reason(http.client.RemoteDisconnected, "closed without an answer", _NETWORK_FIX),
     _Reason(ConnectionError, "connection reset", _NETWORK_FIX),
     _Reason(_TIMEOUTS, "timed out", _TIMEOUT_FIX),
+    _Reason(FramingError, "the answer does not say clearly where it ends", _NETWORK_FIX),
     _Reason(http.client.HTTPException, "the answer is not HTTP", _ADDRESS_FIX),
 )
 

@@ -21,12 +21,15 @@ _INTERIM = range(102, 200)  # 101 is final, and the library skips 100 itself.
 # A line that the library reads: a header, the continuation of one, or the end of the headers.
 _READABLE = re.compile(rb"[!-9;-~]*:|[ \t]|\r?\n")
 _NAME_AND_BLANK = re.compile(rb"([!-9;-~]+)[ \t]+(?=:)")
-_TRANSFER_CODINGS = re.compile(rb"transfer-encoding:(.*)", re.IGNORECASE | re.DOTALL)
 _MIB = 1024 * 1024
 
 
 class TrickleError(OSError):
     """An answer arrives so slowly that the wait is given up."""
+
+
+class FramingError(http.client.HTTPException):
+    """The headers of an answer do not say clearly where its body ends."""
 
 
 class Patience:
@@ -91,9 +94,6 @@ class _Head:
     length, a link to the next page. So such a line gets a colon, because the library skips a header
     without a name. A blank before a colon is removed (RFC 9112 section 5.1). The library would also
     break a line at a CR inside it; such a CR becomes a blank (section 2.2).
-
-    The library knows ``chunked`` only as the whole text of the header, and would give the sizes of
-    chunks as content behind ``chunked `` or ``identity, chunked``. Such texts become ``chunked``.
     """
 
     def __init__(self, stream: io.BufferedReader) -> None:
@@ -114,16 +114,10 @@ class _Head:
             return line
         line = line[:-2].replace(b"\r", b" ") + line[-2:]
         self._has_status = line not in {b"\r\n", b"\n"}  # A final status follows an interim one.
-        if not _READABLE.match(line):
-            name = _NAME_AND_BLANK.match(line)
-            line = name[1] + line[name.end() :] if name else b":" + line
-        coded = _TRANSFER_CODINGS.match(line)
-        if coded is None:
+        if _READABLE.match(line):
             return line
-        codings = {each.strip().lower() for each in coded[1].split(b",")} - {b"", b"identity"}
-        if codings == {b"chunked"}:
-            return b"Transfer-Encoding: chunked\r\n"
-        return line if codings else b":" + line
+        name = _NAME_AND_BLANK.match(line)
+        return name[1] + line[name.end() :] if name else b":" + line
 
     def close(self) -> None:
         """Close the connection's stream."""
@@ -159,16 +153,30 @@ class FinalResponse(http.client.HTTPResponse):
                 self.headers = None  # type: ignore[assignment] # as before a response begins
                 super().begin()
             self.headers.defects.clear()  # Else urllib3 logs a traceback with the whole address.
-            lengths = ",".join(self.headers.get_all("Content-Length", ())).split(",")
-            if len({each.strip() for each in lengths}) > 1 and not self.chunked:
-                raise http.client.HTTPException("the response has two lengths")
-            coding = self.headers.get("Transfer-Encoding", "").lower()
-            if "chunked" in coding and not self.chunked:
-                raise http.client.HTTPException("the response has an unknown transfer coding")
+            if not self.chunked:
+                self._check_framing()
         finally:
             # If the first line is no status, the library has closed the stream and set None.
             if self.fp is not None:
                 self.fp = stream
+
+    def _check_framing(self) -> None:
+        """Read chunks if any form of Transfer-Encoding names them; refuse what has no clear end.
+
+        The library knows only the text ``chunked``, and would give the sizes of chunks as content
+        behind ``chunked `` or ``identity, chunked``.
+        """
+        codings = self._members("Transfer-Encoding") - {"", "identity"}
+        if codings == {"chunked"}:
+            self.chunked, self.chunk_left, self.length = True, None, None
+        elif any("chunked" in each for each in codings):
+            raise FramingError("the response has an unknown transfer coding")
+        elif len(self._members("Content-Length")) > 1:
+            raise FramingError("the response has two lengths")
+
+    def _members(self, name: str) -> set[str]:
+        texts = self.headers.get_all(name, ())
+        return {each.strip().lower() for text in texts for each in text.split(",")}
 
 
 def limit_waits(answer: requests.Response, patience: Patience) -> None:
