@@ -32,6 +32,7 @@ _MAX_BYTES = 1 << 20
 _PASSING = frozenset({429, *range(500, 600)})
 # RFC 6749 section 4.1.2.1; Entra ID and others send them here, too, with a status of a refusal.
 _PASSING_ERRORS = frozenset({"temporarily_unavailable", "server_error"})
+_EXPLAINING = ("error", "error_description", "error_uri")  # RFC 6749 section 5.2
 _OK = range(200, 300)
 # A task should not wait longer than this for a token; the task's own retries follow.
 _BUDGET = RetryBudget(3, 60.0)
@@ -64,15 +65,14 @@ class _Answer:
     is_limit: bool = False
 
     @property
-    def passing_error(self) -> str:
-        """Return the error code that says that the server may grant the token later, or empty."""
-        code = str(self.members.get("error") or "")
-        return code if code in _PASSING_ERRORS and "access_token" not in self.members else ""
-
-    @property
     def may_pass(self) -> bool:
         """Return whether the server neither granted nor refused the token."""
-        return self.status in _PASSING or self.is_limit or bool(self.passing_error)
+        is_outage = str(self.members.get("error")) in _PASSING_ERRORS
+        return (
+            self.status in _PASSING
+            or self.is_limit
+            or (is_outage and "access_token" not in self.members)
+        )
 
 
 class TokenEndpoint:
@@ -114,20 +114,23 @@ class TokenEndpoint:
         sent = {name: revealed(value) for name, value in members.items()}
         hidden = [value.reveal() for value in members.values() if isinstance(value, Secret)]
         with Client(self._settings) as client:
-            answer = self._answered(client, sent, headers)
-        return self._judged(answer, [*hidden, revealed(secret)])
+            return self._answered(client, sent, headers, [*hidden, revealed(secret)])
 
     def _answered(
-        self, client: Client, form: Mapping[str, str], headers: Mapping[str, str]
-    ) -> _Answer:
+        self,
+        client: Client,
+        form: Mapping[str, str],
+        headers: Mapping[str, str],
+        hidden: list[str],
+    ) -> Granted | Denied:
         waits = RetryWaits(_BUDGET, self._environment.monotonic)
         while True:
             found = self._tried(client, form, headers)
             asked = found.asked_s if isinstance(found, _Answer) else None
             if isinstance(found, _Answer) and not found.may_pass:
-                return found
+                return self._judged(found, hidden)
             wait = waits.next(asked, self._environment.chance())
-            what = found.message if isinstance(found, DilError) else self._status_words(found)
+            what = found.message if isinstance(found, DilError) else self._words(found, hidden)
             if wait is None:
                 again = _about_endpoint("Try again later.")
                 fix = found.fix if isinstance(found, DilError) else again
@@ -175,20 +178,15 @@ class TokenEndpoint:
                 _seconds(members.get("expires_in")),
                 Secret(refresh) if isinstance(refresh, str) and refresh else None,
             )
-        reason = str(members.get("error") or "")
-        why = ": ".join(
-            _plain(str(text), hidden)
-            for text in (reason, members.get("error_description"), members.get("error_uri"))
-            if text
-        )
-        what = self._status_words(answer)
-        if not why:
-            why = "without an access_token" if members else "and no JSON object"
-        return Denied(f"no token: {what}, {why}", reason)
+        missing = "without an access_token" if members else "and no JSON object"
+        what = self._words(answer, hidden, missing)
+        return Denied(f"no token: {what}", str(members.get("error") or ""))
 
-    def _status_words(self, answer: _Answer) -> str:
+    def _words(self, answer: _Answer, hidden: list[str], default: str = "") -> str:
+        texts = filter(None, map(answer.members.get, _EXPLAINING))
+        why = ": ".join(_plain(str(text), hidden) for text in texts) or default
         words = f"{self._shown} answers with HTTP status {answer.status}"
-        return f"{words}, {answer.passing_error}" if answer.passing_error else words
+        return f"{words}, {why}" if why else words
 
 
 def _about_endpoint(fix: str) -> str:

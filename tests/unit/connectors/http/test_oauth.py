@@ -185,9 +185,9 @@ def test_what_may_pass_is_asked_for_again(server, status):
 @pytest.mark.parametrize(
     "reply",
     [
-        (200, {}, b'{"error": "temporarily_unavailable"}'),
-        (400, {}, b'{"error": "server_error"}'),
-        (403, {"Retry-After": "1"}, b'{"error": "rate_limit_exceeded"}'),
+        (200, {}, b'{"error": "temporarily_unavailable", "error_description": "Come later"}'),
+        (400, {}, b'{"error": "server_error", "error_description": "Come later"}'),
+        (403, {"Retry-After": "1"}, b'{"error": "limited", "error_description": "Come later"}'),
     ],
 )
 def test_an_outage_under_the_status_of_a_refusal_is_no_refusal(server, reply):
@@ -197,7 +197,7 @@ def test_an_outage_under_the_status_of_a_refusal_is_no_refusal(server, reply):
     assert waits == [1.0]
 
     server.replies += [reply] * 9
-    with pytest.raises(TransientSourceError):
+    with pytest.raises(TransientSourceError, match="Come later"):
         source(server).fetch()
 
 
