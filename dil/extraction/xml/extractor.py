@@ -27,7 +27,7 @@ from dil.extraction.xml.document import XmlDocument
 from dil.extraction.xml.rows import FoundXmlColumns, GivenXmlColumns, XmlColumns
 from dil.model.job import ExtractionSpec
 from dil.model.json import JsonValue
-from dil.model.path import MISSING, Missing
+from dil.model.path import Missing
 from dil.spi.connector import Response
 from dil.spi.extractor import Extractor, Page, nothing_found
 from dil.text.paths import find, one_place
@@ -38,7 +38,7 @@ LOOKED_TOO_EARLY = (
 )
 _TEXT = "#text"
 _SOAP_FAULT = ("Envelope", "Body", "Fault")
-_FAULT_WORDS = ("Fault.faultstring", "Fault.Reason.Text")  # of SOAP 1.1 and 1.2
+_FAULT_WORDS = ("faultstring", "Reason.Text")  # of SOAP 1.1 and 1.2
 _CHUNK_BYTES = 1024 * 1024
 _BATCH_ROWS = 65_536
 
@@ -143,17 +143,18 @@ class XmlExtractor(Extractor):
             around = document.outside()
         except SourceContractError:
             return  # A fault has few elements.
-        fault = find(around, ".".join(_SOAP_FAULT))
-        if isinstance(fault, Missing):
+        fault = ".".join(_SOAP_FAULT)
+        if isinstance(find(around, fault), Missing):
             return
-        words: JsonValue | Missing = MISSING
-        for path in _FAULT_WORDS:
-            words = find({"Fault": fault}, path) if isinstance(words, Missing) else words
+        texts = [find(around, f"{fault}.{path}") for path in _FAULT_WORDS]
+        words: object = next((each for each in texts if not isinstance(each, Missing)), None)
+        if isinstance(words, list):  # It is in several languages.
+            words = words[0]
         if isinstance(words, Mapping):  # It has a language.
             words = words.get(self._text_name)
-        shown = excerpt(words.encode(), is_refusal=True) if isinstance(words, str) else ""
+        shown = f': "{excerpt(words.encode(), is_refusal=True)}"' if isinstance(words, str) else ""
         raise SourceContractError(
-            f'the answer is a SOAP fault: "{shown}"',
+            f"the answer is a SOAP fault{shown}",
             "Correct the request, or wait until the source has recovered.",
         )
 

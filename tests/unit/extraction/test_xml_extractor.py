@@ -249,6 +249,7 @@ def soap(inside):
         "<faultcode>s:Server</faultcode><faultstring>Session expired</faultstring>",
         '<faultstring xml:lang="en">Session expired</faultstring>',
         '<s:Reason><s:Text xml:lang="en">Session expired</s:Text></s:Reason>',
+        '<s:Reason><s:Text xml:lang="en">Session expired</s:Text><s:Text>x</s:Text></s:Reason>',
     ],
 )
 @pytest.mark.parametrize("path", ["Envelope.Body.list", "Envelope.Body.list.item"])
