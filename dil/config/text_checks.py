@@ -169,7 +169,7 @@ def check_names_and_hosts(values: Properties, findings: Findings) -> None:
         findings.problem(PROXY, "names no host", fix)
     elif has_host and scheme.lower() not in {"http", "https"}:
         fix = "Name an HTTP proxy: a host, or http://host or https://host."
-        findings.problem(PROXY, f'names a proxy of the unsupported scheme "{scheme}"', fix)
+        findings.problem(PROXY, "names a proxy of an unsupported scheme", fix)  # May hold a login.
     for text in source.hosts:
         if not is_host_entry(text):
             findings.problem(
