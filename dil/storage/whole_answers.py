@@ -185,11 +185,26 @@ def limit_waits(answer: requests.Response, patience: Patience) -> None:
     cast("FinalResponse", response).arriving.patience = patience
 
 
-class _Connection(urllib3.connection.HTTPConnection):
+class _AfterSending:
+    """Reports a connection that ends before an answer as what it is, also behind a proxy.
+
+    Before it raises, the library closes the connection, and so forgets that the proxy was reached.
+    urllib3 would then blame the proxy, as if no request had been sent.
+    """
+
+    def getresponse(self) -> Any:
+        """Return the answer; ProtocolError if the connection ended after the request was sent."""
+        try:
+            return super().getresponse()  # type: ignore[misc]
+        except ConnectionError as error:
+            raise urllib3.exceptions.ProtocolError("Connection aborted.", error) from error
+
+
+class _Connection(_AfterSending, urllib3.connection.HTTPConnection):
     response_class = FinalResponse
 
 
-class _TlsConnection(urllib3.connection.HTTPSConnection):
+class _TlsConnection(_AfterSending, urllib3.connection.HTTPSConnection):
     response_class = FinalResponse
 
 

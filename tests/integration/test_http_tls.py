@@ -21,7 +21,7 @@ from tests.servers.certificates import (
     trust_store,
 )
 from tests.servers.connect_proxy import ConnectProxy
-from tests.servers.http_server import HttpServer, Reply
+from tests.servers.http_server import Fault, HttpServer, Reply
 from tests.servers.http_sessions import Session
 
 PASSWORD = "s3cret-of-store"
@@ -337,6 +337,25 @@ def test_a_proxy_that_speaks_tls_is_verified_by_our_trust_store(tmp_path, server
     with Session("http://shop.invalid/x", tls=tls, proxy=server.url) as session:
         assert session.get() == b"{}"
     assert server.requests[-1].target == "http://shop.invalid/x"
+
+
+def test_a_row_that_went_through_a_proxy_before_the_connection_broke_is_sent_once(
+    server, plain, written, ours
+):
+    tls = TlsSettings(trust_store_path=written("trust.pem", ours.pem))
+    plain.faults.append(Fault("reset", path="/x"))
+    server.faults.append(Fault("reset", path="/x"))
+    with ConnectProxy(server.port) as tunnel:
+        ways = (
+            ("http://shop.invalid/x", plain.url),
+            ("http://shop.invalid/x", server.url),
+            ("https://127.0.0.1:1/x", tunnel.url),
+        )
+        for uri, proxy in ways:
+            session = Session(uri, method="POST", tls=tls, proxy=proxy)
+            with session, pytest.raises(UnknownOutcomeError):
+                session.get(RequestValues({}, {}, payload={"id": 1}))
+    assert (len(plain.requests), len(server.requests)) == (1, 2)
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])

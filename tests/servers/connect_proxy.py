@@ -81,6 +81,8 @@ class _Tunnel(socketserver.StreamRequestHandler):
 
 def _pass_on(source: socket.socket, sink: socket.socket) -> None:
     with contextlib.suppress(OSError):
-        while data := source.recv(65536):
-            sink.sendall(data)
-        sink.shutdown(socket.SHUT_WR)
+        try:
+            while data := source.recv(65536):
+                sink.sendall(data)
+        finally:
+            sink.shutdown(socket.SHUT_WR)
