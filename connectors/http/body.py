@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import time
 import zlib
 from collections.abc import Callable, Mapping
@@ -17,17 +18,19 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 import urllib3
 
-from connectors.http.failures import unknown_outcome
+from connectors.causes import causes_of
+from connectors.http.failures import TRICKLE_FIX, unknown_outcome
 from dil.errors import SourceContractError, SourceError, TransientSourceError
 from dil.extraction.preprocessing.limits import CountedStream, LimitedStream, ReceivedBytes
 from dil.extraction.streams import ReadStream, has_zlib_header
 from dil.model.job import ExpansionSpec
+from dil.storage.whole_answers import Patience, TrickleError, limit_waits
 
 if TYPE_CHECKING:
     import requests
 
 _CHUNK = 64 * 1024
-_MIB = 1024 * 1024
+_LENGTH = re.compile(r"\s*[0-9]+\s*(?:,\s*[0-9]+\s*)*")
 _GZIP = frozenset({"gzip", "x-gzip"})
 _DEFLATE = "deflate"
 # Codings in the IANA registry that this module does not decode and never requests.
@@ -63,20 +66,17 @@ class BodyStream(ReadStream):
         self._shown = shown
         self._is_repeatable = is_repeatable
         self._limit = limit
-        raw = _RawBody(response, _Patience(wait_s, monotonic))
-        self._stream = self._decoding(cast("BinaryIO", raw))
+        limit_waits(response, Patience(wait_s, monotonic))
+        self._stream = self._decoding(cast("BinaryIO", _RawBody(response)))
 
     def read(self, size: int = -1, /) -> bytes:
         """Return up to ``size`` bytes, empty at the end; -1 means all the rest."""
         try:
             return self._stream.read(size)
-        except _TrickleError as error:
-            raise self._broken(
-                f"trickles, {error}",
-                "Check the source and the network; ms.http.response.max.seconds sets a longer"
-                " time.",
-            ) from None
         except (urllib3.exceptions.HTTPError, OSError, EOFError, zlib.error) as error:
+            trickle = next((c for c in causes_of(error) if isinstance(c, TrickleError)), None)
+            if trickle is not None:
+                raise self._broken(f"trickles, {trickle}", TRICKLE_FIX) from None
             raise self._broken(
                 f"broke off ({_reason(error)})",
                 "Check the source and the proxies on the way; smaller pages break off less often.",
@@ -123,59 +123,20 @@ def marks_its_end(headers: Mapping[str, str]) -> bool:
     """
     coded = (headers.get("Content-Encoding") or "").lower().split(",")
     return (
-        "Content-Length" in headers
+        bool(_LENGTH.fullmatch(headers.get("Content-Length") or ""))
         or "chunked" in (headers.get("Transfer-Encoding") or "").lower()
         or not {*_GZIP, _DEFLATE}.isdisjoint(each.strip() for each in coded)
     )
 
 
-class _TrickleError(Exception):
-    """A body arrives so slowly that the wait is given up."""
-
-
-class _Patience:
-    """Limits the wait for each MiB of a body; only time spent waiting for bytes counts."""
-
-    def __init__(self, wait_s: float, monotonic: Callable[[], float]) -> None:
-        self._wait_s = wait_s
-        self._monotonic = monotonic
-        self._begun = 0.0
-        self._waited = 0.0
-        self._got = 0
-
-    def begin(self) -> None:
-        """Begin to measure a wait for bytes."""
-        self._begun = self._monotonic()
-
-    def end(self, size: int) -> None:
-        """End the measured wait, which brought ``size`` bytes.
-
-        Raises:
-            _TrickleError: the wait for this MiB has been too long.
-        """
-        self._waited += self._monotonic() - self._begun
-        self._got += size
-        if size and self._wait_s and self._waited > self._wait_s:
-            raise _TrickleError(
-                f"{self._got} bytes in {self._waited:.0f} s of at most {self._wait_s:.0f} s a MiB"
-            )
-        if self._got >= _MIB:
-            self._got, self._waited = 0, 0.0
-
-
 class _RawBody(ReadStream):
     """The bytes of the body without the framing of the transfer, not decoded yet."""
 
-    def __init__(self, response: requests.Response, patience: _Patience) -> None:
+    def __init__(self, response: requests.Response) -> None:
         self._raw: urllib3.response.HTTPResponse = response.raw
-        self._patience = patience
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return ``size`` bytes, fewer only at the end; -1 means all the rest.
-
-        The wait is checked after each packet, because one call of the library could wait without
-        limit until it has all bytes.
-        """
+        """Return ``size`` bytes, fewer only at the end; -1 means all the rest."""
         found = io.BytesIO()  # ``getvalue`` returns its content without a copy.
         left = size
         while left and (piece := self._some(_CHUNK if size < 0 else left)):
@@ -184,10 +145,7 @@ class _RawBody(ReadStream):
         return found.getvalue()
 
     def _some(self, size: int) -> bytes:
-        self._patience.begin()
-        data = self._raw.read1(size, decode_content=False) or b""  # None once the body is closed.
-        self._patience.end(len(data))
-        return data
+        return self._raw.read1(size, decode_content=False) or b""  # None once the body is closed.
 
 
 class _InflatedBody(ReadStream):

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 import ssl
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 from urllib.parse import urlsplit
 
@@ -28,6 +30,8 @@ from connectors.http.tls import client_context
 from dil import __version__
 from dil.errors import SourceError
 from dil.storage.whole_answers import (
+    FinalResponse,
+    Patience,
     WholeAnswersAdapter,
     WholeAnswersPool,
     WholeAnswersTlsPool,
@@ -69,6 +73,13 @@ class _ExactHttpPool(WholeAnswersPool):
     """Sends the target exactly as written: urllib3 would change ``%2c`` to ``%2C``, for example."""
 
     _target = ""
+    patience = staticmethod(Patience)
+
+    def _new_conn(self) -> Any:
+        conn = super()._new_conn()
+        # Not a method of the pool: urllib3 closes connections once nothing refers to their pool.
+        conn.response_class = partial(FinalResponse, patience=self.patience)  # type: ignore[attr-defined]
+        return conn
 
     def urlopen(self, method: str, url: str, *args: Any, **options: Any) -> Any:
         """Keep the exact target of a request, then send it; only one thread uses a session."""
@@ -96,8 +107,14 @@ class _Adapter(WholeAnswersAdapter):
     }
 
     def __init__(
-        self, pool_size: int, context: ssl.SSLContext | None, *, trusts_only_context: bool
+        self,
+        pool_size: int,
+        context: ssl.SSLContext | None,
+        patience: Callable[[], Patience],
+        *,
+        trusts_only_context: bool,
     ) -> None:
+        self._patience = patience
         self._context = context
         self._trusts_only_context = trusts_only_context
         super().__init__(pool_connections=pool_size, pool_maxsize=pool_size, max_retries=0)
@@ -109,13 +126,24 @@ class _Adapter(WholeAnswersAdapter):
 
     def proxy_manager_for(self, *args: Any, **options: Any) -> Any:
         if self._context is not None:
-            options["ssl_context"] = self._context
+            options["ssl_context"] = options["proxy_ssl_context"] = self._context
         return super().proxy_manager_for(*args, **options)
 
+    def get_connection_with_tls_context(self, *args: Any, **options: Any) -> Any:
+        pool: Any = super().get_connection_with_tls_context(*args, **options)
+        pool.patience = self._patience
+        return pool
+
     def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
-        """Verify certificates always; drop certifi's authorities if only the context is trusted."""
+        """Verify certificates always; drop certifi's authorities if only the context is trusted.
+
+        The library decides by the address alone, and would not verify an https proxy on the way to
+        an http address.
+        """
+        if isinstance(conn, urllib3.HTTPSConnectionPool):
+            url = f"https://{conn.host}"
         super().cert_verify(conn, url, verify, cert)  # type: ignore[no-untyped-call]
-        if self._trusts_only_context and url.lower().startswith("https"):
+        if self._trusts_only_context and isinstance(conn, urllib3.HTTPSConnectionPool):
             conn.ca_certs = conn.ca_cert_dir = None
 
 
@@ -127,13 +155,15 @@ class Client(requests.Session):
     cookies, no other headers of the job and no client certificate. The client ignores proxies,
     certificates and passwords of the environment: the job file names all of them. The client checks
     certificates against the authorities of the system and of certifi, or against the trust store of
-    ``ms.ssl`` alone.
+    ``ms.ssl`` alone. The client gives up answers that trickle: their headers, too.
 
     Raises:
         ConfigError: (when made) a store of ``ms.ssl`` cannot be read.
     """
 
-    def __init__(self, settings: HttpSettings) -> None:
+    def __init__(
+        self, settings: HttpSettings, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         super().__init__()
         self._asked = ""
         self._stranger: _Adapter | None = None
@@ -143,13 +173,17 @@ class Client(requests.Session):
         self._bare = _bare(settings)
         if settings.proxy:
             self.proxies = {"http": settings.proxy, "https": settings.proxy}
-        context = _context(settings.uri, settings.tls)
-        own_trust = bool(settings.tls.trust_store_path)
+        context = _context((settings.uri, settings.proxy), settings.tls)
+        adapter = partial(
+            _Adapter,
+            settings.pool_size,
+            patience=partial(Patience, settings.body_wait_s, monotonic),
+            trusts_only_context=bool(settings.tls.trust_store_path),
+        )
         for scheme in ("http://", "https://"):
-            self.mount(scheme, _Adapter(settings.pool_size, context, trusts_only_context=own_trust))
+            self.mount(scheme, adapter(context))
         if settings.tls.key_store_path:
-            unnamed = _context("https:", replace(settings.tls, key_store_path=""))
-            self._stranger = _Adapter(settings.pool_size, unnamed, trusts_only_context=own_trust)
+            self._stranger = adapter(client_context(replace(settings.tls, key_store_path="")))
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
         """Return the answer after all redirects; only the first origin gets our certificate."""
@@ -206,12 +240,13 @@ def _bare(settings: HttpSettings) -> dict[str, str]:
     return {**_BARE, "Accept": next(known, _BARE["Accept"])}
 
 
-def _context(uri: str, tls: TlsSettings) -> ssl.SSLContext | None:
+def _context(addresses: Sequence[str], tls: TlsSettings) -> ssl.SSLContext | None:
     """Return the TLS context for https, None for the library's own.
 
-    Loading the system's authorities takes time; a plain http source saves this time.
+    Loading the system's authorities takes time; a plain http source behind no proxy, or behind a
+    plain one, saves this time.
     """
-    is_plain = uri.lower().startswith("http:")
+    is_plain = all(each.lower().startswith("http:") for each in addresses if each)
     if is_plain and not tls.trust_store_path and not tls.key_store_path:
         return None
     return client_context(tls)
@@ -227,7 +262,7 @@ class Sender:
     def __init__(self, settings: HttpSettings, monotonic: Callable[[], float]) -> None:
         tls = settings.tls
         self._timeout = (tls.connect_timeout_s or _TIMEOUT_S, tls.socket_timeout_s or _TIMEOUT_S)
-        self._client = Client(settings)
+        self._client = Client(settings, monotonic)
         self._monotonic = monotonic
         self._idle_since = 0.0
 

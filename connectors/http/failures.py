@@ -13,6 +13,7 @@ import urllib3
 
 from connectors.causes import causes_of
 from dil.errors import SourceError, TransientSourceError, UnknownOutcomeError
+from dil.storage.whole_answers import FramingError, TrickleError
 
 _ADDRESS_FIX = "Check ms.source.uri, and whether the source is up."
 _NETWORK_FIX = "Check the source, the network and the proxies on the way."
@@ -20,14 +21,16 @@ _TIMEOUT_FIX = (
     "Check the source and the network, or set longer times: connectionTimeoutSeconds and"
     " socketTimeoutSeconds of ms.ssl."
 )
+TRICKLE_FIX = "Check the source and the network; ms.http.response.max.seconds sets a longer time."
 _UNKNOWN_FIX = (
     "Check whether the receiver has the row, then run the job again with -D"
     " ms.egress.send.again=true. If the receiver recognises repeated rows, this is safe:"
     " ms.http.idempotency.header names the header that marks a row, ms.http.retry.unsafe=true"
     " declares that repeating does no harm."
 )
+_PROXY = "source.conn.use.proxy.url"
 PROXY_FIX = (
-    "Check source.conn.use.proxy.url, and whether the proxy allows connections to this host."
+    f"Check {_PROXY}, and whether the proxy allows connections to this host."
     " If it asks for credentials, write user:${env:NAME}@host."
 )
 PLAIN_REDIRECT_FIX = (
@@ -49,11 +52,13 @@ class _Reason(NamedTuple):
 # The first match counts. The order matters: a RemoteDisconnected is a ConnectionResetError, and
 # urllib3 takes a failed connection for a time-out.
 _REASONS = (
+    _Reason(TrickleError, "the answer's headers trickle", TRICKLE_FIX),
     _Reason(socket.gaierror, "host name not found", _ADDRESS_FIX),
     _Reason(ConnectionRefusedError, "connection refused", _ADDRESS_FIX),
     _Reason(http.client.RemoteDisconnected, "closed without an answer", _NETWORK_FIX),
     _Reason(ConnectionError, "connection reset", _NETWORK_FIX),
     _Reason(_TIMEOUTS, "timed out", _TIMEOUT_FIX),
+    _Reason(FramingError, "the answer does not say clearly where it ends", _NETWORK_FIX),
     _Reason(http.client.HTTPException, "the answer is not HTTP", _ADDRESS_FIX),
 )
 
@@ -124,15 +129,19 @@ _CONNECTING = (
 def connection_failure(error: Exception, shown: str) -> SourceError:
     """Return our error for an error of ``requests``; ``shown`` names the request."""
     text = str(error)
+    is_of_proxy = isinstance(error, requests.exceptions.ProxyError)
     for lasting in _TLS_REASONS:
         if any(word in text for word in lasting.words):
-            return SourceError(f"{shown}: {lasting.reason}", lasting.fix)
+            reason, fix = lasting.reason, lasting.fix
+            if is_of_proxy:
+                reason = reason.replace("the server", "the proxy")
+                fix = fix.replace("The server", "The proxy").replace("ms.source.uri", _PROXY)
+            return SourceError(f"{shown}: {reason}", fix)
     refused = _TUNNEL_REFUSED.search(text)
     if refused:
         what = f"{shown}: the proxy answers with HTTP status {refused[1]}"
         passes = refused[1].startswith("5")
         return (TransientSourceError if passes else SourceError)(what, PROXY_FIX)
-    is_of_proxy = isinstance(error, requests.exceptions.ProxyError)
     place = "the proxy: " if is_of_proxy else ""
     causes = list(causes_of(error))
     for known in _REASONS:

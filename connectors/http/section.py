@@ -290,8 +290,8 @@ class HttpSection(Section):
     )
     body_wait_s: Annotated[Int, Ge(0)] = prop(
         "ms.http.response.max.seconds",
-        "Longest wait for each MiB of an answer's body, or for its rest, so that DIL gives up a"
-        " body that trickles. 0: no limit.",
+        "Longest wait for the headers of an answer after their first byte, and for each MiB of its"
+        " body, or for its rest, so that DIL gives up an answer that trickles. 0: no limit.",
         default=600,
         identity=False,
     )

@@ -98,9 +98,10 @@ class HttpSettings:
     not unknown. ``idempotency_header`` names the header by which the receiver recognises the row of
     a request; if ``repeats_unsafe`` is true, POST and PATCH may be sent again without this header.
     ``renewal`` says how often to read a new authentication row, and how long to wait before.
-    ``body_wait_s`` is the longest wait for the next MiB of a body, 0 for no limit. ``hosts`` are
-    other origins that values and answers may lead to. ``expansion`` limits the decoded size of
-    compressed bodies. ``credential_sources`` are the properties that give the credentials.
+    ``body_wait_s`` is the longest wait for the headers and for the next MiB of a body, 0 for no
+    limit. ``hosts`` are other origins that values and answers may lead to. ``expansion`` limits the
+    decoded size of compressed bodies. ``credential_sources`` are the properties that give the
+    credentials.
     """
 
     uri: str

@@ -18,7 +18,7 @@ from connectors.http.client import Client
 from connectors.http.failures import connection_failure
 from connectors.http.settings import HttpSettings, RetryBudget, SessionEnvironment
 from connectors.http.target import shown_uri
-from connectors.http.waits import RetryWaits, after_retries, retry_after_s
+from connectors.http.waits import RetryWaits, after_retries, is_rate_limited, retry_after_s
 from dil.errors import DilError, SourceError, TransientSourceError
 from dil.model.authentication import Authentication
 from dil.model.json import JsonValue
@@ -30,6 +30,9 @@ _TIMEOUT_S = 60
 _BODY_WAIT_S = 60.0
 _MAX_BYTES = 1 << 20
 _PASSING = frozenset({429, *range(500, 600)})
+# RFC 6749 section 4.1.2.1; Entra ID and others send them here, too, with a status of a refusal.
+_PASSING_ERRORS = frozenset({"temporarily_unavailable", "server_error"})
+_EXPLAINING = ("error", "error_description", "error_uri")  # RFC 6749 section 5.2
 _OK = range(200, 300)
 # A task should not wait longer than this for a token; the task's own retries follow.
 _BUDGET = RetryBudget(3, 60.0)
@@ -59,6 +62,17 @@ class _Answer:
     status: int
     members: Mapping[str, JsonValue]
     asked_s: float | None = field(default=None)
+    is_limit: bool = False
+
+    @property
+    def may_pass(self) -> bool:
+        """Return whether the server neither granted nor refused the token."""
+        is_outage = str(self.members.get("error")) in _PASSING_ERRORS
+        return (
+            self.status in _PASSING
+            or self.is_limit
+            or (is_outage and "access_token" not in self.members)
+        )
 
 
 class TokenEndpoint:
@@ -68,14 +82,15 @@ class TokenEndpoint:
         if settings.authentication is None:
             raise AssertionError("a job without ms.authentication needs no token")
         self._grant: Authentication = settings.authentication
-        self._settings = replace(settings, uri=self._grant.token_uri)
+        self._settings = replace(settings, uri=self._grant.token_uri, body_wait_s=_BODY_WAIT_S)
         self._environment = environment
         self._shown = shown_uri(self._grant.token_uri)
 
     def ask(self, form: Mapping[str, str | Secret]) -> Granted | Denied:
         """Send a form with the client's credentials, and return the server's answer.
 
-        After 429, 5xx or a broken connection, this method retries, up to three times in a minute.
+        After 429, 5xx, a spent limit, an error code for an outage or a broken connection, this
+        method retries, up to three times in a minute.
 
         Raises:
             TransientSourceError: the server neither granted nor refused the token.
@@ -99,20 +114,23 @@ class TokenEndpoint:
         sent = {name: revealed(value) for name, value in members.items()}
         hidden = [value.reveal() for value in members.values() if isinstance(value, Secret)]
         with Client(self._settings) as client:
-            answer = self._answered(client, sent, headers)
-        return self._judged(answer, [*hidden, revealed(secret)])
+            return self._answered(client, sent, headers, [*hidden, revealed(secret)])
 
     def _answered(
-        self, client: Client, form: Mapping[str, str], headers: Mapping[str, str]
-    ) -> _Answer:
+        self,
+        client: Client,
+        form: Mapping[str, str],
+        headers: Mapping[str, str],
+        hidden: list[str],
+    ) -> Granted | Denied:
         waits = RetryWaits(_BUDGET, self._environment.monotonic)
         while True:
             found = self._tried(client, form, headers)
             asked = found.asked_s if isinstance(found, _Answer) else None
-            if isinstance(found, _Answer) and found.status not in _PASSING:
-                return found
+            if isinstance(found, _Answer) and not found.may_pass:
+                return self._judged(found, hidden)
             wait = waits.next(asked, self._environment.chance())
-            what = found.message if isinstance(found, DilError) else self._status_words(found)
+            what = found.message if isinstance(found, DilError) else self._words(found, hidden)
             if wait is None:
                 again = _about_endpoint("Try again later.")
                 fix = found.fix if isinstance(found, DilError) else again
@@ -137,7 +155,8 @@ class TokenEndpoint:
                 timeout=(tls.connect_timeout_s or _TIMEOUT_S, tls.socket_timeout_s or _TIMEOUT_S),
             ) as answer:
                 asked = retry_after_s(answer.headers, self._environment.wall_clock())
-                return _Answer(answer.status_code, _members(answer, self._shown), asked)
+                is_limit = is_rate_limited(answer.status_code, answer.headers)
+                return _Answer(answer.status_code, _members(answer, self._shown), asked, is_limit)
         except TransientSourceError as error:
             return error
         except ValueError:  # errors of ``requests`` about addresses and headers, too
@@ -159,19 +178,15 @@ class TokenEndpoint:
                 _seconds(members.get("expires_in")),
                 Secret(refresh) if isinstance(refresh, str) and refresh else None,
             )
-        reason = str(members.get("error") or "")
-        why = ": ".join(
-            _plain(str(text), hidden)
-            for text in (reason, members.get("error_description"), members.get("error_uri"))
-            if text
-        )
-        what = self._status_words(answer)
-        if not why:
-            why = "without an access_token" if members else "and no JSON object"
-        return Denied(f"no token: {what}, {why}", reason)
+        missing = "without an access_token" if members else "and no JSON object"
+        what = self._words(answer, hidden, missing)
+        return Denied(f"no token: {what}", str(members.get("error") or ""))
 
-    def _status_words(self, answer: _Answer) -> str:
-        return f"{self._shown} answers with HTTP status {answer.status}"
+    def _words(self, answer: _Answer, hidden: list[str], default: str = "") -> str:
+        texts = filter(None, map(answer.members.get, _EXPLAINING))
+        why = ": ".join(_plain(str(text), hidden) for text in texts) or default
+        words = f"{self._shown} answers with HTTP status {answer.status}"
+        return f"{words}, {why}" if why else words
 
 
 def _about_endpoint(fix: str) -> str:

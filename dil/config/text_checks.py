@@ -163,9 +163,13 @@ def check_names_and_hosts(values: Properties, findings: Findings) -> None:
     if has_host != has_port:
         key = PROXY if has_host else PROXY_PORT
         findings.problem(key, "is one half of the proxy", "Give both host and port.")
-    if has_host and not _PROXY_HOST.fullmatch(source.proxy_parts[2]):
+    scheme, _, host = source.proxy_parts
+    if has_host and not _PROXY_HOST.fullmatch(host):
         fix = f"Write a host, or user:${{env:NAME}}@host; its port is {PROXY_PORT}."
         findings.problem(PROXY, "names no host", fix)
+    elif has_host and scheme.lower() not in {"http", "https"}:
+        fix = "Name an HTTP proxy: a host, or http://host or https://host."
+        findings.problem(PROXY, "names a proxy of an unsupported scheme", fix)  # May hold a login.
     for text in source.hosts:
         if not is_host_entry(text):
             findings.problem(

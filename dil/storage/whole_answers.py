@@ -1,10 +1,16 @@
-"""Makes sessions of ``requests`` read all headers of HTTP answers, or refuse the answers."""
+"""Makes sessions of ``requests`` read all headers of HTTP answers, or refuse the answers.
+
+An answer may also be given up because it trickles.
+"""
 
 from __future__ import annotations
 
 import http.client
 import io
 import re
+import socket
+import time
+from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
 import requests
@@ -15,6 +21,70 @@ _INTERIM = range(102, 200)  # 101 is final, and the library skips 100 itself.
 # A line that the library reads: a header, the continuation of one, or the end of the headers.
 _READABLE = re.compile(rb"[!-9;-~]*:|[ \t]|\r?\n")
 _NAME_AND_BLANK = re.compile(rb"([!-9;-~]+)[ \t]+(?=:)")
+_MIB = 1024 * 1024
+
+
+class TrickleError(OSError):
+    """An answer arrives so slowly that the wait is given up."""
+
+
+class FramingError(http.client.HTTPException):
+    """The headers of an answer do not say clearly where its body ends."""
+
+
+class Patience:
+    """Limits the wait for each MiB of an answer to ``wait_s`` seconds; 0 means no limit."""
+
+    def __init__(
+        self, wait_s: float = 0.0, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.wait_s = wait_s
+        self.monotonic = monotonic
+        self._waited = 0.0
+        self._got = 0
+
+    def count(self, seconds: float, size: int) -> None:
+        """Count a wait that brought ``size`` bytes.
+
+        Raises:
+            TrickleError: the wait for this MiB has been too long.
+        """
+        self._waited += seconds
+        self._got += size
+        if size and self.wait_s and self._waited > self.wait_s:
+            raise TrickleError(
+                f"{self._got} bytes in {self._waited:.0f} s of at most {self.wait_s:.0f} s a MiB"
+            )
+        if self._got >= _MIB:
+            self._got, self._waited = 0, 0.0
+
+
+class _PatientStream(io.RawIOBase):
+    """The bytes of an answer as they arrive; its time-out limits the wait for the first one.
+
+    Only here each packet can be timed: to the library, a line or a chunk that trickles is one read.
+    """
+
+    def __init__(self, raw: socket.SocketIO, patience: Patience) -> None:
+        self._raw = raw
+        self._has_begun = False
+        self.patience = patience
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        if not self._has_begun:
+            self._has_begun = True
+            return self._raw.readinto(buffer) or 0
+        begun = self.patience.monotonic()
+        size = self._raw.readinto(buffer) or 0  # A socket that blocks never returns None.
+        self.patience.count(self.patience.monotonic() - begun, size)
+        return size
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
 
 
 class _Head:
@@ -54,15 +124,24 @@ class _Head:
         self._stream.close()
 
 
-class _FinalResponse(http.client.HTTPResponse):
+class FinalResponse(http.client.HTTPResponse):
     """The final response to a request, with all of its headers.
 
     The library accepts a connection that ends among the headers. If the length of the body is one
     of the lost headers, the response looks complete and empty; RFC 9112 section 8 calls it
     incomplete. The library also takes an interim response, such as 103 Early Hints, for the final
     one (RFC 9110 section 15.2). A response with two lengths ends nobody knows where (RFC 9112
-    section 6.3).
+    section 6.3). Chunks of another coding, which no request asks for, cannot be read. ``arriving``
+    may give up a response that trickles.
     """
+
+    def __init__(
+        self, *args: Any, patience: Callable[[], Patience] = Patience, **options: Any
+    ) -> None:
+        super().__init__(*args, **options)
+        raw = cast("socket.SocketIO", self.fp.detach())
+        self.arriving = _PatientStream(raw, patience())
+        self.fp = io.BufferedReader(self.arriving)
 
     def begin(self) -> None:
         """Read the status and the headers."""
@@ -74,21 +153,59 @@ class _FinalResponse(http.client.HTTPResponse):
                 self.headers = None  # type: ignore[assignment] # as before a response begins
                 super().begin()
             self.headers.defects.clear()  # Else urllib3 logs a traceback with the whole address.
-            lengths = ",".join(self.headers.get_all("Content-Length", ())).split(",")
-            if len({each.strip() for each in lengths}) > 1 and not self.chunked:
-                raise http.client.HTTPException("the response has two lengths")
+            if not self.chunked:
+                self._check_framing()
         finally:
             # If the first line is no status, the library has closed the stream and set None.
             if self.fp is not None:
                 self.fp = stream
 
+    def _check_framing(self) -> None:
+        """Read chunks if any form of Transfer-Encoding names them; refuse what has no clear end.
 
-class _Connection(urllib3.connection.HTTPConnection):
-    response_class = _FinalResponse
+        The library knows only the text ``chunked``, and would give the sizes of chunks as content
+        behind ``chunked `` or ``identity, chunked``.
+        """
+        codings = self._members("Transfer-Encoding") - {"", "identity"}
+        if codings == {"chunked"}:
+            self.chunked, self.chunk_left, self.length = True, None, None
+        elif any("chunked" in each for each in codings):
+            raise FramingError("the response has an unknown transfer coding")
+        elif len(self._members("Content-Length")) > 1:
+            raise FramingError("the response has two lengths")
+
+    def _members(self, name: str) -> set[str]:
+        texts = self.headers.get_all(name, ())
+        return {each.strip().lower() for text in texts for each in text.split(",")}
 
 
-class _TlsConnection(urllib3.connection.HTTPSConnection):
-    response_class = _FinalResponse
+def limit_waits(answer: requests.Response, patience: Patience) -> None:
+    """Limit the waits for the body of an answer that came over our pools."""
+    response = answer.raw._original_response  # noqa: SLF001 - there is no other way to it
+    cast("FinalResponse", response).arriving.patience = patience
+
+
+class _AfterSending:
+    """Reports a connection that ends before an answer as what it is, also behind a proxy.
+
+    Before it raises, the library closes the connection, and so forgets that the proxy was reached.
+    urllib3 would then blame the proxy, as if no request had been sent.
+    """
+
+    def getresponse(self) -> Any:
+        """Return the answer; ProtocolError if the connection ended after the request was sent."""
+        try:
+            return super().getresponse()  # type: ignore[misc]
+        except ConnectionError as error:
+            raise urllib3.exceptions.ProtocolError("Connection aborted.", error) from error
+
+
+class _Connection(_AfterSending, urllib3.connection.HTTPConnection):
+    response_class = FinalResponse
+
+
+class _TlsConnection(_AfterSending, urllib3.connection.HTTPSConnection):
+    response_class = FinalResponse
 
 
 class WholeAnswersPool(urllib3.HTTPConnectionPool):

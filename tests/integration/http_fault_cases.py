@@ -216,6 +216,7 @@ CONNECTIONS = (
     Case("Content-Length too short", acts.promises(-50), *wrong("not JSON")),
     Case("slow to begin", acts.is_slow_to_begin, *passing("timed out"), job=WAITS),
     Case("stalls in the body", acts.stalls_in_body, *passing("broke off"), job=WAITS),
+    Case("headers that never end", acts.trickles_headers, *passing("headers trickle"), job=WAITS),
     Case("a body that never ends", acts.trickles, *passing("trickles"), job=WAITS),
     Case("not HTTP", acts.talks_gibberish, *passing("not HTTP")),
     Case("closed while idle", acts.closes_when_idle, *always(HEALED)),

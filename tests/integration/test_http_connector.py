@@ -543,6 +543,7 @@ def test_connections_are_used_again(server):
         for _ in range(3):
             session.get()
     assert server.connections == 1
+    server.settle()  # fails if the closed session has left the connection open
 
 
 def test_the_beginning_of_an_error_body_is_logged_and_its_words_are_told(server, caplog):

@@ -1,6 +1,7 @@
 """The HTTP connector when the source limits, refuses, or stops answering, on a real server."""
 
 import gzip
+import time
 
 import pytest
 
@@ -19,8 +20,10 @@ from dil.model.settings import HttpStatuses, TlsSettings
 from dil.secrets import learned
 from dil.spi.connector import RequestValues
 from dil.spi.coordination import Uncoordinated
+from tests.servers.faulty_server import FaultySource, Strike
 from tests.servers.http_server import Fault, HttpServer, Reply
 from tests.servers.http_sessions import Session, values
+from tests.servers.rows import Dataset
 
 
 @pytest.fixture
@@ -362,6 +365,43 @@ def test_a_body_that_trickles_is_given_up(server):
     with session, pytest.raises(TransientSourceError) as caught:
         session.get()
     assert "the answer's body trickles" in caught.value.message
+    assert "ms.http.response.max.seconds" in caught.value.fix
+
+
+def trickling(begin, piece):
+    """Return an act that sends the beginning of an answer, and then a piece now and then."""
+
+    def act(wire, asked, answer):
+        wire.send(begin)
+        while wire.is_open:
+            wire.send(piece)
+            wire.pause(0.02)
+
+    return act
+
+
+@pytest.mark.parametrize(
+    ("begin", "piece"),
+    [
+        (b"HTTP/1.1 200 ", b"a"),
+        (b"HTTP/1.1 200 OK\r\nX-Note: ", b"a"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        (b"", b"HTTP/1.1 102 Processing\r\n\r\n"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;", b"a"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"X-Note: a\r\n"),
+    ],
+    ids=["status", "header", "100", "102", "chunk extension", "trailers"],
+)
+def test_an_answer_whose_framing_trickles_is_given_up(begin, piece):
+    with FaultySource(Dataset()) as source:
+        source.strikes.append(Strike(trickling(begin, piece)))
+        session = Session(
+            source.url + "/records", monotonic=time.monotonic, body_wait_s=0.1,
+            retry=RetryBudget(0, 0),
+        )  # fmt: skip
+        with session, pytest.raises(TransientSourceError) as caught:
+            session.get()
+    assert "trickle" in caught.value.message
     assert "ms.http.response.max.seconds" in caught.value.fix
 
 

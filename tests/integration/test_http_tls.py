@@ -21,7 +21,7 @@ from tests.servers.certificates import (
     trust_store,
 )
 from tests.servers.connect_proxy import ConnectProxy
-from tests.servers.http_server import HttpServer, Reply
+from tests.servers.http_server import Fault, HttpServer, Reply
 from tests.servers.http_sessions import Session
 
 PASSWORD = "s3cret-of-store"
@@ -315,6 +315,64 @@ def test_a_proxy_that_does_not_reach_the_host_is_asked_again_and_named_with_its_
         with session, pytest.raises(TransientSourceError) as caught:
             session.get()
     assert "the proxy answers with HTTP status 503 after 2 retries" in caught.value.message
+    assert "source.conn.use.proxy.url" in caught.value.fix
+
+
+@pytest.fixture
+def plain():
+    """A server without TLS."""
+    with HttpServer() as running:
+        running.script("/x", Reply(b"{}"))
+        yield running
+
+
+def test_a_proxy_that_speaks_tls_is_verified_by_our_trust_store(tmp_path, server, written, ours):
+    tls = TlsSettings(trust_store_path=written("trust.pem", ours.pem))
+    there = server_context(tmp_path, server_of(ours))
+    with ConnectProxy(server.port, tls=there) as proxy:
+        with Session("https://127.0.0.1:1/x", tls=tls, proxy=proxy.url) as session:
+            assert session.get() == b"{}"
+        assert proxy.asked == ["127.0.0.1:1"]
+    # An http request goes to the proxy as it is, over TLS.
+    with Session("http://shop.invalid/x", tls=tls, proxy=server.url) as session:
+        assert session.get() == b"{}"
+    assert server.requests[-1].target == "http://shop.invalid/x"
+
+
+def test_a_row_that_went_through_a_proxy_before_the_connection_broke_is_sent_once(
+    server, plain, written, ours
+):
+    tls = TlsSettings(trust_store_path=written("trust.pem", ours.pem))
+    plain.faults.append(Fault("reset", path="/x"))
+    server.faults.append(Fault("reset", path="/x"))
+    with ConnectProxy(server.port) as tunnel:
+        ways = (
+            ("http://shop.invalid/x", plain.url),
+            ("http://shop.invalid/x", server.url),
+            ("https://127.0.0.1:1/x", tunnel.url),
+        )
+        for uri, proxy in ways:
+            session = Session(uri, method="POST", tls=tls, proxy=proxy)
+            with session, pytest.raises(UnknownOutcomeError):
+                session.get(RequestValues({}, {}, payload={"id": 1}))
+    assert (len(plain.requests), len(server.requests)) == (1, 2)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_without_a_trusted_certificate_gets_no_request(tmp_path, scheme, server, plain):
+    login = server.url.replace("://", "://me:s3cret@")
+    session = Session(f"{scheme}://127.0.0.1:{plain.port}/x", proxy=login)
+    with session, pytest.raises(SourceError) as caught:
+        session.get()
+    assert server.requests == plain.requests == []
+    assert "the proxy's certificate is not trusted" in caught.value.message
+
+
+def test_a_proxy_that_speaks_no_tls_is_named_by_its_property(plain):
+    proxy = plain.url.replace("http:", "https:")
+    session = Session("https://127.0.0.1:1/x", proxy=proxy)
+    with session, pytest.raises(SourceError) as caught:
+        session.get()
     assert "source.conn.use.proxy.url" in caught.value.fix
 
 

@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import socket
 import socketserver
+import ssl
 import threading
 from base64 import b64decode
 from http import HTTPStatus
@@ -18,11 +19,17 @@ class ConnectProxy(InThread):
 
     If ``status`` is not 200, the proxy refuses with that status. If ``in_one_packet`` is true, the
     first bytes of the server go in one packet with the answer to CONNECT. With a ``login`` of the
-    form ``user:password``, the proxy refuses everybody else.
+    form ``user:password``, the proxy refuses everybody else. With ``tls`` clients speak TLS to it.
     """
 
     def __init__(
-        self, server_port: int, *, status: int = 200, in_one_packet: bool = False, login: str = ""
+        self,
+        server_port: int,
+        *,
+        status: int = 200,
+        in_one_packet: bool = False,
+        login: str = "",
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.server_port = server_port
         self.status = status
@@ -31,11 +38,14 @@ class ConnectProxy(InThread):
         self.asked: list[str] = []
         self._server = _Server(("127.0.0.1", 0), _Tunnel)
         self._server.proxy = self
+        self._scheme = "https" if tls else "http"
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
 
     @property
     def url(self) -> str:
-        """Return ``http://127.0.0.1:<port>``."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        """Return ``http://127.0.0.1:<port>``; with https if ``tls`` is given."""
+        return f"{self._scheme}://127.0.0.1:{self._server.server_address[1]}"
 
 
 class _Server(socketserver.ThreadingTCPServer):
@@ -71,6 +81,8 @@ class _Tunnel(socketserver.StreamRequestHandler):
 
 def _pass_on(source: socket.socket, sink: socket.socket) -> None:
     with contextlib.suppress(OSError):
-        while data := source.recv(65536):
-            sink.sendall(data)
-        sink.shutdown(socket.SHUT_WR)
+        try:
+            while data := source.recv(65536):
+                sink.sendall(data)
+        finally:
+            sink.shutdown(socket.SHUT_WR)

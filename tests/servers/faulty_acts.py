@@ -135,6 +135,14 @@ def trickles(wire: Wire, asked: Asked, answer: Answer) -> None:
         wire.pause(0.1)
 
 
+def trickles_headers(wire: Wire, asked: Asked, answer: Answer) -> None:
+    """Send a byte of a header now and then, always before the client's time-out."""
+    wire.send(b"HTTP/1.1 200 OK\r\nX-Note: ")
+    while wire.is_open:
+        wire.send(b"a")
+        wire.pause(0.1)
+
+
 def talks_gibberish(wire: Wire, asked: Asked, answer: Answer) -> None:
     """Answer something that is not HTTP."""
     wire.send(b"220 mail.example.com ESMTP ready\r\n\r\n")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from typing import BinaryIO, ClassVar
 
@@ -18,6 +18,7 @@ from dil.extraction.content import (
     is_utf8,
     refuse_other_types,
 )
+from dil.extraction.excerpt import excerpt
 from dil.extraction.json.document import collector_paused
 from dil.extraction.names import NameCleansing
 from dil.extraction.sizes import BATCH_BYTES, XML_ROW_BYTES, longest
@@ -36,6 +37,8 @@ LOOKED_TOO_EARLY = (
     " rows was not searched"
 )
 _TEXT = "#text"
+_SOAP_FAULT = ("Envelope", "Body", "Fault")
+_FAULT_WORDS = ("faultstring", "Reason.Text")  # of SOAP 1.1 and 1.2
 _CHUNK_BYTES = 1024 * 1024
 _BATCH_ROWS = 65_536
 
@@ -81,8 +84,8 @@ class XmlExtractor(Extractor):
 
         Raises:
             SourceContractError: the body is packed, or its content type is not accepted. From the
-                batches: the body is no XML or declares entities, or the first page lacks
-                ms.data.field.
+                batches: the body is no XML, declares entities or is a SOAP fault, or the first page
+                lacks ms.data.field.
             ConversionError: (from the batches) a value does not fit its column.
         """
         response = as_text(response)
@@ -113,6 +116,8 @@ class XmlExtractor(Extractor):
             if not document.has_begun:
                 return
             document.finish()
+            if not (page.rows or document.rows):
+                self._refuse_fault(document)
             self._check_place(document, page)
             yield from self._rows(document, page)
             page.notes = (*page.notes, *self._columns.notes)
@@ -126,6 +131,32 @@ class XmlExtractor(Extractor):
             page.rows += batch.num_rows
             page.left_out = self._columns.left_out
             yield batch
+
+    def _refuse_fault(self, document: XmlDocument) -> None:
+        """Raise if a document is a SOAP fault; its status should be 500, but some servers send 200.
+
+        With ``Envelope.Body.listResponse`` as ms.data.field it would be a page without rows.
+        """
+        if tuple(one_place(self.spec.data_field))[:3] == _SOAP_FAULT:
+            return  # The job reads faults.
+        try:
+            around = document.outside()
+        except SourceContractError:
+            return  # A fault has few elements.
+        fault = ".".join(_SOAP_FAULT)
+        if isinstance(find(around, fault), Missing):
+            return
+        texts = [find(around, f"{fault}.{path}") for path in _FAULT_WORDS]
+        words: object = next((each for each in texts if not isinstance(each, Missing)), None)
+        if isinstance(words, list):  # It is in several languages.
+            words = words[0]
+        if isinstance(words, Mapping):  # It has a language.
+            words = words.get(self._text_name)
+        shown = f': "{excerpt(words.encode(), is_refusal=True)}"' if isinstance(words, str) else ""
+        raise SourceContractError(
+            f"the answer is a SOAP fault{shown}",
+            "Correct the request, or wait until the source has recovered.",
+        )
 
     def _check_place(self, document: XmlDocument, page: Page) -> None:
         if document.has_place or self.spec.data_field_optional:

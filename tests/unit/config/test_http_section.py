@@ -106,6 +106,14 @@ def test_the_proxy_is_a_host_with_a_login_before_it(job_file, written, proxy):
     assert settings(job_file, given).proxy == proxy
 
 
+@pytest.mark.parametrize("at", ["socks5://me:s3cret@proxy.test", "me:s3cret@http://proxy.test"])
+def test_a_proxy_that_does_not_speak_http_is_a_problem(job_file, at):
+    given = {"source.conn.use.proxy.url": at, "source.conn.use.proxy.port": "1080"}
+    (problem,) = job_file.problems(given)
+    assert problem.key == "source.conn.use.proxy.url"
+    assert "s3cret" not in str(problem)
+
+
 @pytest.mark.parametrize("written", ["proxy.test:3128", "me:s3cret@", "proxy.test/path", "//"])
 def test_a_proxy_that_names_no_host_is_a_problem_that_shows_no_login(job_file, written):
     given = {"source.conn.use.proxy.url": written, "source.conn.use.proxy.port": "3128"}

@@ -239,6 +239,33 @@ def test_a_place_without_rows_gives_none_and_a_missing_place_fails_on_the_first_
     assert read("<r/>", path="r.list.e", data_field_optional=True) == []
 
 
+def soap(inside):
+    return f'<s:Envelope xmlns:s="urn:s"><s:Body>{inside}</s:Body></s:Envelope>'
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "<faultcode>s:Server</faultcode><faultstring>Session expired</faultstring>",
+        '<faultstring xml:lang="en">Session expired</faultstring>',
+        '<s:Reason><s:Text xml:lang="en">Session expired</s:Text></s:Reason>',
+        '<s:Reason><s:Text xml:lang="en">Session expired</s:Text><s:Text>x</s:Text></s:Reason>',
+    ],
+)
+@pytest.mark.parametrize("path", ["Envelope.Body.list", "Envelope.Body.list.item"])
+def test_a_soap_fault_is_no_page_without_rows(path, fault):
+    reader = extractor(path=path, data_field_optional=True)
+    assert rows_of(reader.extract(response(soap("<list><item><a>1</a></item></list>"))))
+    with pytest.raises(SourceContractError, match="Session expired"):
+        rows_of(reader.extract(response(soap(f"<s:Fault>{fault}</s:Fault>"))))
+
+
+def test_soap_faults_can_be_rows_and_an_answer_without_rows_is_no_fault():
+    fault = soap("<s:Fault><faultcode>a</faultcode></s:Fault>")
+    assert read(fault, path="Envelope.Body.Fault") == [{"faultcode": "a"}]
+    assert read(soap("<list/>"), path="Envelope.Body.list.item") == []
+
+
 def test_rows_without_anything_in_them_are_null_in_all_columns_if_there_is_one():
     assert entries("<e/><e><a>1</a></e>") == [{"a": None}, {"a": "1"}]
     assert entries("<e/>", column("a")) == [{"a": None}]

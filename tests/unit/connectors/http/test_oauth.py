@@ -182,6 +182,25 @@ def test_what_may_pass_is_asked_for_again(server, status):
     assert waits == [1.0, 7.0]
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        (200, {}, b'{"error": "temporarily_unavailable", "error_description": "Come later"}'),
+        (400, {}, b'{"error": "server_error", "error_description": "Come later"}'),
+        (403, {"Retry-After": "1"}, b'{"error": "limited", "error_description": "Come later"}'),
+    ],
+)
+def test_an_outage_under_the_status_of_a_refusal_is_no_refusal(server, reply):
+    waits: list[float] = []
+    server.replies.append(reply)
+    assert source(server, waits=waits).fetch().token == Secret("access-1")
+    assert waits == [1.0]
+
+    server.replies += [reply] * 9
+    with pytest.raises(TransientSourceError, match="Come later"):
+        source(server).fetch()
+
+
 def test_asking_again_has_an_end(server):
     waits: list[float] = []
     server.replies += [(503, {}, b"later")] * 9
