@@ -90,7 +90,8 @@ CODES: Mapping[str, tuple[str, str]] = {
     "DIL-LEASE-LOST": (
         "another run took over, because this one seemed dead; this one published nothing after "
         "that",
-        "find out why it stood still: a suspended machine, an overloaded disk",
+        "find out why it stood still: a suspended machine, an overloaded disk; or the state server "
+        "failed over to a replica that lagged",
     ),
     "DIL-INTERRUPTED": (
         "the run was stopped by a signal",
