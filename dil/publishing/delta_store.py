@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from urllib.parse import unquote
@@ -167,3 +168,12 @@ def commit_properties(
         max_commit_retries=0,
         app_transactions=done,
     )
+
+
+def transaction_time() -> int:
+    """Return the time of a transaction that is written now, in epoch milliseconds.
+
+    A vacuum counts from this time how long the removed files are unneeded. The publish may have
+    been decided days earlier, and readers used the files until now.
+    """
+    return time.time_ns() // 1_000_000
