@@ -9,9 +9,9 @@ transaction before this one; they are null until rows arrive.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deltalake.exceptions import CommitFailedError, DeltaError
 
@@ -30,6 +30,8 @@ from dil.publishing.table_files import ATTEMPTS, FORMAT_KEY, TableFile, gave_up,
 from dil.storage import Filesystem
 
 if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
     from dil.publishing.delta_commits import DeltaCommits
 
 log = logging.getLogger(__name__)
@@ -69,7 +71,7 @@ class DeltaLog:
         return self._newest.files()
 
     def next_sequence(self) -> int:
-        """Return the table's next version; a commit of this number gets this or a later version."""
+        """Return the table's next version."""
         table = self._newest.look()
         return 0 if table is None else table.version() + 1
 
@@ -112,26 +114,41 @@ class DeltaLog:
         table = self._newest.look()
         if table is None:
             return False
-        restored: list[Mapping[str, str | None]] = []
-        # The number of a commit is at most its version.
-        for entry in table.history(max(1, table.version() - landed + 1)):
-            if entry.get("dil.source") == source:
-                return any(self._leads_before(each, entry["version"]) for each in restored)
-            if entry.get("operation") == "RESTORE":
-                restored.append(entry.get("operationParameters", {}))
-        return False
+        if _is_older_copy(table, source, landed):
+            return True
+        last = (is_out for entry, is_out in self._history(table) if _is_by(source, entry))
+        return next(last, False)
 
-    def _leads_before(self, restored: Mapping[str, str | None], version: int) -> bool:
-        """Return whether a RESTORE of these parameters leads to before a version.
+    def runs_set_back(self, source: str, landed: int, runs: frozenset[str]) -> frozenset[str]:
+        """Return the runs whose commits a RESTORE undid, or that an older copy of the log lacks."""
+        table = self._newest.look()
+        if table is None:
+            return frozenset()
+        if _is_older_copy(table, source, landed):
+            return runs
+        ours = (each for each in self._history(table) if _is_by(source, each[0]))
+        return runs & {entry["dil.run"] for entry, is_out in ours if is_out}
 
-        The time of a RESTORE by Spark is a text in an unknown zone, and counts as before.
+    def _history(self, table: DeltaTable) -> Iterator[tuple[Mapping[str, Any], bool]]:
+        """Yield the commits, newest first, and whether a RESTORE undid each of them."""
+        reached = table.version()
+        for entry in table.history():
+            is_out = entry["version"] > reached
+            if not is_out and entry.get("operation") == "RESTORE":
+                reached = self._restored_version(entry.get("operationParameters", {}))
+            yield entry, is_out
+
+    def _restored_version(self, restored: Mapping[str, str | None]) -> int:
+        """Return the version to which a RESTORE of these parameters leads, -1 if that is unknown.
+
+        The time of a RESTORE by Spark is a text in an unknown zone.
         """
         target, instant = restored.get("version"), restored.get("datetime")
         if target is not None:
-            return int(target) < version
+            return int(target)
         if instant is None or not instant.isdecimal():
-            return True
-        return self._newest.version_at(int(instant)) < version
+            return -1
+        return self._newest.version_at(int(instant))
 
     def require_fit(self, commit: Commit, live: frozenset[str]) -> None:
         """Raise if the table cannot take the columns or partition values of staged files."""
@@ -145,7 +162,7 @@ class DeltaLog:
         """Sync the part of the log that was written since the intent."""
         table = self._newest.look()
         last = -1 if table is None else table.version()
-        versions = range(intent.sequence, last + 1)
+        versions = range(min(intent.sequence, last), last + 1)
         kinds = ("json", "checkpoint.parquet")
         names = [f"{version:020}.{kind}" for version in versions for kind in kinds]
         folder = f"{self._folder}/_delta_log"
@@ -185,3 +202,13 @@ class DeltaLog:
                     " which this job cannot obey",
                     "Publish to another extract.table.name, or drop the property.",
                 )
+
+
+def _is_by(source: str, entry: Mapping[str, Any]) -> bool:
+    return bool(entry.get("dil.source") == source)
+
+
+def _is_older_copy(table: DeltaTable, source: str, landed: int) -> bool:
+    """Return whether the log lacks a source's last commit, because an older copy replaced it."""
+    known = table.transaction_version(source)
+    return known is not None and known < landed

@@ -16,7 +16,7 @@ from dil.cli.stdout import emit, emit_json
 from dil.errors import ConfigError, DilError, WriteError
 from dil.observe.logs import one_line
 from dil.publishing.layout import META, dataset_dir
-from dil.publishing.lost_state import newer_dataset, not_loaded
+from dil.publishing.lost_state import newer_dataset, not_loaded, set_back_files
 from dil.publishing.manifest import live_files
 from dil.publishing.owner import owning_jobs
 from dil.publishing.shared_files import misfit
@@ -79,7 +79,7 @@ def verify(call: JobCall, *, full: bool, is_replayed: bool, first: int | None) -
         )
         problems = (
             *dataset.newer_state(),
-            *dataset.lost_loads(),
+            *dataset.lost_files(),
             *dataset.misfits(),
             *_lost_inputs(job, chains, report),
         )
@@ -207,15 +207,19 @@ class _Dataset:
         if problem:
             yield problem
 
-    def lost_loads(self) -> Iterator[str]:
-        """Yield a problem if the table of a warehouse lacks loads that the chain has."""
-        spec, store = self._job.publishing, self._store
-        if spec.warehouse is None:
+    def lost_files(self) -> Iterator[str]:
+        """Yield a problem if a table lacks loads, or files, that the chain has."""
+        job, store = self._job, self._store
+        spec = job.publishing
+        if spec.warehouse is None and not spec.keeps_files:
             return
         head = store.head()
         parts = live_parts(store)
+        why = "the table was dropped, or the database is an older copy"
         try:
             lost = not_loaded(parts, spec, self._filesystem)
+            if set_back := set_back_files(job.name, parts, spec, self._filesystem):
+                lost, why = set_back, "the table was set back to an earlier version"
         except DilError:  # ``newer_state`` says that the database cannot be asked
             return
         # A run that published meanwhile may have replaced some of the files.
@@ -223,8 +227,7 @@ class _Dataset:
             rows = sum(parts[uri].rows for uri in lost)
             yield (
                 f"V20: the table lacks {rows:,} rows that were loaded from {len(lost):,} files, so "
-                "the table was dropped, or the database is an older copy; the first file is "
-                f"{lost[0]}"
+                f"{why}; the first file is {lost[0]}"
             )
 
     def misfits(self) -> Iterator[str]:

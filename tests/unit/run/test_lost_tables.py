@@ -15,10 +15,10 @@ import pytest
 from dil.cli.main import main
 from dil.errors import ConfigError, StateError
 from dil.model.report import RunReport, RunStatus
-from tests.jobs import dataset
+from tests.jobs import dataset, manifest_files
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day, ids_of
-from tests.table_readers import FORMATS, delta_table, iceberg_table, ids, rows_of
+from tests.table_readers import FORMATS, delta_table, files_of, iceberg_table, ids, rows_of
 from tests.table_readers import catalog as open_catalog
 
 MODES = {
@@ -244,7 +244,9 @@ def test_rows_of_a_table_that_was_set_back_come_back(
     assert not table.says_gone(1)
     assert not table.says_gone(2)
     table.roll_back()
+    assert table.dil("verify") == 1
     assert table.says_gone(3)
+    assert table.dil("verify") == 1
     table.assert_rows_come_back()
 
 
@@ -302,6 +304,54 @@ def test_a_table_is_set_back_until_rows_are_published_to_it(
     assert [table.says_gone(days) for days in (3, 4)] == [True, False]
 
 
+def test_publishes_after_an_older_copy_of_a_catalog_are_the_newest(
+    tmp_path: Path, source: HttpServer
+) -> None:
+    """The manifest counts more publishes than the catalog."""
+    table = Table(tmp_path, source, "iceberg")
+    table.says_gone(1)
+    catalog = tmp_path / "state" / "iceberg-catalog.db"
+    copy = catalog.read_bytes()
+    for days in (2, 3, 4):
+        table.says_gone(days)
+    catalog.write_bytes(copy)
+    assert table.dil("verify") == 1
+
+    assert [table.says_gone(days) for days in (5, 6)] == [True, False]
+
+    assert {*files_of("iceberg", tmp_path)} <= {*manifest_files(tmp_path)}
+    assert table.rows() == ids_of("a", "b", days=range(1)) + ids_of("a", "b", days=range(4, 6))
+
+
+def test_a_delta_log_that_an_older_copy_replaced_is_set_back(
+    tmp_path: Path, source: HttpServer
+) -> None:
+    table, log = Table(tmp_path, source, "delta"), dataset(tmp_path) / "_delta_log"
+    table.says_gone(1)
+    shutil.copytree(log, tmp_path / "copy")
+    for days in (2, 3, 4):
+        table.says_gone(days)
+    shutil.rmtree(log)
+    shutil.copytree(tmp_path / "copy", log)
+    assert table.dil("verify") == 1
+
+    assert [table.says_gone(days) for days in (5, 6)] == [True, False]
+
+    assert table.rows() == ids_of("a", "b", days=range(1)) + ids_of("a", "b", days=range(4, 6))
+
+
+def test_a_restore_that_was_undone_is_no_loss(tmp_path: Path, source: HttpServer) -> None:
+    table = Table(tmp_path, source, "delta")
+    table.says_gone(1)
+    table.says_gone(2)
+    table.compact()
+    whole = delta_table(tmp_path).version()
+    delta_table(tmp_path).restore(1)
+    delta_table(tmp_path).restore(whole)
+    assert table.dil("verify") == 0
+    assert not table.says_gone(3)
+
+
 @pytest.mark.parametrize("kind", FORMATS)
 def test_files_that_other_programs_compact_or_empty_are_not_set_back(
     tmp_path: Path, source: HttpServer, kind: str
@@ -309,6 +359,7 @@ def test_files_that_other_programs_compact_or_empty_are_not_set_back(
     table = Table(tmp_path, source, kind)
     table.says_gone(1)
     table.compact()
+    assert table.dil("verify") == 0
     assert not table.says_gone(2)
     table.delete_from(0)
     assert not table.says_gone(3)
