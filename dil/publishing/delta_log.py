@@ -159,10 +159,14 @@ class DeltaLog:
         self._commits.commit(intent)
 
     def make_durable(self, intent: Intent) -> None:
-        """Sync the part of the log that was written since the intent."""
+        """Sync the part of the log that was written since the intent.
+
+        The numbers of intents are ahead of the versions after an older copy replaced the log.
+        """
         table = self._newest.look()
         last = -1 if table is None else table.version()
-        versions = range(min(intent.sequence, last), last + 1)
+        first = intent.sequence if intent.sequence <= last else max(last - ATTEMPTS, 0)
+        versions = range(first, last + 1)
         kinds = ("json", "checkpoint.parquet")
         names = [f"{version:020}.{kind}" for version in versions for kind in kinds]
         folder = f"{self._folder}/_delta_log"
