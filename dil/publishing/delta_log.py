@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_NEWEST_COMMITS = 10
+
 
 class DeltaLog:
     """The ``_delta_log`` of the dataset's folder."""
@@ -110,14 +112,21 @@ class DeltaLog:
         return table is not None and is_given_up(table, intent)
 
     def is_set_back(self, source: str, landed: int) -> bool:
-        """Return whether the table was restored to a version before a source's last commit."""
+        """Return whether the table was restored to before a source's last commit."""
         table = self._newest.look()
         if table is None:
             return False
         if _is_older_copy(table, source, landed):
             return True
-        last = (is_out for entry, is_out in self._history(table) if _is_by(source, entry))
-        return next(last, False)
+        count = _NEWEST_COMMITS  # each is a file of the log, and the last publish is mostly near
+        while True:
+            entries = table.history(count)
+            for entry, is_out in self._with_undone(entries):
+                if _is_by(source, entry):
+                    return is_out
+            if len(entries) < count:
+                return False
+            count *= _NEWEST_COMMITS
 
     def runs_set_back(self, source: str, landed: int, runs: frozenset[str]) -> frozenset[str]:
         """Return the runs whose commits a RESTORE undid, or that an older copy of the log lacks."""
@@ -126,13 +135,15 @@ class DeltaLog:
             return frozenset()
         if _is_older_copy(table, source, landed):
             return runs
-        ours = (each for each in self._history(table) if _is_by(source, each[0]))
+        ours = (each for each in self._with_undone(table.history()) if _is_by(source, each[0]))
         return runs & {entry["dil.run"] for entry, is_out in ours if is_out}
 
-    def _history(self, table: DeltaTable) -> Iterator[tuple[Mapping[str, Any], bool]]:
-        """Yield the commits, newest first, and whether a RESTORE undid each of them."""
-        reached = table.version()
-        for entry in table.history():
+    def _with_undone(
+        self, entries: Sequence[Mapping[str, Any]]
+    ) -> Iterator[tuple[Mapping[str, Any], bool]]:
+        """Yield the newest commits, the last one first, and whether a RESTORE undid each."""
+        reached = entries[0]["version"]
+        for entry in entries:
             is_out = entry["version"] > reached
             if not is_out and entry.get("operation") == "RESTORE":
                 reached = self._restored_version(entry.get("operationParameters", {}))
