@@ -143,23 +143,32 @@ class DeltaLog:
     ) -> Iterator[tuple[Mapping[str, Any], bool]]:
         """Yield the newest commits, the last one first, and whether a RESTORE undid each."""
         reached = entries[0]["version"]
-        for entry in entries:
+        for number, entry in enumerate(entries):
             is_out = entry["version"] > reached
             if not is_out and entry.get("operation") == "RESTORE":
-                reached = self._restored_version(entry.get("operationParameters", {}))
+                reached = self._restored_version(entry, entries[number + 1 :])
             yield entry, is_out
 
-    def _restored_version(self, restored: Mapping[str, str | None]) -> int:
-        """Return the version to which a RESTORE of these parameters leads, -1 if that is unknown.
+    def _restored_version(
+        self, restore: Mapping[str, Any], before: Sequence[Mapping[str, Any]]
+    ) -> int:
+        """Return the version to which a RESTORE leads; ``before`` are the commits before it.
 
-        The time of a RESTORE by Spark is a text in an unknown zone.
+        The time of a RESTORE by Spark is a text in an unknown zone. It leads to before the jobs'
+        commits whose files it removed, and at least to before the last one.
         """
-        target, instant = restored.get("version"), restored.get("datetime")
+        wanted = restore.get("operationParameters", {})
+        target, instant = wanted.get("version"), wanted.get("datetime")
         if target is not None:
             return int(target)
-        if instant is None or not instant.isdecimal():
-            return -1
-        return self._newest.version_at(int(instant))
+        if instant is not None and instant.isdecimal():
+            return self._newest.version_at(int(instant))
+        removed = self._newest.names_removed_in(restore["version"])
+        runs = frozenset[str]().union(*map(layout.run_ids_in, removed))
+        ours = [each for each in before if "dil.run" in each]
+        undone = [each["version"] for each in ours if each["dil.run"] in runs]
+        undone += [each["version"] for each in ours[:1]]
+        return min(undone, default=0) - 1
 
     def require_fit(self, commit: Commit, live: frozenset[str]) -> None:
         """Raise if the table cannot take the columns or partition values of staged files."""

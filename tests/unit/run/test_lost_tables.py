@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
@@ -338,6 +339,28 @@ def test_a_delta_log_that_an_older_copy_replaced_is_set_back(
     assert [table.says_gone(days) for days in (5, 6)] == [True, False]
 
     assert table.rows() == ids_of("a", "b", days=range(1)) + ids_of("a", "b", days=range(4, 6))
+
+
+def test_a_restore_to_a_time_of_an_unknown_zone_sets_back_what_it_removed(
+    tmp_path: Path, source: HttpServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Earlier files left the table because another program compacted them."""
+    table = Table(tmp_path, source, "delta")
+    table.says_gone(1)
+    table.compact()
+    compacted = delta_table(tmp_path).version()
+    table.says_gone(2)
+    table.says_gone(3)
+    delta_table(tmp_path).restore(compacted)
+    newest = max((dataset(tmp_path) / "_delta_log").glob("*.json"))
+    actions = [json.loads(line) for line in newest.read_text().splitlines()]
+    (said,) = (each["commitInfo"] for each in actions if "commitInfo" in each)
+    said["operationParameters"] = {"version": None, "timestamp": "2020-01-01 00:00:00.0"}
+    newest.write_text("\n".join(map(json.dumps, actions)))
+
+    assert table.dil("verify") == 1
+    assert "lacks 16 rows of 4" in capsys.readouterr().out
+    assert table.says_gone(4)
 
 
 def test_a_restore_that_was_undone_is_no_loss(tmp_path: Path, source: HttpServer) -> None:
