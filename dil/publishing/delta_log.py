@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from dil.errors import ConfigError, WriteError
-from dil.model.dataset import Commit, Intent
+from dil.model.dataset import Commit, Intent, is_compaction
 from dil.model.job import PublishingSpec, PublishMode
 from dil.publishing import layout
 from dil.publishing.delta_store import (
@@ -112,7 +112,7 @@ class DeltaLog:
         return table is not None and is_given_up(table, intent)
 
     def is_set_back(self, source: str, landed: int) -> bool:
-        """Return whether the table was restored to before a source's last commit."""
+        """Return whether the table was restored to before a source's last commit of rows."""
         table = self._newest.look()
         if table is None:
             return False
@@ -122,7 +122,7 @@ class DeltaLog:
         while True:
             entries = table.history(count)
             for entry, is_out in self._with_undone(entries):
-                if _is_by(source, entry):
+                if _is_by(source, entry) and not is_compaction(entry["dil.run"]):
                     return is_out
             if len(entries) < count:
                 return False
@@ -155,7 +155,7 @@ class DeltaLog:
         """Return the version to which a RESTORE leads; ``before`` are the commits before it.
 
         The time of a RESTORE by Spark is a text in an unknown zone. It leads to before the jobs'
-        commits whose files it removed, and at least to before the last one.
+        commits whose files it removed, and at least to before the last one of rows.
         """
         wanted = restore.get("operationParameters", {})
         target, instant = wanted.get("version"), wanted.get("datetime")
@@ -167,7 +167,7 @@ class DeltaLog:
         runs = frozenset[str]().union(*map(layout.run_ids_in, removed))
         ours = [each for each in before if "dil.run" in each]
         undone = [each["version"] for each in ours if each["dil.run"] in runs]
-        undone += [each["version"] for each in ours[:1]]
+        undone += [each["version"] for each in ours if not is_compaction(each["dil.run"])][:1]
         return min(undone, default=0) - 1
 
     def require_fit(self, commit: Commit, live: frozenset[str]) -> None:

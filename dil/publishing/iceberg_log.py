@@ -30,7 +30,7 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.transforms import IdentityTransform
 
 from dil.errors import CommitUnknownError, DilError, StateError, WriteError
-from dil.model.dataset import Commit, Intent
+from dil.model.dataset import Commit, Intent, is_compaction
 from dil.model.interval import HOUR_MS
 from dil.model.job import PublishingSpec
 from dil.publishing import layout
@@ -146,13 +146,13 @@ class IcebergLog:
         return table is not None and _is_given_up(table, intent)
 
     def is_set_back(self, source: str, landed: int) -> bool:
-        """Return whether a source's last snapshot was rolled back, or the catalog is older."""
+        """Return whether a source's last snapshot of rows was undone, or the catalog is older."""
         table = self._table()
         if table is None:
             return False
         if _is_older_copy(table, source, landed):
             return True
-        ours = _snapshots_of(table, source)
+        ours = [each for each in _snapshots_of(table, source) if not is_compaction(_run(each))]
         return bool(ours) and max(ours, key=_number) in _rolled_back(table, ours)
 
     def runs_set_back(self, source: str, landed: int, runs: frozenset[str]) -> frozenset[str]:
@@ -162,8 +162,7 @@ class IcebergLog:
             return frozenset()
         if _is_older_copy(table, source, landed):
             return runs
-        gone = _rolled_back(table, _snapshots_of(table, source))
-        return runs & {each.summary["dil.run"] or "" for each in gone if each.summary is not None}
+        return runs.intersection(map(_run, _rolled_back(table, _snapshots_of(table, source))))
 
     def require_fit(self, commit: Commit, live: frozenset[str]) -> None:
         """Raise if the table cannot read the columns of staged files."""
@@ -479,6 +478,10 @@ def _is_older_copy(table: Table, source: str, landed: int) -> bool:
 
 def _number(snapshot: Snapshot) -> int:
     return snapshot.sequence_number or 0
+
+
+def _run(snapshot: Snapshot) -> str:
+    return (snapshot.summary and snapshot.summary["dil.run"]) or ""
 
 
 def _snapshots_of(table: Table, source: str) -> list[Snapshot]:

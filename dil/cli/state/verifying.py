@@ -80,7 +80,8 @@ def verify(call: JobCall, *, full: bool, is_replayed: bool, first: int | None) -
         )
         problems = (
             *dataset.newer_state(),
-            *dataset.lost_files(),
+            *dataset.lost_loads(),
+            *dataset.set_back(),
             *dataset.unlisted(),
             *dataset.misfits(),
             *_lost_inputs(job, chains, report),
@@ -209,19 +210,15 @@ class _Dataset:
         if problem:
             yield problem
 
-    def lost_files(self) -> Iterator[str]:
-        """Yield a problem if a table lacks loads, or files, that the chain has."""
-        job, store = self._job, self._store
-        spec = job.publishing
-        if spec.warehouse is None and not spec.keeps_files:
+    def lost_loads(self) -> Iterator[str]:
+        """Yield a problem if the table of a warehouse lacks loads that the chain has."""
+        spec, store = self._job.publishing, self._store
+        if spec.warehouse is None:
             return
         head = store.head()
         parts = live_parts(store)
-        why = "the table was dropped, or the database is an older copy"
         try:
             lost = not_loaded(parts, spec, self._filesystem)
-            if set_back := set_back_files(job.name, parts, spec, self._filesystem):
-                lost, why = set_back, "the table was set back to an earlier version"
         except DilError:  # ``newer_state`` says that the database cannot be asked
             return
         # A run that published meanwhile may have replaced some of the files.
@@ -229,7 +226,29 @@ class _Dataset:
             rows = sum(parts[uri].rows for uri in lost)
             yield (
                 f"V20: the table lacks {rows:,} rows that were loaded from {len(lost):,} files, so "
-                f"{why}; the first file is {lost[0]}"
+                "the table was dropped, or the database is an older copy; the first file is "
+                f"{lost[0]}"
+            )
+
+    def set_back(self) -> Iterator[str]:
+        """Yield a problem if another program set a Delta or Iceberg table back."""
+        job, store = self._job, self._store
+        if not job.publishing.keeps_files or job.publishing.table.format is TableFormat.FILES:
+            return
+        head = store.head()
+        parts = live_parts(store)
+        try:
+            lost = set_back_files(job.name, parts, job.publishing, self._filesystem)
+            if lost:  # If only a compaction was undone, the table has the files from before it.
+                parts = live_parts(store, are_compacted=False)
+                lost = set_back_files(job.name, parts, job.publishing, self._filesystem)
+        except DilError:
+            return
+        if lost and store.head() == head and store.pending_intent() is None:
+            rows = sum(parts[uri].rows for uri in lost)
+            yield (
+                f"V20: the table lacks {rows:,} rows of {len(lost):,} published files, so it was "
+                f"set back to an earlier version; the first file is {lost[0]}"
             )
 
     def unlisted(self) -> Iterator[str]:

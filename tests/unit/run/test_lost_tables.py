@@ -341,6 +341,41 @@ def test_a_delta_log_that_an_older_copy_replaced_is_set_back(
     assert table.rows() == ids_of("a", "b", days=range(1)) + ids_of("a", "b", days=range(4, 6))
 
 
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_compaction_that_was_undone_is_no_loss(
+    tmp_path: Path, source: HttpServer, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If the rows were read again, they would be doubled. The run before it is a loss."""
+    table = Table(tmp_path, source, kind)
+    table.says_gone(1)
+    table.says_gone(2)
+    assert main(["compact", str(tmp_path / "orders.conf")]) == 0
+    assert table.dil("verify") == 0
+    table.roll_back()
+    assert table.rows() == ids_of("a", "b", days=range(2))
+    assert table.dil("verify") == 0
+    if kind == "delta":
+        delta_table(tmp_path).restore(1)
+    else:
+        table.roll_back()
+    assert table.dil("verify") == 1
+    assert "lacks 8 rows of 2" in capsys.readouterr().out
+    assert table.says_gone(3)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_runs_after_a_compaction_that_was_undone_say_nothing(
+    tmp_path: Path, source: HttpServer, kind: str
+) -> None:
+    table = Table(tmp_path, source, kind)
+    table.says_gone(1)
+    table.says_gone(2)
+    assert main(["compact", str(tmp_path / "orders.conf")]) == 0
+    table.roll_back()
+    assert not table.says_gone(3)
+    assert table.rows() == ids_of("a", "b", days=range(3))
+
+
 def test_a_restore_to_a_time_of_an_unknown_zone_sets_back_what_it_removed(
     tmp_path: Path, source: HttpServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
