@@ -131,9 +131,7 @@ class DeltaLog:
     def runs_set_back(self, source: str, landed: int, runs: frozenset[str]) -> frozenset[str]:
         """Return the runs whose commits a RESTORE undid, or that an older copy of the log lacks."""
         table = self._newest.look()
-        if table is None:
-            return frozenset()
-        if _is_older_copy(table, source, landed):
+        if table is None or _is_older_copy(table, source, landed):
             return runs
         ours = (each for each in self._with_undone(table.history()) if _is_by(source, each[0]))
         return runs & {entry["dil.run"] for entry, is_out in ours if is_out}

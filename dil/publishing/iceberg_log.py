@@ -158,9 +158,7 @@ class IcebergLog:
     def runs_set_back(self, source: str, landed: int, runs: frozenset[str]) -> frozenset[str]:
         """Return the runs whose snapshots were rolled back, or that an older catalog lacks."""
         table = self._table()
-        if table is None:
-            return frozenset()
-        if _is_older_copy(table, source, landed):
+        if table is None or _is_older_copy(table, source, landed):
             return runs
         return runs.intersection(map(_run, _rolled_back(table, _snapshots_of(table, source))))
 

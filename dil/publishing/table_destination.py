@@ -17,7 +17,6 @@ from dil.model.dataset import Commit, Intent, Move, PublishedFile
 from dil.model.destination import TableFormat
 from dil.model.job import PublishingSpec, PublishMode
 from dil.publishing import dumps, layout, manifest
-from dil.publishing.layout import run_ids_in
 from dil.publishing.table_files import (
     TableFile,
     put_in_place,
@@ -65,7 +64,10 @@ class TableLog(Protocol):
         """
 
     def runs_set_back(self, source: str, landed: int, runs: frozenset[str]) -> frozenset[str]:
-        """Return those of some runs of a source that the table lost when it was set back."""
+        """Return those of some runs of a source that the table lost when it was set back.
+
+        These are all of the runs if the table is gone.
+        """
 
     def require_fit(self, commit: Commit, live: frozenset[str]) -> None:
         """Raise if the table cannot take the columns of staged files; ``live`` are its files' URIs.
@@ -213,8 +215,10 @@ class TableDestination(Destination):
 
         Files that another program compacted, or whose rows it deleted, are not among them.
         """
+        folder = self._filesystem.uri(layout.dataset_dir(self._spec))
+        here = (uri for uri in uris if uri.startswith(f"{folder}/"))
         live = {file.uri.rpartition("/")[2] for file in self.live()}
-        absent = {uri: run_ids_in(uri) for uri in uris if uri.rpartition("/")[2] not in live}
+        absent = {uri: layout.run_ids_in(uri) for uri in here if uri.rpartition("/")[2] not in live}
         if not absent:
             return []
         runs = frozenset().union(*absent.values())

@@ -242,13 +242,14 @@ class _Dataset:
             if lost:  # If only a compaction was undone, the table has the files from before it.
                 parts = live_parts(store, are_compacted=False)
                 lost = set_back_files(job.name, parts, job.publishing, self._filesystem)
-        except DilError:
+        except DilError as error:
+            yield f"the table cannot be checked: {error.message}"
             return
         if lost and store.head() == head and store.pending_intent() is None:
             rows = sum(parts[uri].rows for uri in lost)
             yield (
                 f"V20: the table lacks {rows:,} rows of {len(lost):,} published files, so it was "
-                f"set back to an earlier version; the first file is {lost[0]}"
+                f"set back to an earlier version, or dropped; the first file is {lost[0]}"
             )
 
     def unlisted(self) -> Iterator[str]:

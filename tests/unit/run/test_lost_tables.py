@@ -488,5 +488,15 @@ def test_a_table_without_its_log_or_catalog_is_refused(tmp_path: Path, source: H
     dropped.says_gone(1)
     iceberg_table(dropped.story.folder).catalog.drop_table("shop.orders")
     for table in (delta, dropped):
+        assert table.dil("verify") == 1
         with pytest.raises(ConfigError):
             table.story.run(day(2))
+
+
+def test_a_table_whose_catalog_cannot_be_read_is_not_sound(
+    tmp_path: Path, source: HttpServer
+) -> None:
+    table = Table(tmp_path, source, "iceberg")
+    table.says_gone(1)
+    (tmp_path / "state" / "iceberg-catalog.db").write_bytes(b"no database" * 1000)
+    assert table.dil("verify") == 1
