@@ -23,6 +23,7 @@ from dil.publishing.delta_store import (
     commit_properties,
     has_commit,
     marks_deleted_rows,
+    transaction_time,
 )
 from dil.publishing.table_files import (
     ATTEMPTS,
@@ -164,11 +165,12 @@ class DeltaCommits:
                 )
             )
         if mode == "append":
+            now = transaction_time()
             actions += [
                 RemoveAction(
                     path,
                     data_change=not commit.is_compaction,
-                    deletion_timestamp=commit.system_time,
+                    deletion_timestamp=now,
                 )
                 for path in sorted(self._newest.relative(uri) for uri in uris(commit.removes))
             ]

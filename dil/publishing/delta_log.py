@@ -9,14 +9,14 @@ transaction before this one; they are null until rows arrive.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from dil.errors import ConfigError, WriteError
-from dil.model.dataset import Commit, Intent
+from dil.model.dataset import Commit, Intent, is_compaction
 from dil.model.job import PublishingSpec, PublishMode
 from dil.publishing import layout
 from dil.publishing.delta_store import (
@@ -30,9 +30,13 @@ from dil.publishing.table_files import ATTEMPTS, FORMAT_KEY, TableFile, gave_up,
 from dil.storage import Filesystem
 
 if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
     from dil.publishing.delta_commits import DeltaCommits
 
 log = logging.getLogger(__name__)
+
+_NEWEST_COMMITS = 10
 
 
 class DeltaLog:
@@ -69,7 +73,7 @@ class DeltaLog:
         return self._newest.files()
 
     def next_sequence(self) -> int:
-        """Return the table's next version; a commit of this number gets this or a later version."""
+        """Return the table's next version."""
         table = self._newest.look()
         return 0 if table is None else table.version() + 1
 
@@ -108,30 +112,61 @@ class DeltaLog:
         return table is not None and is_given_up(table, intent)
 
     def is_set_back(self, source: str, landed: int) -> bool:
-        """Return whether the table was restored to a version before a source's last commit."""
+        """Return whether the table was restored to before a source's last commit of rows."""
         table = self._newest.look()
         if table is None:
             return False
-        restored: list[Mapping[str, str | None]] = []
-        # The number of a commit is at most its version.
-        for entry in table.history(max(1, table.version() - landed + 1)):
-            if entry.get("dil.source") == source:
-                return any(self._leads_before(each, entry["version"]) for each in restored)
-            if entry.get("operation") == "RESTORE":
-                restored.append(entry.get("operationParameters", {}))
-        return False
-
-    def _leads_before(self, restored: Mapping[str, str | None], version: int) -> bool:
-        """Return whether a RESTORE of these parameters leads to before a version.
-
-        The time of a RESTORE by Spark is a text in an unknown zone, and counts as before.
-        """
-        target, instant = restored.get("version"), restored.get("datetime")
-        if target is not None:
-            return int(target) < version
-        if instant is None or not instant.isdecimal():
+        if _is_older_copy(table, source, landed):
             return True
-        return self._newest.version_at(int(instant)) < version
+        count = _NEWEST_COMMITS  # each is a file of the log, and the last publish is mostly near
+        while True:
+            entries = table.history(count)
+            for entry, is_out in self._with_undone(entries):
+                if _is_by(source, entry) and not is_compaction(entry["dil.run"]):
+                    return is_out
+            if len(entries) < count:
+                return False
+            count *= _NEWEST_COMMITS
+
+    def runs_set_back(self, source: str, landed: int, runs: frozenset[str]) -> frozenset[str]:
+        """Return the runs whose commits a RESTORE undid, or that an older copy of the log lacks."""
+        table = self._newest.look()
+        if table is None or _is_older_copy(table, source, landed):
+            return runs
+        ours = (each for each in self._with_undone(table.history()) if _is_by(source, each[0]))
+        return runs & {entry["dil.run"] for entry, is_out in ours if is_out}
+
+    def _with_undone(
+        self, entries: Sequence[Mapping[str, Any]]
+    ) -> Iterator[tuple[Mapping[str, Any], bool]]:
+        """Yield the newest commits, the last one first, and whether a RESTORE undid each."""
+        reached = entries[0]["version"]
+        for number, entry in enumerate(entries):
+            is_out = entry["version"] > reached
+            if not is_out and entry.get("operation") == "RESTORE":
+                reached = self._restored_version(entry, entries[number + 1 :])
+            yield entry, is_out
+
+    def _restored_version(
+        self, restore: Mapping[str, Any], before: Sequence[Mapping[str, Any]]
+    ) -> int:
+        """Return the version to which a RESTORE leads; ``before`` are the commits before it.
+
+        The time of a RESTORE by Spark is a text in an unknown zone. It leads to before the jobs'
+        commits whose files it removed, and at least to before the last one of rows.
+        """
+        wanted = restore.get("operationParameters", {})
+        target, instant = wanted.get("version"), wanted.get("datetime")
+        if target is not None:
+            return int(target)
+        if instant is not None and instant.isdecimal():
+            return self._newest.version_at(int(instant))
+        removed = self._newest.names_removed_in(restore["version"])
+        runs = frozenset[str]().union(*map(layout.run_ids_in, removed))
+        ours = [each for each in before if "dil.run" in each]
+        undone = [each["version"] for each in ours if each["dil.run"] in runs]
+        undone += [each["version"] for each in ours if not is_compaction(each["dil.run"])][:1]
+        return min(undone, default=0) - 1
 
     def require_fit(self, commit: Commit, live: frozenset[str]) -> None:
         """Raise if the table cannot take the columns or partition values of staged files."""
@@ -142,10 +177,14 @@ class DeltaLog:
         self._commits.commit(intent)
 
     def make_durable(self, intent: Intent) -> None:
-        """Sync the part of the log that was written since the intent."""
+        """Sync the part of the log that was written since the intent.
+
+        The numbers of intents are ahead of the versions after an older copy replaced the log.
+        """
         table = self._newest.look()
         last = -1 if table is None else table.version()
-        versions = range(intent.sequence, last + 1)
+        first = intent.sequence if intent.sequence <= last else max(last - ATTEMPTS, 0)
+        versions = range(first, last + 1)
         kinds = ("json", "checkpoint.parquet")
         names = [f"{version:020}.{kind}" for version in versions for kind in kinds]
         folder = f"{self._folder}/_delta_log"
@@ -185,3 +224,13 @@ class DeltaLog:
                     " which this job cannot obey",
                     "Publish to another extract.table.name, or drop the property.",
                 )
+
+
+def _is_by(source: str, entry: Mapping[str, Any]) -> bool:
+    return bool(entry.get("dil.source") == source)
+
+
+def _is_older_copy(table: DeltaTable, source: str, landed: int) -> bool:
+    """Return whether the log lacks a source's last commit, because an older copy replaced it."""
+    known = table.transaction_version(source)
+    return known is not None and known < landed

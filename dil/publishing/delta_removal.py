@@ -24,6 +24,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from dil.errors import WriteError
 from dil.model.dataset import Intent
 from dil.model.json import JsonObject
+from dil.publishing.delta_store import transaction_time
 from dil.storage import Filesystem
 
 # Features without duties for a writer that only removes files and keeps the members of add actions.
@@ -111,10 +112,10 @@ def write_removal(
 
 
 def _removal(adds: Iterable[Mapping[str, Any]], intent: Intent) -> Iterator[JsonObject]:
-    commit = intent.commit
+    commit, now = intent.commit, transaction_time()
     yield {
         "commitInfo": {
-            "timestamp": commit.system_time,
+            "timestamp": now,
             "operation": "DELETE",
             "operationParameters": {},
             "engineInfo": "dil",
@@ -126,14 +127,14 @@ def _removal(adds: Iterable[Mapping[str, Any]], intent: Intent) -> Iterator[Json
         "txn": {
             "appId": commit.source_name,
             "version": intent.sequence,
-            "lastUpdated": commit.system_time,
+            "lastUpdated": now,
         }
     }
     for add in adds:
         yield {
             "remove": {
                 "path": add["path"],
-                "deletionTimestamp": commit.system_time,
+                "deletionTimestamp": now,
                 "dataChange": not commit.is_compaction,
                 "extendedFileMetadata": True,
                 **{name: add[name] for name in _REPEATED if add.get(name) is not None},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from urllib.parse import unquote
@@ -86,6 +88,12 @@ class NewestTable:
             return -1
         return -1 if table is None else table.version()
 
+    def names_removed_in(self, version: int) -> list[str]:
+        """Return the names of the files that a version removed; empty if the log lacks it now."""
+        content = self._filesystem.content(self._transaction_path(version)) or b""
+        actions = [json.loads(line) for line in content.splitlines() if line.strip()]
+        return [unquote(each["remove"]["path"]) for each in actions if "remove" in each]
+
     def has(self, intent: Intent) -> bool:
         """Return whether the newest version has the commit of an intent that was not given up."""
         table = self.look()
@@ -108,12 +116,14 @@ class NewestTable:
 
     def _transaction(self) -> bytes | None:
         """Return the first bytes of the newest known transaction, None if it no longer exists."""
-        path = f"{self._folder}/_delta_log/{self._version:020}.json"
         try:
-            with self._filesystem.open_input(path) as stream:
+            with self._filesystem.open_input(self._transaction_path(self._version)) as stream:
                 return stream.read(_BEGINNING)
         except FileNotFoundError:
             return None
+
+    def _transaction_path(self, version: int) -> str:
+        return f"{self._folder}/_delta_log/{version:020}.json"
 
     def _opened(self, options: dict[str, str]) -> DeltaTable | None:
         with _translated_errors(self._folder):
@@ -167,3 +177,12 @@ def commit_properties(
         max_commit_retries=0,
         app_transactions=done,
     )
+
+
+def transaction_time() -> int:
+    """Return the time of a transaction that is written now, in epoch milliseconds.
+
+    A vacuum counts from this time how long the removed files are unneeded. The publish may have
+    been decided days earlier, and readers used the files until now.
+    """
+    return time.time_ns() // 1_000_000

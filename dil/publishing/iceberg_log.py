@@ -8,7 +8,7 @@ of the intent. Snapshots expire some day, but the property stays (rule U13).
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, compress
 
@@ -25,12 +25,12 @@ from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.manifest import DataFile, ManifestContent, ManifestFile
 from pyiceberg.table import Table, TableProperties, Transaction
 from pyiceberg.table.metadata import TableMetadata, new_table_metadata
-from pyiceberg.table.snapshots import ancestors_of
+from pyiceberg.table.snapshots import Snapshot, ancestors_of
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.transforms import IdentityTransform
 
 from dil.errors import CommitUnknownError, DilError, StateError, WriteError
-from dil.model.dataset import Commit, Intent
+from dil.model.dataset import Commit, Intent, is_compaction
 from dil.model.interval import HOUR_MS
 from dil.model.job import PublishingSpec
 from dil.publishing import layout
@@ -146,23 +146,21 @@ class IcebergLog:
         return table is not None and _is_given_up(table, intent)
 
     def is_set_back(self, source: str, landed: int) -> bool:
-        """Return whether a source's last snapshot was rolled back, or the catalog is older."""
+        """Return whether a source's last snapshot of rows was undone, or the catalog is older."""
         table = self._table()
         if table is None:
             return False
-        if int(table.properties.get(f"{_SEQUENCE}{source}", -1)) < landed:
+        if _is_older_copy(table, source, landed):
             return True
-        ours = [
-            each.sequence_number or 0
-            for each in table.metadata.snapshots
-            if each.summary is not None and each.summary.get("dil.source") == source
-        ]
-        ancestors = ancestors_of(table.current_snapshot(), table.metadata)
-        live = [each.sequence_number or 0 for each in ancestors]
-        if not ours or max(ours) in live:
-            return False
-        # A tag may keep a snapshot from before the ancestors that did not expire.
-        return not live or min(live) < max(ours)
+        ours = [each for each in _snapshots_of(table, source) if not is_compaction(_run(each))]
+        return bool(ours) and max(ours, key=_number) in _rolled_back(table, ours)
+
+    def runs_set_back(self, source: str, landed: int, runs: frozenset[str]) -> frozenset[str]:
+        """Return the runs whose snapshots were rolled back, or that an older catalog lacks."""
+        table = self._table()
+        if table is None or _is_older_copy(table, source, landed):
+            return runs
+        return runs.intersection(map(_run, _rolled_back(table, _snapshots_of(table, source))))
 
     def require_fit(self, commit: Commit, live: frozenset[str]) -> None:
         """Raise if the table cannot read the columns of staged files."""
@@ -469,6 +467,35 @@ def _table_files(manifest: ManifestFile, table: Table) -> tuple[TableFile, ...]:
 def _has(table: Table, intent: Intent) -> bool:
     landed = table.properties.get(f"{_SEQUENCE}{intent.commit.source_name}")
     return landed is not None and int(landed) >= intent.sequence
+
+
+def _is_older_copy(table: Table, source: str, landed: int) -> bool:
+    """Return whether a catalog lacks a source's last commit, because an older copy replaced it."""
+    return int(table.properties.get(f"{_SEQUENCE}{source}", -1)) < landed
+
+
+def _number(snapshot: Snapshot) -> int:
+    return snapshot.sequence_number or 0
+
+
+def _run(snapshot: Snapshot) -> str:
+    return (snapshot.summary and snapshot.summary["dil.run"]) or ""
+
+
+def _snapshots_of(table: Table, source: str) -> list[Snapshot]:
+    return [
+        each
+        for each in table.metadata.snapshots
+        if each.summary is not None and each.summary.get("dil.source") == source
+    ]
+
+
+def _rolled_back(table: Table, snapshots: Iterable[Snapshot]) -> list[Snapshot]:
+    """Return those snapshots that are no ancestors of the current one."""
+    live = [*map(_number, ancestors_of(table.current_snapshot(), table.metadata))]
+    # A tag may keep a snapshot from before the ancestors that did not expire.
+    first = min(live, default=-1)
+    return [each for each in snapshots if _number(each) not in live and _number(each) > first]
 
 
 def _is_given_up(table: Table, intent: Intent) -> bool:

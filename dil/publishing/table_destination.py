@@ -7,7 +7,7 @@ work units of the files.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, closing
 from functools import cached_property
 from typing import ClassVar, Protocol
@@ -61,6 +61,12 @@ class TableLog(Protocol):
         """Return whether a program set the table back to before a source's last commit.
 
         ``landed`` is the number of that commit in the dataset's manifest.
+        """
+
+    def runs_set_back(self, source: str, landed: int, runs: frozenset[str]) -> frozenset[str]:
+        """Return those of some runs of a source that the table lost when it was set back.
+
+        These are all of the runs if the table is gone.
         """
 
     def require_fit(self, commit: Commit, live: frozenset[str]) -> None:
@@ -159,9 +165,13 @@ class TableDestination(Destination):
             return with_owners(self._filesystem, self._spec, log.files())
 
     def next_sequence(self) -> int:
-        """Return the table's number for a commit that is decided now."""
+        """Return the table's number for a commit that is decided now.
+
+        The table, or its catalog, may be an older copy than the manifest.
+        """
+        newest = manifest.newest(self._filesystem, layout.dataset_dir(self._spec))
         with self._log() as log:
-            return log.next_sequence()
+            return max(log.next_sequence(), *(each + 1 for each in newest.landed.values()), 0)
 
     def landed(self, source: str) -> int:
         """Return the largest number of a source's commits, -1 if the source has no commit."""
@@ -199,6 +209,22 @@ class TableDestination(Destination):
         """Return whether another program set the table back to before a source's last commit."""
         with self._log() as log:
             return log.is_set_back(source, self.landed(source))
+
+    def set_back_files(self, source: str, uris: Iterable[str]) -> list[str]:
+        """Return those of a source's published files that the table lost when it was set back.
+
+        Files that another program compacted, or whose rows it deleted, are not among them.
+        """
+        folder = self._filesystem.uri(layout.dataset_dir(self._spec))
+        here = (uri for uri in uris if uri.startswith(f"{folder}/"))
+        live = {file.uri.rpartition("/")[2] for file in self.live()}
+        absent = {uri: layout.run_ids_in(uri) for uri in here if uri.rpartition("/")[2] not in live}
+        if not absent:
+            return []
+        runs = frozenset().union(*absent.values())
+        with self._log() as log:
+            lost = log.runs_set_back(source, self.landed(source), runs)
+        return sorted(uri for uri, ids in absent.items() if ids & lost)
 
     def require_fit(self, commit: Commit) -> None:
         """Raise if the table cannot take the files of a commit, before anything is decided.

@@ -14,9 +14,10 @@ from dil.cli.job_command import JobCall, job_command
 from dil.cli.state.opening import opened
 from dil.cli.stdout import emit, emit_json
 from dil.errors import ConfigError, DilError, WriteError
+from dil.model.destination import TableFormat
 from dil.observe.logs import one_line
 from dil.publishing.layout import META, dataset_dir
-from dil.publishing.lost_state import newer_dataset, not_loaded
+from dil.publishing.lost_state import newer_dataset, not_loaded, set_back_files
 from dil.publishing.manifest import live_files
 from dil.publishing.owner import owning_jobs
 from dil.publishing.shared_files import misfit
@@ -80,6 +81,8 @@ def verify(call: JobCall, *, full: bool, is_replayed: bool, first: int | None) -
         problems = (
             *dataset.newer_state(),
             *dataset.lost_loads(),
+            *dataset.set_back(),
+            *dataset.unlisted(),
             *dataset.misfits(),
             *_lost_inputs(job, chains, report),
         )
@@ -225,6 +228,54 @@ class _Dataset:
                 f"V20: the table lacks {rows:,} rows that were loaded from {len(lost):,} files, so "
                 "the table was dropped, or the database is an older copy; the first file is "
                 f"{lost[0]}"
+            )
+
+    def set_back(self) -> Iterator[str]:
+        """Yield a problem if another program set a Delta or Iceberg table back."""
+        job, store = self._job, self._store
+        if not job.publishing.keeps_files or job.publishing.table.format is TableFormat.FILES:
+            return
+        head = store.head()
+        parts = live_parts(store)
+        try:
+            lost = set_back_files(job.name, parts, job.publishing, self._filesystem)
+            if lost:  # If only a compaction was undone, the table has the files from before it.
+                parts = live_parts(store, are_compacted=False)
+                lost = set_back_files(job.name, parts, job.publishing, self._filesystem)
+        except DilError as error:
+            yield f"the table cannot be checked: {error.message}"
+            return
+        if lost and store.head() == head and store.pending_intent() is None:
+            rows = sum(parts[uri].rows for uri in lost)
+            yield (
+                f"V20: the table lacks {rows:,} rows of {len(lost):,} published files, so it was "
+                f"set back to an earlier version, or dropped; the first file is {lost[0]}"
+            )
+
+    def unlisted(self) -> Iterator[str]:
+        """Yield a problem if files of the chain are there, and the manifest does not list them.
+
+        A table has a log of its own, which other programs may change.
+        """
+        if self._job.publishing.table.format is not TableFormat.FILES:
+            return
+        head = self._store.head()
+        known = self.listed()
+        if known is None:
+            return
+        folder = f"{self._filesystem.uri(self._folder)}/"
+        left_out = sorted(
+            uri
+            for uri in live_parts(self._store)
+            if uri not in known and uri.startswith(folder) and self.size_of(uri) is not None
+        )
+        if left_out and self._store.head() == head and self._store.pending_intent() is None:
+            yield (
+                f"the dataset's manifest does not list {len(left_out):,} files that the chain has, "
+                f"for example {left_out[0]}: it was replaced by an older copy, and merges and "
+                "readers of the manifest miss these rows. If no run has published since, restore "
+                f"the newest manifest in {self._folder}/{META}; else read everything again once "
+                "with ms.publish.mode=replace"
             )
 
     def misfits(self) -> Iterator[str]:

@@ -13,17 +13,25 @@ from dil.state.blocks.canonical import SHA2_256
 from dil.state.blocks.events import ConfigEvent, DataEvent, SideFile, SliceFile
 
 
-def live_parts(store: StateStore) -> dict[str, SliceFile]:
+def live_parts(store: StateStore, *, are_compacted: bool = True) -> dict[str, SliceFile]:
     """Return, by URI, the files in the chain that no later block removed.
+
+    Args:
+        store: The store of the chain.
+        are_compacted: Unset: in place of the files that a compaction wrote, return the files that
+            it put together, unless a later block removed one of the files that it wrote.
 
     Raises:
         StateError: a block cannot be read.
     """
     live: dict[str, SliceFile] = {}
     settled: set[str] = set()
-    for event in _data_events(store):
+    for event, is_of_compaction in _data_events(store):
         if event.new_data is not None:
             parts = event.new_data.parts or ()
+            is_whole = settled.isdisjoint(part.path for part in parts)
+            if is_of_compaction and is_whole and not are_compacted:
+                continue
             live.update({part.path: part for part in parts if part.path not in settled})
             settled.update(part.path for part in (*parts, *event.new_data.removes))
     return live
@@ -36,7 +44,7 @@ def late_parts(store: StateStore) -> dict[str, SideFile]:
         StateError: a block cannot be read.
     """
     found: dict[str, SideFile] = {}
-    for event in _data_events(store):
+    for event, _ in _data_events(store):
         if event.late is not None:
             found.update({each.path: each for each in event.late.parts})
     return found
@@ -49,8 +57,9 @@ def file_of(part: SliceFile | SideFile) -> PublishedFile:
     return PublishedFile(part.path, "", part.rows, part.size, digest, "", label)
 
 
-def _data_events(store: StateStore) -> Iterator[DataEvent]:
-    """Yield the events with rows of a chain, in the order in which the store gives its blocks."""
+def _data_events(store: StateStore) -> Iterator[tuple[DataEvent, bool]]:
+    """Yield the events with rows of a chain, newest first, and whether each is of a compaction."""
+    later: DataEvent | None = None  # the block before it names its act, if it has one
     for fields in store.blocks():
         try:
             event = read_block({name: fields[name] for name in fields if name != "hash"}).event
@@ -59,8 +68,12 @@ def _data_events(store: StateStore) -> Iterator[DataEvent]:
                 f"block {fields.get('sequenceNumber')} of the chain cannot be read: {error!r}",
                 "`dil state verify` lists what is wrong.",
             ) from error
-        if isinstance(event, DataEvent):
-            yield event
+        if later is not None:
+            act = str(event.body.get("act", "")) if isinstance(event, ConfigEvent) else ""
+            yield later, is_compaction(act)
+        later = event if isinstance(event, DataEvent) else None
+    if later is not None:
+        yield later, False
 
 
 def breaks_changelog(event: DataEvent, act: str) -> bool:

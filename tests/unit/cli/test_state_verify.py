@@ -24,7 +24,7 @@ from dil.testing.in_process import InProcessExecutor
 from tests.derived import Lake
 from tests.jobs import dataset, visible_files, write_job
 from tests.servers.http_server import HttpServer
-from tests.stories import Story, day
+from tests.stories import Story, day, ids_of
 
 Edit = Callable[[sqlite3.Connection], None]
 
@@ -171,6 +171,27 @@ def test_a_shared_file_of_which_not_every_row_is_some_work_units_is_found_and_no
     assert main(forget) == 1
     assert words in capsys.readouterr().err
     assert story.rows() == rows
+
+
+def test_an_older_copy_of_the_manifest_is_found_until_a_replace(
+    story: Story, capsys: pytest.CaptureFixture[str]
+) -> None:
+    meta = dataset(story.folder) / "_dil"
+    story.run(day(1))
+    shutil.copytree(meta, story.folder / "copy")
+    story.run(day(2))
+    shutil.rmtree(meta)
+    shutil.copytree(story.folder / "copy", meta)
+    sound, (problem,) = verified(story, capsys)
+    assert not sound
+    assert "does not list 2 files" in problem
+
+    story.run(day(3))
+    assert not verified(story, capsys)[0]
+
+    story.run(day(3), story.job(ms__publish__mode="replace"))
+    assert verified(story, capsys) == (True, [])
+    assert story.rows() == ids_of("a", "b", days=range(3))
 
 
 def test_a_manifest_that_has_other_rows_than_the_chain_is_found(

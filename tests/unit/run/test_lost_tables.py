@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
@@ -15,10 +16,10 @@ import pytest
 from dil.cli.main import main
 from dil.errors import ConfigError, StateError
 from dil.model.report import RunReport, RunStatus
-from tests.jobs import dataset
+from tests.jobs import dataset, manifest_files
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day, ids_of
-from tests.table_readers import FORMATS, delta_table, iceberg_table, ids, rows_of
+from tests.table_readers import FORMATS, delta_table, files_of, iceberg_table, ids, rows_of
 from tests.table_readers import catalog as open_catalog
 
 MODES = {
@@ -244,7 +245,9 @@ def test_rows_of_a_table_that_was_set_back_come_back(
     assert not table.says_gone(1)
     assert not table.says_gone(2)
     table.roll_back()
+    assert table.dil("verify") == 1
     assert table.says_gone(3)
+    assert table.dil("verify") == 1
     table.assert_rows_come_back()
 
 
@@ -302,6 +305,111 @@ def test_a_table_is_set_back_until_rows_are_published_to_it(
     assert [table.says_gone(days) for days in (3, 4)] == [True, False]
 
 
+def test_publishes_after_an_older_copy_of_a_catalog_are_the_newest(
+    tmp_path: Path, source: HttpServer
+) -> None:
+    """The manifest counts more publishes than the catalog."""
+    table = Table(tmp_path, source, "iceberg")
+    table.says_gone(1)
+    catalog = tmp_path / "state" / "iceberg-catalog.db"
+    copy = catalog.read_bytes()
+    for days in (2, 3, 4):
+        table.says_gone(days)
+    catalog.write_bytes(copy)
+    assert table.dil("verify") == 1
+
+    assert [table.says_gone(days) for days in (5, 6)] == [True, False]
+
+    assert {*files_of("iceberg", tmp_path)} <= {*manifest_files(tmp_path)}
+    assert table.rows() == ids_of("a", "b", days=range(1)) + ids_of("a", "b", days=range(4, 6))
+
+
+def test_a_delta_log_that_an_older_copy_replaced_is_set_back(
+    tmp_path: Path, source: HttpServer
+) -> None:
+    table, log = Table(tmp_path, source, "delta"), dataset(tmp_path) / "_delta_log"
+    table.says_gone(1)
+    shutil.copytree(log, tmp_path / "copy")
+    for days in (2, 3, 4):
+        table.says_gone(days)
+    shutil.rmtree(log)
+    shutil.copytree(tmp_path / "copy", log)
+    assert table.dil("verify") == 1
+
+    assert [table.says_gone(days) for days in (5, 6)] == [True, False]
+
+    assert table.rows() == ids_of("a", "b", days=range(1)) + ids_of("a", "b", days=range(4, 6))
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_compaction_that_was_undone_is_no_loss(
+    tmp_path: Path, source: HttpServer, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If the rows were read again, they would be doubled. The run before it is a loss."""
+    table = Table(tmp_path, source, kind)
+    table.says_gone(1)
+    table.says_gone(2)
+    assert main(["compact", str(tmp_path / "orders.conf")]) == 0
+    assert table.dil("verify") == 0
+    table.roll_back()
+    assert table.rows() == ids_of("a", "b", days=range(2))
+    assert table.dil("verify") == 0
+    if kind == "delta":
+        delta_table(tmp_path).restore(1)
+    else:
+        table.roll_back()
+    assert table.dil("verify") == 1
+    assert "lacks 8 rows of 2" in capsys.readouterr().out
+    assert table.says_gone(3)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_runs_after_a_compaction_that_was_undone_say_nothing(
+    tmp_path: Path, source: HttpServer, kind: str
+) -> None:
+    table = Table(tmp_path, source, kind)
+    table.says_gone(1)
+    table.says_gone(2)
+    assert main(["compact", str(tmp_path / "orders.conf")]) == 0
+    table.roll_back()
+    assert not table.says_gone(3)
+    assert table.rows() == ids_of("a", "b", days=range(3))
+
+
+def test_a_restore_to_a_time_of_an_unknown_zone_sets_back_what_it_removed(
+    tmp_path: Path, source: HttpServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Earlier files left the table because another program compacted them."""
+    table = Table(tmp_path, source, "delta")
+    table.says_gone(1)
+    table.compact()
+    compacted = delta_table(tmp_path).version()
+    table.says_gone(2)
+    table.says_gone(3)
+    delta_table(tmp_path).restore(compacted)
+    newest = max((dataset(tmp_path) / "_delta_log").glob("*.json"))
+    actions = [json.loads(line) for line in newest.read_text().splitlines()]
+    (said,) = (each["commitInfo"] for each in actions if "commitInfo" in each)
+    said["operationParameters"] = {"version": None, "timestamp": "2020-01-01 00:00:00.0"}
+    newest.write_text("\n".join(map(json.dumps, actions)))
+
+    assert table.dil("verify") == 1
+    assert "lacks 16 rows of 4" in capsys.readouterr().out
+    assert table.says_gone(4)
+
+
+def test_a_restore_that_was_undone_is_no_loss(tmp_path: Path, source: HttpServer) -> None:
+    table = Table(tmp_path, source, "delta")
+    table.says_gone(1)
+    table.says_gone(2)
+    table.compact()
+    whole = delta_table(tmp_path).version()
+    delta_table(tmp_path).restore(1)
+    delta_table(tmp_path).restore(whole)
+    assert table.dil("verify") == 0
+    assert not table.says_gone(3)
+
+
 @pytest.mark.parametrize("kind", FORMATS)
 def test_files_that_other_programs_compact_or_empty_are_not_set_back(
     tmp_path: Path, source: HttpServer, kind: str
@@ -309,6 +417,7 @@ def test_files_that_other_programs_compact_or_empty_are_not_set_back(
     table = Table(tmp_path, source, kind)
     table.says_gone(1)
     table.compact()
+    assert table.dil("verify") == 0
     assert not table.says_gone(2)
     table.delete_from(0)
     assert not table.says_gone(3)
@@ -379,5 +488,15 @@ def test_a_table_without_its_log_or_catalog_is_refused(tmp_path: Path, source: H
     dropped.says_gone(1)
     iceberg_table(dropped.story.folder).catalog.drop_table("shop.orders")
     for table in (delta, dropped):
+        assert table.dil("verify") == 1
         with pytest.raises(ConfigError):
             table.story.run(day(2))
+
+
+def test_a_table_whose_catalog_cannot_be_read_is_not_sound(
+    tmp_path: Path, source: HttpServer
+) -> None:
+    table = Table(tmp_path, source, "iceberg")
+    table.says_gone(1)
+    (tmp_path / "state" / "iceberg-catalog.db").write_bytes(b"no database" * 1000)
+    assert table.dil("verify") == 1
