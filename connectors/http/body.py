@@ -24,7 +24,7 @@ from dil.errors import SourceContractError, SourceError, TransientSourceError
 from dil.extraction.preprocessing.limits import CountedStream, LimitedStream, ReceivedBytes
 from dil.extraction.streams import ReadStream, has_zlib_header
 from dil.model.job import ExpansionSpec
-from dil.storage.whole_answers import Patience, TrickleError, limit_waits
+from dil.storage.whole_answers import TrickleError, WaitLimit, limit_waits
 
 if TYPE_CHECKING:
     import requests
@@ -66,7 +66,7 @@ class BodyStream(ReadStream):
         self._shown = shown
         self._is_repeatable = is_repeatable
         self._limit = limit
-        limit_waits(response, Patience(wait_s, monotonic))
+        limit_waits(response, WaitLimit(wait_s, monotonic))
         self._stream = self._decoding(cast("BinaryIO", _RawBody(response)))
 
     def read(self, size: int = -1, /) -> bytes:

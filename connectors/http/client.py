@@ -31,7 +31,7 @@ from dil import __version__
 from dil.errors import SourceError
 from dil.storage.whole_answers import (
     FinalResponse,
-    Patience,
+    WaitLimit,
     WholeAnswersAdapter,
     WholeAnswersPool,
     WholeAnswersTlsPool,
@@ -73,12 +73,12 @@ class _ExactHttpPool(WholeAnswersPool):
     """Sends the target exactly as written: urllib3 would change ``%2c`` to ``%2C``, for example."""
 
     _target = ""
-    patience = staticmethod(Patience)
+    wait_limit = staticmethod(WaitLimit)
 
     def _new_conn(self) -> Any:
         conn = super()._new_conn()
         # Not a method of the pool: urllib3 closes connections once nothing refers to their pool.
-        conn.response_class = partial(FinalResponse, patience=self.patience)  # type: ignore[attr-defined]
+        conn.response_class = partial(FinalResponse, wait_limit=self.wait_limit)  # type: ignore[attr-defined]
         return conn
 
     def urlopen(self, method: str, url: str, *args: Any, **options: Any) -> Any:
@@ -110,11 +110,11 @@ class _Adapter(WholeAnswersAdapter):
         self,
         pool_size: int,
         context: ssl.SSLContext | None,
-        patience: Callable[[], Patience],
+        wait_limit: Callable[[], WaitLimit],
         *,
         trusts_only_context: bool,
     ) -> None:
-        self._patience = patience
+        self._wait_limit = wait_limit
         self._context = context
         self._trusts_only_context = trusts_only_context
         super().__init__(pool_connections=pool_size, pool_maxsize=pool_size, max_retries=0)
@@ -131,7 +131,7 @@ class _Adapter(WholeAnswersAdapter):
 
     def get_connection_with_tls_context(self, *args: Any, **options: Any) -> Any:
         pool: Any = super().get_connection_with_tls_context(*args, **options)
-        pool.patience = self._patience
+        pool.wait_limit = self._wait_limit
         return pool
 
     def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
@@ -177,7 +177,7 @@ class Client(requests.Session):
         adapter = partial(
             _Adapter,
             settings.pool_size,
-            patience=partial(Patience, settings.body_wait_s, monotonic),
+            wait_limit=partial(WaitLimit, settings.body_wait_s, monotonic),
             trusts_only_context=bool(settings.tls.trust_store_path),
         )
         for scheme in ("http://", "https://"):

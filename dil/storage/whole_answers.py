@@ -32,7 +32,7 @@ class FramingError(http.client.HTTPException):
     """The headers of an answer do not say clearly where its body ends."""
 
 
-class Patience:
+class WaitLimit:
     """Limits the wait for each MiB of an answer to ``wait_s`` seconds; 0 means no limit."""
 
     def __init__(
@@ -59,16 +59,16 @@ class Patience:
             self._got, self._waited = 0, 0.0
 
 
-class _PatientStream(io.RawIOBase):
+class _TimedStream(io.RawIOBase):
     """The bytes of an answer as they arrive; its time-out limits the wait for the first one.
 
     Only here each packet can be timed: to the library, a line or a chunk that trickles is one read.
     """
 
-    def __init__(self, raw: socket.SocketIO, patience: Patience) -> None:
+    def __init__(self, raw: socket.SocketIO, wait_limit: WaitLimit) -> None:
         self._raw = raw
         self._has_begun = False
-        self.patience = patience
+        self.wait_limit = wait_limit
 
     def readable(self) -> bool:
         return True
@@ -77,9 +77,9 @@ class _PatientStream(io.RawIOBase):
         if not self._has_begun:
             self._has_begun = True
             return self._raw.readinto(buffer) or 0
-        begun = self.patience.monotonic()
+        begun = self.wait_limit.monotonic()
         size = self._raw.readinto(buffer) or 0  # A socket that blocks never returns None.
-        self.patience.count(self.patience.monotonic() - begun, size)
+        self.wait_limit.count(self.wait_limit.monotonic() - begun, size)
         return size
 
     def close(self) -> None:
@@ -136,11 +136,11 @@ class FinalResponse(http.client.HTTPResponse):
     """
 
     def __init__(
-        self, *args: Any, patience: Callable[[], Patience] = Patience, **options: Any
+        self, *args: Any, wait_limit: Callable[[], WaitLimit] = WaitLimit, **options: Any
     ) -> None:
         super().__init__(*args, **options)
         raw = cast("socket.SocketIO", self.fp.detach())
-        self.arriving = _PatientStream(raw, patience())
+        self.arriving = _TimedStream(raw, wait_limit())
         self.fp = io.BufferedReader(self.arriving)
 
     def begin(self) -> None:
@@ -179,10 +179,10 @@ class FinalResponse(http.client.HTTPResponse):
         return {each.strip().lower() for text in texts for each in text.split(",")}
 
 
-def limit_waits(answer: requests.Response, patience: Patience) -> None:
+def limit_waits(answer: requests.Response, wait_limit: WaitLimit) -> None:
     """Limit the waits for the body of an answer that came over our pools."""
     response = answer.raw._original_response  # noqa: SLF001 - there is no other way to it
-    cast("FinalResponse", response).arriving.patience = patience
+    cast("FinalResponse", response).arriving.wait_limit = wait_limit
 
 
 class _AfterSending:
