@@ -25,6 +25,10 @@ import dil
 
 PACKAGE = f"{Path(dil.__file__).parent}/"
 _LOADING = "<module>"  # the name of the code that Python runs to load a module
+# It is chance how many packets an answer has.
+_PER_PACKET = frozenset(
+    f"storage/whole_answers.py:{name}" for name in ("_TimedStream.readinto", "WaitLimit.count")
+)
 Answer = dict[str, Any]
 
 
@@ -59,7 +63,7 @@ def killed_at(
         name = names.get(code)
         if name is None:
             name = _name_of(code, watched)
-            name = names[code] = "" if name in uncounted else name
+            name = names[code] = "" if name in uncounted | _PER_PACKET else name
         if not name:
             return
         if name == _LOADING:
