@@ -207,6 +207,22 @@ class Table:
         newest = iceberg.current_snapshot()
         iceberg.manage_snapshots().rollback_to_snapshot(newest.parent_snapshot_id).commit()
 
+    def put_older_log_back(self, *, after: int) -> None:
+        """Publish ``after`` days; then put the log back as it was after the first day.
+
+        The log is the catalog of Iceberg or the folder ``_delta_log``.
+        """
+        folder, is_delta = self.story.folder, self.kind == "delta"
+        log = dataset(folder) / "_delta_log" if is_delta else folder / "state/iceberg-catalog.db"
+        duplicate = shutil.copytree if is_delta else shutil.copyfile
+        self.says_gone(1)
+        duplicate(log, folder / "copy")
+        for days in range(2, after + 1):
+            self.says_gone(days)
+        if is_delta:
+            shutil.rmtree(log)
+        duplicate(folder / "copy", log)
+
     def delete_from(self, row: int) -> None:
         if self.kind == "delta":
             delta_table(self.story.folder).delete(f"id >= {row}")
@@ -255,11 +271,7 @@ def test_rows_that_an_older_copy_of_a_catalog_lacks_come_back(
     tmp_path: Path, source: HttpServer
 ) -> None:
     table = Table(tmp_path, source, "iceberg")
-    table.says_gone(1)
-    catalog = tmp_path / "state" / "iceberg-catalog.db"
-    copy = catalog.read_bytes()
-    table.says_gone(2)
-    catalog.write_bytes(copy)
+    table.put_older_log_back(after=2)
     assert table.says_gone(3)
     table.assert_rows_come_back()
 
@@ -305,39 +317,18 @@ def test_a_table_is_set_back_until_rows_are_published_to_it(
     assert [table.says_gone(days) for days in (3, 4)] == [True, False]
 
 
-def test_publishes_after_an_older_copy_of_a_catalog_are_the_newest(
-    tmp_path: Path, source: HttpServer
+@pytest.mark.parametrize("kind", FORMATS)
+def test_publishes_after_an_older_copy_of_a_tables_log_are_the_newest(
+    tmp_path: Path, source: HttpServer, kind: str
 ) -> None:
-    """The manifest counts more publishes than the catalog."""
-    table = Table(tmp_path, source, "iceberg")
-    table.says_gone(1)
-    catalog = tmp_path / "state" / "iceberg-catalog.db"
-    copy = catalog.read_bytes()
-    for days in (2, 3, 4):
-        table.says_gone(days)
-    catalog.write_bytes(copy)
+    """The manifest counts more publishes than the log."""
+    table = Table(tmp_path, source, kind)
+    table.put_older_log_back(after=4)
     assert table.dil("verify") == 1
 
     assert [table.says_gone(days) for days in (5, 6)] == [True, False]
 
-    assert {*files_of("iceberg", tmp_path)} <= {*manifest_files(tmp_path)}
-    assert table.rows() == ids_of("a", "b", days=range(1)) + ids_of("a", "b", days=range(4, 6))
-
-
-def test_a_delta_log_that_an_older_copy_replaced_is_set_back(
-    tmp_path: Path, source: HttpServer
-) -> None:
-    table, log = Table(tmp_path, source, "delta"), dataset(tmp_path) / "_delta_log"
-    table.says_gone(1)
-    shutil.copytree(log, tmp_path / "copy")
-    for days in (2, 3, 4):
-        table.says_gone(days)
-    shutil.rmtree(log)
-    shutil.copytree(tmp_path / "copy", log)
-    assert table.dil("verify") == 1
-
-    assert [table.says_gone(days) for days in (5, 6)] == [True, False]
-
+    assert {*files_of(kind, tmp_path)} <= {*manifest_files(tmp_path)}
     assert table.rows() == ids_of("a", "b", days=range(1)) + ids_of("a", "b", days=range(4, 6))
 
 
