@@ -133,12 +133,10 @@ def not_loaded(uris: Iterable[str], spec: PublishingSpec, filesystem: Filesystem
 def set_back_files(
     job: str, uris: Iterable[str], spec: PublishingSpec, filesystem: Filesystem
 ) -> list[str]:
-    """Return the published files, among some URIs, that a Delta or Iceberg table lost.
+    """Return the published files, among some URIs, that the job's Delta or Iceberg table lost.
 
     It lost them when another program set it back to an earlier version, or to an older copy.
     """
-    if not spec.keeps_files or spec.table.format is TableFormat.FILES:
-        return []
     table = cast("TableDestination", destination_for(spec, filesystem))
     return table.set_back_files(source_name(job), uris)
 

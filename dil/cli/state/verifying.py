@@ -15,6 +15,7 @@ from dil.cli.state.opening import opened
 from dil.cli.stdout import emit, emit_json
 from dil.errors import ConfigError, DilError, WriteError
 from dil.model.destination import TableFormat
+from dil.model.json import JsonObject
 from dil.observe.logs import one_line
 from dil.publishing.layout import META, dataset_dir
 from dil.publishing.lost_state import newer_dataset, not_loaded, set_back_files
@@ -221,8 +222,7 @@ class _Dataset:
             lost = not_loaded(parts, spec, self._filesystem)
         except DilError:  # ``newer_state`` says that the database cannot be asked
             return
-        # A run that published meanwhile may have replaced some of the files.
-        if lost and store.head() == head and store.pending_intent() is None:
+        if lost and self._is_unchanged(head):
             rows = sum(parts[uri].rows for uri in lost)
             yield (
                 f"V20: the table lacks {rows:,} rows that were loaded from {len(lost):,} files, so "
@@ -245,7 +245,7 @@ class _Dataset:
         except DilError as error:
             yield f"the table cannot be checked: {error.message}"
             return
-        if lost and store.head() == head and store.pending_intent() is None:
+        if lost and self._is_unchanged(head):
             rows = sum(parts[uri].rows for uri in lost)
             yield (
                 f"V20: the table lacks {rows:,} rows of {len(lost):,} published files, so it was "
@@ -269,7 +269,7 @@ class _Dataset:
             for uri in live_parts(self._store)
             if uri not in known and uri.startswith(folder) and self.size_of(uri) is not None
         )
-        if left_out and self._store.head() == head and self._store.pending_intent() is None:
+        if left_out and self._is_unchanged(head):
             yield (
                 f"the dataset's manifest does not list {len(left_out):,} files that the chain has, "
                 f"for example {left_out[0]}: it was replaced by an older copy, and merges and "
@@ -277,6 +277,13 @@ class _Dataset:
                 f"the newest manifest in {self._folder}/{META}; else read everything again once "
                 "with ms.publish.mode=replace"
             )
+
+    def _is_unchanged(self, head: JsonObject | None) -> bool:
+        """Return whether the chain still ends at ``head``, and nothing is being published.
+
+        A run that published meanwhile may have replaced some of the files.
+        """
+        return self._store.head() == head and self._store.pending_intent() is None
 
     def misfits(self) -> Iterator[str]:
         """Yield a problem for each shared file with a row that has not exactly one work unit."""
