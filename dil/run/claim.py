@@ -33,7 +33,10 @@ from dil.storage import Filesystem, filesystem_for
 
 
 def claim(run: ActiveRun, planned: PlannedRun) -> tuple[str, ...]:
-    """Record the job as an owner of its dataset, and the run if a work unit is due; return notes.
+    """Record the job as an owner of its dataset, and the run; return notes.
+
+    If nothing is due, the dataset is only checked: a folder that is still empty of rows may hold
+    files of others, such as those from which a flow begins.
 
     Raises:
         ConfigError: the dataset belongs to another job, cannot take rows of this form, or does not
@@ -51,14 +54,21 @@ def claim(run: ActiveRun, planned: PlannedRun) -> tuple[str, ...]:
     owner = _owner(job)
     if spec.warehouse is None:  # a warehouse has its own records of owners
         dataset = dataset_dir(spec)
-        claim_dataset(
-            run.filesystem,
-            dataset,
-            owner,
-            dir_mode=spec.dir_mode,
-            group=spec.group,
-            is_newest_state=lambda: is_newest_state(job.name, run.store, spec, run.destination),
-        )
+
+        def is_newest() -> bool:
+            return is_newest_state(job.name, run.store, spec, run.destination)
+
+        if is_due:
+            claim_dataset(
+                run.filesystem,
+                dataset,
+                owner,
+                dir_mode=spec.dir_mode,
+                group=spec.group,
+                is_newest_state=is_newest,
+            )
+        else:
+            refuse_other_owners(run.filesystem, dataset, owner, is_newest)
     if not is_due:
         return notes
     run.destination.claim(owner)
