@@ -28,6 +28,8 @@ Row = tuple[Any, ...]
 _ROWS_A_FETCH = 2000
 # A peer that vanished silently is detected after 90 seconds; not every system has all options.
 _KEEPALIVES = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
+# A server may limit the rows of each SELECT; it leaves out the others without a warning.
+_ALL_ROWS = "SET SESSION sql_select_limit = 18446744073709551615"
 
 # By error number (MySQL manual, "Server Error Message Reference" and "Client Error Message
 # Reference"; MariaDB's numbers begin at 1900 and 4000). 0 is PyMySQL's own code for a connection
@@ -136,7 +138,7 @@ def connect(
     given = arguments(address, connect_s=connect_s)
     connection = _connection_class()(**given, program_name="dil", **facts)
     try:
-        for statement in settings:
+        for statement in (_ALL_ROWS, *settings):
             connection.query(statement)
     except BaseException:
         connection.close()
