@@ -315,6 +315,14 @@ def test_rows_that_a_constraint_refuses_wait_until_it_is_gone(tmp_path: Path, re
         assert loads.rows() == [(1,), (2,), (20,)]
 
 
+def test_a_server_that_quotes_all_names_is_refused(tmp_path: Path, request) -> None:
+    with new_warehouse("postgresql", tmp_path, request) as warehouse:
+        quoting = replace(warehouse, url=f"{warehouse.url}?options=-c%20quote_all_identifiers%3Don")
+        with pytest.raises(WriteError) as caught:
+            Loads(quoting, tmp_path).destination.check()
+    assert "quote_all_identifiers = off" in caught.value.fix
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("kind", [Interruption, PermissionError])
 def test_what_stops_the_reading_of_staged_rows_is_raised_as_itself(

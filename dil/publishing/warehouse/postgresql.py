@@ -135,6 +135,8 @@ class PostgresqlDialect(Dialect):
         is_of_driver = postgresql.is_refused_by_driver(error) and "connect" not in text
         if not state and fault is not Fault.LOST and is_of_driver:
             fault = Fault.OTHER  # Another connection would not help.
+        if "Postgres type with oid 0" in text:
+            return Diagnosis(fault, text, postgresql.UNQUOTED)
         return Diagnosis(fault, text, _ADVICE.get(fault, _ADVICE[Fault.OTHER]))
 
     def table(self, connection: Connection, name: TableName) -> Table | None:
