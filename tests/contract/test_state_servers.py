@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import pytest
 from pymysql.connections import MySQLResult
@@ -27,6 +28,7 @@ from dil.model.database_address import DatabaseAddress
 from dil.model.job import StateSpec
 from dil.model.secret import Secret
 from dil.state.blocks.verification import verify_chain
+from dil.state.databases import outage
 from dil.state.databases.mysql_database import MysqlDriver
 from dil.state.databases.server_database import ServerDatabase
 from dil.state.databases.server_driver import ServerConnection, ServerDriver
@@ -292,6 +294,29 @@ def test_a_connection_that_went_away_between_heartbeats_is_opened_again(backend:
         backend.end_connections()
         assert store.head() is None
         backend.end_connections()
+        assert store.commit(lease, commit_of("r1", outcome(0))) is not None
+
+
+def test_a_server_that_becomes_the_primary_after_a_failover_is_waited_for(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_mysql = isinstance(backend.server, MariadbServer)
+    only, write = (
+        ("SET GLOBAL TRANSACTION READ ONLY", "SET GLOBAL TRANSACTION READ WRITE")
+        if is_mysql
+        else ("ALTER ROLE admin SET default_transaction_read_only = on",
+              "BEGIN READ WRITE; ALTER ROLE admin RESET default_transaction_read_only; COMMIT")
+    )  # fmt: skip
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: backend.server.execute(write))
+    monkeypatch.setattr(outage, "time", clock)
+    with backend.place.open() as store:
+        lease = store.acquire_lease("r1", lease_s=60)
+        backend.server.execute(only)
+        try:
+            backend.end_connections()
+            store.heartbeat(lease)
+        finally:
+            backend.server.execute(write)
         assert store.commit(lease, commit_of("r1", outcome(0))) is not None
 
 

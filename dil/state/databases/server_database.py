@@ -10,8 +10,9 @@ each statement about tables at once: a second connection creates the copies and 
 creates them again after a crash; the format changes in the transaction itself.
 
 A connection that was lost between two transactions is opened again, and calls wait for a server
-that is restarting (see ``outage``). A connection that is lost inside a transaction is an error: no
-change was made, and the caller knows how to repeat its work.
+that is restarting, or that is not yet the primary server after a failover (see ``outage``). A
+connection that is lost inside a transaction is an error: no change was made, and the caller knows
+how to repeat its work.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from threading import RLock
 
-from dil.databases.faults import AWAY
+from dil.databases.faults import AWAY, Fault
 from dil.errors import CommitConflictError, CommitUnknownError, StateError
 from dil.state.databases import sql, tables
 from dil.state.databases.database import Allow, Database, Row, Snapshot, SqlValue, Transaction
@@ -83,6 +84,7 @@ class ServerDatabase(Database):
         self._connection: ServerConnection | None = None
         self._is_current = False
         self._outage = Outage(str(driver.address))
+        self._promotion = Outage(str(driver.address))
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
@@ -181,18 +183,27 @@ class ServerDatabase(Database):
         The caller has not run any statement yet, so temporary failures are retried. If
         ``takes_all`` is true and the store has an older format, the rows of all jobs are locked.
         """
+        self._promotion.refuse()
         attempts = 1
         while True:
             try:
-                return self._turn(mark, takes_all=takes_all)
+                connection = self._turn(mark, takes_all=takes_all)
             except self._driver.errors() as error:
-                fault = self._driver.diagnose(error).fault
+                found = self._driver.diagnose(error)
+                fault = found.fault
                 self._undo()
+                # The server accepted writes before, so a replica may be about to take its place.
+                if fault is Fault.READ_ONLY and self._promotion.pause(error, found.text):
+                    self._drop()
+                    continue
                 # An idle connection may have been lost; a new one has not.
                 most = _BEGIN_ATTEMPTS if fault in CONFLICTS else 2 if fault in AWAY else 1
                 if attempts >= most:
                     raise
                 attempts += 1
+            else:
+                self._promotion.end()
+                return connection
 
     def _turn(self, mark: str, *, takes_all: bool) -> ServerConnection:
         connection = self._connected()
