@@ -189,12 +189,9 @@ class ServerDatabase(Database):
             try:
                 connection = self._turn(mark, takes_all=takes_all)
             except self._driver.errors() as error:
-                found = self._driver.diagnose(error)
-                fault = found.fault
+                fault = self._driver.diagnose(error).fault
                 self._undo()
-                # The server accepted writes before, so a replica may be about to take its place.
-                if fault is Fault.READ_ONLY and self._promotion.pause(error, found.text):
-                    self._drop()
+                if self._awaits_promotion(error):
                     continue
                 # An idle connection may have been lost; a new one has not.
                 most = _BEGIN_ATTEMPTS if fault in CONFLICTS else 2 if fault in AWAY else 1
@@ -233,21 +230,35 @@ class ServerDatabase(Database):
 
     def _has_landed(self, mark: str, lost: Exception) -> bool:
         """Return whether the transaction with a mark was committed before the connection broke."""
-        try:
-            connection = self._connected()
-            connection.begin_writing()
-            connection.change(_AWAIT_TURN, self._job)
-            found = connection.rows(_LAST_MARK, self._job)
-            connection.rollback()
-        except self._driver.errors() as error:
-            self._drop()
-            raise CommitUnknownError(
-                f"the state store {self._driver.address} went away while a change was committed "
-                f"({self._driver.diagnose(lost).text}), and cannot be asked whether it landed",
-                "Bring the server back and run the job again: the next run checks it. Delete "
-                "nothing.",
-            ) from error
-        return found == [(mark,)]
+        while True:
+            try:
+                connection = self._connected()
+                connection.begin_writing()
+                connection.change(_AWAIT_TURN, self._job)
+                found = connection.rows(_LAST_MARK, self._job)
+                connection.rollback()
+            except self._driver.errors() as error:
+                self._drop()
+                if self._awaits_promotion(error):
+                    continue
+                raise CommitUnknownError(
+                    f"the state store {self._driver.address} went away while a change was committed"
+                    f" ({self._driver.diagnose(lost).text}), and cannot be asked whether it landed",
+                    "Bring the server back and run the job again: the next run checks it. Delete "
+                    "nothing.",
+                ) from error
+            return found == [(mark,)]
+
+    def _awaits_promotion(self, error: Exception) -> bool:
+        """Wait a moment if the server that accepted writes was replaced by one that does not yet.
+
+        Return whether to try again.
+        """
+        found = self._driver.diagnose(error)
+        if found.fault is not Fault.READ_ONLY or not self._promotion.pause(error, found.text):
+            return False
+        self._drop()  # the proxy leads only new connections to another server
+        return True
 
     def _undo(self) -> None:
         """End the shared connection's transaction, or close the connection."""
