@@ -40,6 +40,14 @@ def sqlite(request, tmp_path):
         yield made
 
 
+def test_a_job_that_loaded_before_reads_while_another_job_loads(sqlite, tmp_path: Path) -> None:
+    loads = Loads(sqlite, tmp_path)
+    claim(loads, APPEND, "orders")
+    with sqlite.reader() as loading:
+        loading.execute("BEGIN IMMEDIATE")
+        claim(loads, APPEND, "orders")
+
+
 def days_of(first: int) -> dict[int, list[dict[str, object]]]:
     return {START_MS + day * DAY_MS: [row(first + day, day)] for day in range(4)}
 
