@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sqlite3
 import threading
-from contextlib import contextmanager
+import weakref
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
@@ -313,6 +315,25 @@ def test_rows_that_a_constraint_refuses_wait_until_it_is_gone(tmp_path: Path, re
             connection.execute("ALTER TABLE shop.orders DROP CONSTRAINT small")
         loads.destination.carry_out(intent)
         assert loads.rows() == [(1,), (2,), (20,)]
+
+
+def test_a_failure_keeps_nothing_of_its_callers_once_it_is_handled(tmp_path: Path, request) -> None:
+    held: list[weakref.ref[set[int]]] = []
+
+    def check(loads: Loads) -> None:
+        snapshot: set[int] = set()
+        held.append(weakref.ref(snapshot))
+        loads.destination.check()
+
+    with new_warehouse("sqlite", tmp_path, request) as warehouse:
+        away = Loads(replace(warehouse, url=f"sqlite:///{tmp_path}/none/none.db"), tmp_path)
+    gc.disable()
+    try:
+        with suppress(WriteError):
+            check(away)
+        assert held[0]() is None
+    finally:
+        gc.enable()
 
 
 def test_a_server_that_quotes_all_names_is_refused(tmp_path: Path, request) -> None:
