@@ -317,6 +317,25 @@ def test_rows_that_a_constraint_refuses_wait_until_it_is_gone(tmp_path: Path, re
         assert loads.rows() == [(1,), (2,), (20,)]
 
 
+def test_text_that_the_encoding_lacks_is_an_error_that_says_how_to_give_up(
+    tmp_path: Path, postgresql_server: PostgresqlServer, request
+) -> None:
+    postgresql_server.execute(
+        "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"
+    )
+    try:
+        with new_warehouse("postgresql", tmp_path, request) as warehouse:
+            url = f"{warehouse.url.rpartition('/')[0]}/latin"
+            loads = Loads(replace(warehouse, url=url), tmp_path)
+            loads.load("run-1", pa.table({"name": ["Köln"]}))
+            with pytest.raises(WriteError) as caught:
+                loads.load("run-2", pa.table({"name": ["Łódź"]}))
+            assert loads.rows() == [("Köln",)]
+    finally:
+        postgresql_server.execute("DROP DATABASE latin")
+    assert "dil runs abandon" in caught.value.fix
+
+
 def test_a_failure_keeps_nothing_of_its_callers_once_it_is_handled(tmp_path: Path, request) -> None:
     held: list[weakref.ref[set[int]]] = []
 
