@@ -72,6 +72,16 @@ def test_every_error_survives_pickling_with_all_it_says(kind: type[DilError]) ->
     assert (str(copy), copy.args, copy.code) == (str(error), error.args, error.code)
 
 
+@pytest.mark.parametrize("kind", [SourceContractError, TransientSourceError, RunInterruptedError])
+def test_a_text_that_a_source_cut_inside_a_character_can_be_written_anywhere(
+    kind: type[DilError],
+) -> None:
+    error = kind("no caf\ud83d", "ask \ude00")
+    assert (error.message, error.fix) == ("no caf\\ud83d", "ask \\ude00")
+    assert str(error).encode()
+    assert vars(pickle.loads(pickle.dumps(error))) == vars(error)
+
+
 def test_an_error_that_lasts_is_no_longer_retryable_on_the_other_side() -> None:
     error = lasting(SourceContractError("two pages are the same"))
     assert not pickle.loads(pickle.dumps(error)).retryable

@@ -183,6 +183,14 @@ def test_tasks_in_other_processes_share_slots_and_token(server):
     assert {token for _, token in found} == {"token-1"}
 
 
+def test_a_refusal_in_words_that_were_cut_inside_a_character_is_no_lost_driver(services, source):
+    source.failure = AuthenticationError("who is caf\ud83d?", "Check clientId.")
+
+    with pytest.raises(AuthenticationError):
+        services.credential(None)
+    assert not services.is_lost
+
+
 def test_a_stranger_without_the_key_is_turned_away_and_others_are_served(
     server, run_services, services
 ):
