@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from botocore.credentials import Credentials
 
-from dil.catalog.glue import GlueCatalog, open_glue
+from dil.catalog.glue import GlueCatalog, ask, open_glue
 from dil.catalog.metastore import CatalogTable, Partition, TableChange, refuse_other_table
 from dil.errors import ConfigError, WriteError
 from dil.model.destination import CatalogSpec, CatalogType
@@ -216,6 +216,10 @@ def test_no_connection_of_a_catalog_stays_open(
     ):
         assert not closed
     assert len(closed) == 1
+    if has_credentials:
+        monkeypatch.setattr("botocore.client.BaseClient._make_api_call", lambda *_: {})
+        assert ask(spec) == "eu-central-1"
+        assert len(closed) == 2
 
 
 def test_partition_columns_in_another_order_are_those_of_another_table() -> None:

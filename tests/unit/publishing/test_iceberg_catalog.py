@@ -39,8 +39,11 @@ def test_a_password_that_a_driver_takes_for_the_host_is_masked(tmp_path: Path) -
     assert "'***no-such-host.invalid'" in error.message
 
 
-def test_a_service_that_does_not_answer_is_named_with_the_cause(tmp_path: Path) -> None:
-    address = f"http://127.0.0.1:{free_port()}/lake"
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_service_that_does_not_answer_is_named_with_the_cause(
+    tmp_path: Path, scheme: str
+) -> None:
+    address = f"{scheme}://127.0.0.1:{free_port()}/lake"
     error = refusal(tmp_path, address.replace("//", "//user:hidden@"))
     assert f"catalog at {address}, which" in error.message
     assert "refused" in error.message

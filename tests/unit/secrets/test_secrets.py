@@ -85,8 +85,8 @@ def test_an_environment_variable_is_read_from_the_given_environment():
         resolver().resolve("env:API_TOKEN")
 
 
-def test_a_file_is_read_without_its_last_line_end(tmp_path):
-    (tmp_path / "token").write_bytes(b" t0p \r\n")
+def test_a_file_is_read_without_its_last_line_ends(tmp_path):
+    (tmp_path / "token").write_bytes(b" t0p \r\n\n")
     in_folder = SecretResolver(environ={}, folder=tmp_path)
     assert in_folder.resolve("file:token").reveal() == " t0p "
     assert in_folder.resolve(f"file://{tmp_path}/token").reveal() == " t0p "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from dil.execution.spark_types import spark_schema
@@ -22,6 +23,10 @@ def lake(tmp_path: Path) -> Lake:
 def stream_of(lake: Lake) -> Any:
     rows = DatasetRows(SourceOptions.of({"dataset": str(lake.orders)}))
     return rows.stream(spark_schema(rows.columns()), is_inferred=True)
+
+
+def stream_schema(lake: Lake) -> pa.Schema:
+    return DatasetRows(SourceOptions.of({"dataset": str(lake.orders)})).columns()
 
 
 def ids_of(stream: Any, partitions: Any) -> list[int]:
@@ -57,3 +62,38 @@ def test_a_micro_batch_whose_files_were_put_together_says_where_a_new_checkpoint
 
     assert advice in str(caught.value)
     assert "a new folder" in str(caught.value)  # Spark's file sink would skip the new batches
+
+
+def test_a_stream_that_ends_by_itself_leaves_what_is_published_meanwhile(lake: Lake) -> None:
+    lake.feed(*range(3))
+    stream = stream_of(lake)
+    stream.prepareForTriggerAvailableNow()
+    end = stream.latestOffset()
+    lake.feed(*range(3, 6))
+    assert stream.latestOffset() == end
+    assert ids_of(stream, stream.partitions(stream.initialOffset(), end)) == [0, 1, 2]
+
+
+def test_a_stream_that_is_ahead_of_the_state_does_not_go_on(lake: Lake) -> None:
+    lake.feed(*range(3))
+    stream = stream_of(lake)
+    end = stream.latestOffset()
+    with pytest.raises(DilQueryError, match="DIL-STATE"):
+        stream.latestOffset({**end, "block": end["block"] + 5})
+
+
+def test_a_stream_begins_after_whole_blocks_alone(lake: Lake) -> None:
+    lake.feed(*range(3))
+    lake.feed(*range(3, 6))
+    rows = DatasetRows(SourceOptions.of({"dataset": str(lake.orders), "startingOffset": "1"}))
+    with pytest.raises(DilQueryError, match="use the last offset of a block"):
+        rows.stream(spark_schema(stream_schema(lake)), is_inferred=True).initialOffset()
+
+
+def test_a_frame_has_the_rows_of_the_moment_when_its_columns_were_asked(lake: Lake) -> None:
+    lake.feed(*range(3))
+    rows = DatasetRows(SourceOptions.of({"dataset": str(lake.orders)}))
+    schema = spark_schema(rows.columns())
+    lake.feed(*range(3, 6))
+    reader: Any = rows.reader(schema, is_inferred=True)
+    assert ids_of(reader, reader.partitions()) == [0, 1, 2]
