@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dil.errors import StateError
+from dil.publishing.iceberg_catalog import _cause
 from tests.servers.programs import free_port
 from tests.unit.publishing.tables import Shop
 
@@ -64,3 +65,9 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     error = refusal(tmp_path, f"sqlite:///{tmp_path}/missing/catalog.db")
     assert f"{tmp_path}/missing/catalog.db" in error.message
     assert "unable to open database file" in error.message
+
+
+@pytest.mark.parametrize("shown", ["p%2Fss", "p/ss"])
+def test_a_password_is_hidden_as_it_is_written_and_as_it_is_meant(shown: str) -> None:
+    error = ValueError(f"login of user with {shown} refused")
+    assert shown not in _cause(error, "postgresql://user:p%2Fss@host/lake")
