@@ -109,7 +109,7 @@ class DilError(Exception):
     is_unsent: bool = False  # whether dil itself refused the request, before it was sent
 
     def __init__(self, message: str, fix: str = "") -> None:
-        self.message, self.fix = _writable(message), _writable(fix)
+        self.message, self.fix = _writable(message), _writable(fix or "")
         super().__init__(self.message, self.fix)
 
     def __str__(self) -> str:
@@ -117,12 +117,13 @@ class DilError(Exception):
         return f"{head}\n    {self.fix}" if self.fix else head
 
 
-def _writable(text: str) -> str:
+def _writable(text: object) -> str:
     """Return a text with lone surrogates escaped: JSON, state stores and pipes refuse them.
 
-    Names of files have them, and answers of sources that were cut inside a character.
+    Names of files have them, and answers of sources that were cut inside a character. Plug-ins may
+    give an exception in place of a text.
     """
-    return text.encode("utf-8", "backslashreplace").decode()
+    return str(text).encode("utf-8", "backslashreplace").decode()
 
 
 def lasting(error: AnyError) -> AnyError:

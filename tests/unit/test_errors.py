@@ -10,6 +10,7 @@ import pytest
 
 from dil import errors
 from dil.errors import (
+    AuthenticationError,
     ConfigError,
     DilError,
     Origin,
@@ -80,6 +81,12 @@ def test_a_text_that_a_source_cut_inside_a_character_can_be_written_anywhere(
     assert (error.message, error.fix) == ("no caf\\ud83d", "ask \\ude00")
     assert str(error).encode()
     assert vars(pickle.loads(pickle.dumps(error))) == vars(error)
+
+
+def test_a_plug_in_may_give_an_exception_as_the_text() -> None:
+    error = AuthenticationError(OSError("no login"), None)  # type: ignore[arg-type]
+    assert str(error) == "no login  [DIL-SRC-AUTH]"
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
 def test_an_error_that_lasts_is_no_longer_retryable_on_the_other_side() -> None:
