@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import fields, replace
+from typing import TypeVar
 
 from dil.errors import DilError
-from dil.model.report import ReportedFailure, RunReport, RunStatus, UnitCounts
+from dil.model.report import (
+    MergedRows,
+    ReplacedRows,
+    ReportedFailure,
+    RunReport,
+    RunStatus,
+    UnitCounts,
+)
 from dil.model.stream import Look
+from dil.observe.drift import aside_of_both, drift_of_both
 from dil.observe.progress import counted
 
 _FILES = 1_000
+_COLUMNS = 1_000
 _FAILURES = 100
+_Counts = TypeVar("_Counts", MergedRows, ReplacedRows)
 
 
 class Totals:
@@ -37,6 +48,7 @@ class Totals:
         if before.events is not None and batch.events is not None:
             # The event time after this micro-batch, with the counts of all of them so far.
             events = replace(batch.events, counts=before.events.counts.plus(batch.events.counts))
+        aside = aside_of_both(before.aside, batch.aside)
         self._sum = replace(
             before,
             units=UnitCounts(
@@ -55,6 +67,12 @@ class Totals:
             rows_beside=before.rows_beside + batch.rows_beside,
             retries=before.retries + batch.retries,
             peak_rss_bytes=max(before.peak_rss_bytes, batch.peak_rss_bytes),
+            aside=replace(
+                aside, reasons=aside.reasons[:_COLUMNS], discarded=aside.discarded[:_COLUMNS]
+            ),
+            drift=drift_of_both(before, batch)[:_COLUMNS],
+            merged=_sum(before.merged, batch.merged),
+            replaced=_sum(before.replaced, batch.replaced),
             events=events,
             batch=batch.batch or before.batch,
         )
@@ -99,6 +117,12 @@ class Totals:
             seconds=round(seconds, 3),
             notes=(*([first] if first else ()), *notes, *more, *self._notes),
         )
+
+
+def _sum(first: _Counts | None, second: _Counts | None) -> _Counts | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return first.plus(second)
 
 
 def _kept(failures: tuple[ReportedFailure, ...]) -> tuple[ReportedFailure, ...]:

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dil.model.report import EventCounts, EventSummary, RunReport, RunStatus, UnitCounts
+from dil.model.report import (
+    EventCounts,
+    EventSummary,
+    MergedRows,
+    ReplacedRows,
+    RowsAside,
+    RunReport,
+    RunStatus,
+    SchemaDrift,
+    UnitCounts,
+)
 from dil.model.stream import Look, MicroBatch
+from dil.model.task import DiscardCount, RejectCount
 from dil.streaming.totals import Totals
 from tests.micro_batches import plan_of
 
@@ -63,3 +74,37 @@ def test_each_run_that_any_look_finished_is_named_once() -> None:
         totals.add_look(Look(plan_of(), recovered=runs))
 
     assert totals.report("run", 1.0).recovered == ("a", "b")
+
+
+def test_rows_that_were_put_aside_are_summed_by_their_reasons() -> None:
+    bad, strange = RejectCount("id", "no long", 3), RejectCount("at", "no time", 1)
+    totals = Totals(NOTHING)
+    totals.add(replace(BATCH, aside=RowsAside(3, "/q", (bad,), (DiscardCount("x", 2),))))
+    totals.add(BATCH)
+    totals.add(replace(BATCH, aside=RowsAside(5, "/q", (strange, replace(bad, rows=4)))))
+
+    assert totals.report("run", 1.0).aside == RowsAside(
+        8, "/q", (replace(bad, rows=7), strange), (DiscardCount("x", 2),)
+    )
+
+
+def test_what_a_merge_changed_and_what_was_replaced_is_summed() -> None:
+    totals = Totals(NOTHING)
+    totals.add(replace(BATCH, merged=MergedRows(1, 2, 3), replaced=ReplacedRows(4, 5)))
+    totals.add(BATCH)
+    totals.add(replace(BATCH, merged=MergedRows(10, 20, 30), replaced=ReplacedRows(40, 50)))
+
+    found = totals.report("run", 1.0)
+
+    assert (found.merged, found.replaced) == (MergedRows(11, 22, 33), ReplacedRows(44, 55))
+
+
+def test_a_change_of_the_schema_is_named_once_and_a_column_that_came_is_not_missing() -> None:
+    added = SchemaDrift("new", "added", "", "string")
+    gone, back = (SchemaDrift(name, "missing", "long") for name in ("gone", "back"))
+    totals = Totals(NOTHING)
+    totals.add(replace(BATCH, drift=(gone, back)))
+    totals.add(replace(BATCH, drift=(added, gone)))
+    totals.add(replace(BATCH, drift=(added,), rows=0))
+
+    assert totals.report("run", 1.0).drift == (gone, added)
