@@ -18,6 +18,7 @@ from dil.model.report import (
 from dil.model.stream import Look
 from dil.observe.drift import aside_of_both, drift_of_both
 from dil.observe.progress import counted
+from dil.observe.run_report import NO_ROWS
 
 _FILES = 1_000
 _COLUMNS = 1_000
@@ -110,12 +111,15 @@ class Totals:
             status = RunStatus.PARTIAL
         more = (f"and {counted(self._left_out, 'more file')}",) if self._left_out else ()
         first = counted(self._batches, "micro-batch") if self._batches else self._why_nothing
+        # One micro-batch without rows says nothing about the others.
+        has_rows = self._sum.rows or self._sum.rows_beside
+        own = [note for note in self._notes if not (has_rows and note.startswith(NO_ROWS))]
         return replace(
             self._sum,
             run_id=run_id,
             status=status,
             seconds=round(seconds, 3),
-            notes=(*([first] if first else ()), *notes, *more, *self._notes),
+            notes=(*([first] if first else ()), *notes, *more, *own),
         )
 
 

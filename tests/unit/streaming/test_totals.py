@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from dil.model.report import (
     EventCounts,
     EventSummary,
@@ -17,6 +19,7 @@ from dil.model.report import (
 )
 from dil.model.stream import Look, MicroBatch
 from dil.model.task import DiscardCount, RejectCount
+from dil.observe.run_report import zero_rows
 from dil.streaming.totals import Totals
 from tests.micro_batches import plan_of
 
@@ -108,3 +111,14 @@ def test_a_change_of_the_schema_is_named_once_and_a_column_that_came_is_not_miss
     totals.add(replace(BATCH, drift=(added,), rows=0))
 
     assert totals.report("run", 1.0).drift == (gone, added)
+
+
+@pytest.mark.parametrize(("rows", "warns"), [(1, False), (0, True)])
+def test_only_a_stream_that_published_nothing_warns_of_it(rows: int, warns: bool) -> None:
+    totals = Totals(NOTHING)
+    totals.add(replace(BATCH, rows=rows, rows_beside=0))
+    totals.add(
+        replace(BATCH, rows=0, rows_beside=0, notes=zero_rows(RunStatus.SUCCESS, 0, usual=1))
+    )
+
+    assert any("NO ROWS" in note for note in totals.report("run", 1.0).notes) is warns
