@@ -167,7 +167,10 @@ def test_what_a_catalog_says_beside_the_columns_is_no_change() -> None:
     storage = {**known["StorageDescriptor"], "Columns": [{**column, "Comment": "the key"}]}
     found = GlueCatalog(Client({**known, "StorageDescriptor": storage}))
     assert found.put_table(TABLE, lambda: None) is TableChange.NONE
-    assert known["PartitionKeys"] == [{"Name": "day", "Type": "string"}]
+
+
+def test_columns_of_partitions_have_small_letters_as_hive_reads_them() -> None:
+    assert there()["PartitionKeys"] == [{"Name": "day", "Type": "string"}]
 
 
 def test_a_table_whose_files_are_read_in_another_format_is_left_alone() -> None:
