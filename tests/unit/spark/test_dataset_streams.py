@@ -1,7 +1,8 @@
-"""A dataset as a stream, without Spark: micro-batches whose files are gone."""
+"""A dataset as a frame and as a stream, without Spark, at a moment and after changes."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,18 @@ def lake(tmp_path: Path) -> Lake:
     return Lake(tmp_path)
 
 
+def rows_of(lake: Lake, **options: str) -> DatasetRows:
+    return DatasetRows(SourceOptions.of({"dataset": str(lake.orders), **options}))
+
+
+def frame_of(lake: Lake, **options: str) -> Any:
+    rows = rows_of(lake, **options)
+    return rows.reader(spark_schema(rows.columns()), is_inferred=True)
+
+
 def stream_of(lake: Lake) -> Any:
-    rows = DatasetRows(SourceOptions.of({"dataset": str(lake.orders)}))
+    rows = rows_of(lake)
     return rows.stream(spark_schema(rows.columns()), is_inferred=True)
-
-
-def stream_schema(lake: Lake) -> pa.Schema:
-    return DatasetRows(SourceOptions.of({"dataset": str(lake.orders)})).columns()
 
 
 def ids_of(stream: Any, partitions: Any) -> list[int]:
@@ -85,15 +91,53 @@ def test_a_stream_that_is_ahead_of_the_state_does_not_go_on(lake: Lake) -> None:
 def test_a_stream_begins_after_whole_blocks_alone(lake: Lake) -> None:
     lake.feed(*range(3))
     lake.feed(*range(3, 6))
-    rows = DatasetRows(SourceOptions.of({"dataset": str(lake.orders), "startingOffset": "1"}))
+    schema = spark_schema(rows_of(lake).columns())
+    stream: Any = rows_of(lake, startingOffset="1").stream(schema, is_inferred=True)
     with pytest.raises(DilQueryError, match="use the last offset of a block"):
-        rows.stream(spark_schema(stream_schema(lake)), is_inferred=True).initialOffset()
+        stream.initialOffset()
 
 
 def test_a_frame_has_the_rows_of_the_moment_when_its_columns_were_asked(lake: Lake) -> None:
     lake.feed(*range(3))
-    rows = DatasetRows(SourceOptions.of({"dataset": str(lake.orders)}))
+    rows = rows_of(lake)
     schema = spark_schema(rows.columns())
     lake.feed(*range(3, 6))
     reader: Any = rows.reader(schema, is_inferred=True)
     assert ids_of(reader, reader.partitions()) == [0, 1, 2]
+
+
+def test_a_frame_has_the_rows_up_to_the_block_and_the_offset_that_are_asked_for(
+    lake: Lake,
+) -> None:
+    def ids(**options: str) -> list[int]:
+        reader = frame_of(lake, **options)
+        return ids_of(reader, reader.partitions())
+
+    lake.feed(*range(3))
+    block = str(stream_of(lake).latestOffset()["block"])
+    lake.feed(*range(3, 6))
+
+    assert ids(startingOffset="-1") == [0, 1, 2, 3, 4, 5]
+    assert ids(asOf=block, endingOffset="5") == [0, 1, 2]
+    assert ids(asOf=block, endingOffset="1") == [0, 1]
+
+
+def test_a_frame_of_a_dataset_that_was_started_over_is_refused(lake: Lake) -> None:
+    lake.feed(*range(3))
+    reader = frame_of(lake)
+    for folder in ("lake", "state"):
+        shutil.rmtree(lake.folder / folder)
+    lake.feed(*range(3, 6))
+    with pytest.raises(DilQueryError, match="DIL-STATE"):
+        reader.partitions()
+
+
+def test_some_columns_of_csv_files_have_their_own_values(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.orders.write_text(lake.orders.read_text().replace("=PARQUET", "=CSV"))
+    lake.feed(*range(3))
+    reader: Any = rows_of(lake).reader(
+        spark_schema(pa.schema([("amount", pa.int64())])), is_inferred=False
+    )
+    found = [batch for each in reader.partitions() for batch in reader.read(each)]
+    assert pa.Table.from_batches(found).to_pydict() == {"amount": [0, 10, 20]}
