@@ -43,6 +43,8 @@ def drift(
         command = f"dil run {shlex.quote(job.path)} -D ms.backfill=true"
         if job.publishing.mode is PublishMode.APPEND:
             command += " -D ms.publish.mode=window_replace"
+        if job.stream is not None:  # a stream with ms.backfill is refused
+            command += " -D ms.stream.mode=none"
         refill = f"rows that were published before lack it; to read them again: {command}"
     changes = [
         SchemaDrift(name, "added", "", kind, "" if name in _OF_LATENESS else refill)
