@@ -39,8 +39,11 @@ def test_a_password_that_a_driver_takes_for_the_host_is_masked(tmp_path: Path) -
     assert "'***no-such-host.invalid'" in error.message
 
 
-def test_a_service_that_does_not_answer_is_named_with_the_cause(tmp_path: Path) -> None:
-    address = f"http://127.0.0.1:{free_port()}/lake"
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_service_that_does_not_answer_is_named_with_the_cause(
+    tmp_path: Path, scheme: str
+) -> None:
+    address = f"{scheme}://127.0.0.1:{free_port()}/lake"
     error = refusal(tmp_path, address.replace("//", "//user:hidden@"))
     assert f"catalog at {address}, which" in error.message
     assert "refused" in error.message
@@ -61,3 +64,15 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     error = refusal(tmp_path, f"sqlite:///{tmp_path}/missing/catalog.db")
     assert f"{tmp_path}/missing/catalog.db" in error.message
     assert "unable to open database file" in error.message
+
+
+@pytest.mark.parametrize("text", ["hid%2Fden", "hid/den"])
+def test_a_password_is_hidden_as_it_is_written_and_as_it_is_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    def refuse(*_: str, **__: object) -> None:
+        raise ValueError(f"login of user with {text} refused")
+
+    monkeypatch.setattr("dil.publishing.iceberg_catalog.load_catalog", refuse)
+    error = refusal(tmp_path, "postgresql://user:hid%2Fden@host/lake")
+    assert "login of user with *** refused" in error.message
