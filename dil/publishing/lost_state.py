@@ -22,7 +22,7 @@ from dil.model.destination import TableFormat, TableKind
 from dil.model.job import Job, PublishingSpec, PublishMode, QueryMode
 from dil.model.json import JsonObject
 from dil.publishing.destination import destination_for, destination_text
-from dil.publishing.layout import unit_hash_in
+from dil.publishing.layout import META, dataset_dir, unit_hash_in
 from dil.spi.destination import Destination
 from dil.spi.state_store import LAST_PUBLISH, StateStore, changed_uris
 from dil.storage import Filesystem, filesystem_for
@@ -244,7 +244,7 @@ def refuse_older_dataset(
     if last is None or _reads_all(job) or job.planning.backfill:
         return ()
     if job.publishing.warehouse is None:
-        return _gone(job, store, last)
+        return _gone(job, store, destination, last)
     if last.landed is not None and last.landed > last.number:
         return ()  # the database is newer than the state
     files = _last_files(store, last.place)
@@ -262,8 +262,10 @@ def refuse_older_dataset(
     )
 
 
-def _gone(job: Job, store: StateStore, last: LastPublish) -> tuple[str, ...]:
-    """Return a note if a dataset lacks its last commit, together with the files of that commit.
+def _gone(
+    job: Job, store: StateStore, destination: Destination, last: LastPublish
+) -> tuple[str, ...]:
+    """Return a note if a dataset lacks its last commit, or the files of that commit.
 
     A publish that was given up has a number, too, but all files of the earlier ones are there.
     """
@@ -275,7 +277,7 @@ def _gone(job: Job, store: StateStore, last: LastPublish) -> tuple[str, ...]:
     if job.publishing.keeps_files:
         filesystem = filesystem_for(job.publishing.final_dir)
         if filesystem.exists(filesystem.path_of(files[0])):
-            return ()
+            return _unlisted(job, destination, files[0])
     elif is_older:
         return ()  # of a destination of another kind only the numbers are known
     what = "is an older copy" if is_older else "was deleted or moved away"
@@ -288,6 +290,56 @@ def _gone(job: Job, store: StateStore, last: LastPublish) -> tuple[str, ...]:
         f"PUBLISHED ROWS ARE GONE: {last.place} {what}, and no run reads the lost rows again. To "
         f"get them back, {first}{_reading_again(job, loses_all=not is_older)}",
     )
+
+
+def _unlisted(job: Job, destination: Destination, file: str) -> tuple[str, ...]:
+    """Return a note if the manifest of plain files does not list a published file, which is there.
+
+    The log of a table lists its files, whatever the manifest says.
+    """
+    spec = job.publishing
+    if spec.table.format is not TableFormat.FILES:
+        return ()
+    if any(each.uri == file for each in destination.live()):
+        return ()
+    again = REBUILD_COMMAND if job.query is not None else f"once with {REREAD_OPTIONS}"
+    return (
+        f"PUBLISHED FILES ARE NOT LISTED: {_lost_manifest(spec, file)}. Restore the newest one, or "
+        f"run {again}, which reads everything again",
+    )
+
+
+def _lost_manifest(spec: PublishingSpec, file: str) -> str:
+    folder = f"{dataset_dir(spec)}/{META}"
+    return f"the manifest in {folder} was deleted, or is an older copy: it does not list {file}"
+
+
+def refuse_unlisted_rows(
+    store: StateStore,
+    spec: PublishingSpec,
+    filesystem: Filesystem,
+    live: Iterable[PublishedFile],
+) -> None:
+    """Raise if a merge would not find rows, because the manifest lacks a file that is there.
+
+    Raises:
+        StateError: the rows would be doubled; nothing was decided.
+    """
+    is_merged = spec.mode is PublishMode.MERGE and spec.keeps_files
+    if not is_merged or spec.table.format is not TableFormat.FILES:
+        return
+    listed = {file.uri for file in live}
+    folder = filesystem.uri(dataset_dir(spec))
+    for uri in store.live_uris():
+        if uri in listed or not uri.startswith(f"{folder}/"):
+            continue
+        if filesystem.exists(filesystem.path_of(uri)):
+            raise StateError(
+                f"{_lost_manifest(spec, uri)}. Rows of such files that are merged again would be"
+                " doubled",
+                "Nothing was published. Restore the newest manifest, or read everything again once"
+                " with ms.publish.mode=replace.",
+            )
 
 
 def set_back(

@@ -15,6 +15,7 @@ from dil.publishing.lost_state import (
     refuse_older_dataset,
     refuse_older_state,
     refuse_other_place,
+    refuse_unlisted_rows,
     set_back,
 )
 from dil.publishing.owner import claim as claim_dataset
@@ -153,6 +154,7 @@ def _checked_destination(run: ActiveRun, planned: PlannedRun) -> tuple[Published
     signatures = (unit.signature for unit in planned.plan.work_units)
     spec, filesystem = job.publishing, run.filesystem
     refuse_rewritten(job.name, run.store, spec, filesystem, live, signatures)
+    refuse_unlisted_rows(run.store, spec, filesystem, live)
     if not run.options.accept_new_signatures:
         plan_checks.refuse_pruned_units(job, run.store, planned.plan, planned.history, live)
     return live

@@ -17,7 +17,7 @@ from dil.errors import ConfigError, StateError
 from dil.model.report import RunStatus
 from dil.publishing.publisher import Publisher
 from tests.derived import Lake
-from tests.jobs import properties
+from tests.jobs import dataset, properties
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day, failing, ids_of, work_unit
 
@@ -274,10 +274,41 @@ def test_rows_that_an_older_copy_of_a_dataset_lacks_come_back(
     assert not any("ROWS ARE GONE" in note for note in story.run(day(3)).notes)
 
 
-def test_rows_are_not_gone_with_the_records_of_their_dataset(story: Story) -> None:
+def test_rows_are_not_gone_with_the_records_of_their_dataset(
+    story: Story, capsys: pytest.CaptureFixture[str]
+) -> None:
     story.run(day(1))
-    shutil.rmtree(story.folder / "lake" / "shop" / "orders" / "_dil")
-    assert not any("ROWS ARE GONE" in note for note in story.run(day(1)).notes)
+    shutil.rmtree(dataset(story.folder) / "_dil")
+    (problem,) = verified(story, capsys)
+    assert "does not list 2 files" in problem
+    notes = [story.run(day(days)).notes for days in (1, 2, 3)]
+    assert not any("ROWS ARE GONE" in note for each in notes for note in each)
+    unlisted = [any("FILES ARE NOT LISTED" in note for note in each) for each in notes]
+    assert unlisted == [True, True, False]
+
+
+@pytest.mark.parametrize("lost", ["all records", "the newest manifest"])
+def test_no_rows_are_merged_into_files_that_the_manifest_does_not_list(
+    tmp_path: Path, source: HttpServer, lost: str
+) -> None:
+    merge = {"extract__primary__key__fields": "unit,id", "extract__delta__fields": "updated_ms"}
+    story = Story(tmp_path / "job", source, ms__publish__mode="merge", **merge)
+    story.changes["ms__grace__period__days"] = "1"
+    records = dataset(story.folder) / "_dil"
+    story.run(day(1))
+    shutil.copytree(records, tmp_path / "copy")
+    story.run(day(2))
+    shutil.rmtree(records)
+    if lost == "the newest manifest":
+        shutil.copytree(tmp_path / "copy", records)
+
+    with pytest.raises(StateError):
+        story.run(day(3))
+
+    again = story.run(day(3), story.job(ms__publish__mode="replace"))
+    assert again.status is RunStatus.SUCCESS
+    story.run(day(3))
+    assert story.rows() == ids_of("a", "b", days=range(3))
 
 
 def test_a_publish_that_was_given_up_leaves_no_rows_gone(
