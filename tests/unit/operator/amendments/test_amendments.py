@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from dil.errors import ConfigError, LeaseHeldError, StateError
 from dil.operator import amendments
 from dil.operator.amendments import FileDecision, OperatorSession, Selection
 from dil.state.blocks.verification import verify_chain
+from tests.jobs import dataset
 from tests.servers.http_server import HttpServer
 from tests.stories import ROWS_PER_DAY, Story, day, ids_of, work_unit
 
@@ -84,6 +86,17 @@ def test_an_act_that_would_double_rows_is_refused_until_that_is_decided(story: S
             amendments.apply(session, preview)
 
     assert story.states() == before
+
+
+def test_no_work_unit_is_forgotten_whose_files_no_manifest_lists(story: Story) -> None:
+    story.run(day(3))
+    shutil.rmtree(dataset(story.folder) / "_dil")
+
+    with session_of(story, "forget") as session, pytest.raises(StateError):
+        amendments.propose_forget(session, A_DAY)
+
+    with session_of(story, "forget") as session:
+        amendments.apply(session, amendments.propose_forget(session, A_DAY, FileDecision.KEEP))
 
 
 def test_a_rewind_takes_back_only_files_of_later_blocks(story: Story) -> None:
