@@ -329,17 +329,19 @@ def refuse_unlisted_rows(
     if not is_merged or spec.table.format is not TableFormat.FILES:
         return
     listed = {file.uri for file in live}
-    folder = filesystem.uri(dataset_dir(spec))
-    for uri in store.live_uris():
-        if uri in listed or not uri.startswith(f"{folder}/"):
-            continue
-        if filesystem.exists(filesystem.path_of(uri)):
-            raise StateError(
-                f"{_lost_manifest(spec, uri)}. Rows of such files that are merged again would be"
-                " doubled",
-                "Nothing was published. Restore the newest manifest, or read everything again once"
-                " with ms.publish.mode=replace.",
-            )
+    folder = dataset_dir(spec)
+    below = f"{filesystem.uri(folder)}/"
+    unlisted = {uri for uri in store.live_uris() if uri not in listed and uri.startswith(below)}
+    # All files of a dataset that was moved away are unlisted: a request for each would take long.
+    there = (filesystem.uri(file.path) for file in filesystem.files(folder)) if unlisted else ()
+    found = next((uri for uri in there if uri in unlisted), None)
+    if found is not None:
+        raise StateError(
+            f"{_lost_manifest(spec, found)}. Rows of such files that are merged again would be"
+            " doubled",
+            "Nothing was published. Restore the newest manifest, or read everything again once"
+            " with ms.publish.mode=replace.",
+        )
 
 
 def set_back(

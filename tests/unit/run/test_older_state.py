@@ -16,8 +16,9 @@ from dil.cli.main import main
 from dil.errors import ConfigError, StateError
 from dil.model.report import RunStatus
 from dil.publishing.publisher import Publisher
+from dil.storage.local import LocalFilesystem
 from tests.derived import Lake
-from tests.jobs import dataset, properties
+from tests.jobs import dataset, properties, visible_files
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day, failing, ids_of, work_unit
 
@@ -309,6 +310,28 @@ def test_no_rows_are_merged_into_files_that_the_manifest_does_not_list(
     assert again.status is RunStatus.SUCCESS
     story.run(day(3))
     assert story.rows() == ids_of("a", "b", days=range(3))
+
+
+def test_files_of_a_dataset_that_was_moved_away_are_not_asked_for_one_by_one(
+    tmp_path: Path, source: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merge = {"extract__primary__key__fields": "unit,id", "extract__delta__fields": "updated_ms"}
+    story = Story(tmp_path / "job", source, ms__publish__mode="merge", **merge)
+    story.run(day(3))
+    away = {str(path) for path in visible_files(story.folder)}
+    dataset(story.folder).rename(tmp_path / "away")
+    story.run(day(4))
+    asked: list[str] = []
+    exists = LocalFilesystem.exists
+
+    def noted(self: LocalFilesystem, path: str) -> bool:
+        asked.append(path)
+        return exists(self, path)
+
+    monkeypatch.setattr(LocalFilesystem, "exists", noted)
+    assert story.run(day(5)).status is RunStatus.SUCCESS
+    assert asked
+    assert away.isdisjoint(asked)
 
 
 def test_a_publish_that_was_given_up_leaves_no_rows_gone(
