@@ -105,17 +105,21 @@ def refusal_of_rewritten(
 def _refuse_unlisted(
     session: OperatorSession, live: Sequence[PublishedFile], signatures: Collection[str]
 ) -> None:
-    """Refuse if files that the manifest does not list have rows of work units, by their names.
+    """Refuse if files of the job that the manifest does not list have rows of the work units.
 
-    The manifest may have been lost, or another program undid a compaction of a table.
+    The manifest may have been lost, or another program undid a compaction of a table. A job that
+    appends to the same dataset has unlisted files while it publishes.
     """
     if not session.job.publishing.keeps_files:
         return
     words = {SHARED, MERGED, *map(unit_hash, signatures)}
-    found = [file.uri for file in _unlisted_files(session, live) if unit_hash_in(file.uri) in words]
-    if found:
+    uris = (file.uri for file in _unlisted_files(session, live))
+    unlisted = {uri for uri in uris if unit_hash_in(uri) in words}
+    blocks = session.store.blocks() if unlisted else ()
+    found = next((uri for each in blocks for uri in changed_uris(each)[0] if uri in unlisted), None)
+    if found is not None:
         raise StateError(
-            f"{min(found)} has rows of these work units, and the dataset's manifest does not list "
+            f"{found} has rows of these work units, and the dataset's manifest does not list "
             "it: they cannot be withdrawn, and the next run would publish them a second time",
             "If a compaction was undone in the table's log, restore the version after it; if the "
             "manifest was lost, restore the newest one. Or read everything again with "
