@@ -115,7 +115,8 @@ class BodyStream(ReadStream):
             raise SourceContractError(
                 f"{self._shown}: the answer's body is only a part, the bytes {first} to {last} of"
                 f" {size}, and the request did not ask for a part",
-                "Check the source, and the caches and proxies on the way.",
+                "Check the source, and the caches and proxies on the way. If the job wants only"
+                " that part, let it send a Range header (ms.http.request.headers).",
             )
 
     def _decoding(self, raw: BinaryIO) -> BinaryIO:
