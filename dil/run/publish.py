@@ -259,7 +259,7 @@ def _target(run: ActiveRun, results: ResultsToPublish) -> PublishTarget:
     live = run.destination.live()
     untracked = untracked_files(spec, live, filesystem)
     refuse_unlisted(spec, untracked)
-    refuse_unlisted_rows(run.store, spec, filesystem, live)
+    refuse_unlisted_rows(run.job, run.store, filesystem, live)
     read = (each.work_unit.signature for each in results.finished if each.report.failure is None)
     refuse_rewritten(run.job.name, run.store, spec, filesystem, (*live, *untracked), read)
     if spec.mode is PublishMode.REPLACE:

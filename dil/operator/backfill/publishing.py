@@ -200,7 +200,9 @@ def _target(
     replacing = replace(spec, mode=mode)
     untracked = untracked_files(replacing, live, filesystem)
     refuse_unlisted(replacing, untracked)
-    refuse_unlisted_rows(session.store, replacing, filesystem, live)
+    refuse_unlisted_rows(
+        replace(session.job, publishing=replacing), session.store, filesystem, live
+    )
     folders = frozenset(filesystem.folders(dataset_dir(spec)))
     return PublishTarget(
         run_id=act_id,

@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from dil import config
 from dil.cli.main import main
 from dil.errors import ConfigError, StateError
 from dil.model.report import RunStatus
 from dil.publishing.publisher import Publisher
+from dil.run.job_run import run_job
 from dil.storage.local import LocalFilesystem
 from tests.derived import Lake
 from tests.jobs import dataset, properties, visible_files
@@ -310,6 +312,22 @@ def test_no_rows_are_merged_into_files_that_the_manifest_does_not_list(
     assert again.status is RunStatus.SUCCESS
     story.run(day(3))
     assert story.rows() == ids_of("a", "b", days=range(3))
+
+
+def test_the_advice_on_a_lost_manifest_lets_a_query_that_merges_go_on(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    merge = {"ms__publish__mode": "merge", "extract__primary__key__fields": "id"}
+    path = lake.derive("sums", "SELECT id, amount FROM orders", **merge)
+    lake.feed(1, 2)
+    lake.run(path)
+    shutil.rmtree(tmp_path / "lake/shop/sums/_dil")
+    lake.feed(3)
+    with pytest.raises(StateError) as caught:
+        lake.run(path)
+    options = caught.value.fix.partition("run once with ")[2].partition(",")[0]
+    given = dict(word.split("=", 1) for word in options.split() if word != "-D")
+    run_job(config.load(path, overrides=given, environ={}).job, lake.options())
+    assert lake.ids("sums") == Counter([1, 2, 3])
 
 
 def test_files_of_a_dataset_that_was_moved_away_are_not_asked_for_one_by_one(
