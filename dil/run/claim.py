@@ -75,7 +75,7 @@ def claim(run: ActiveRun, planned: PlannedRun) -> tuple[str, ...]:
     # Checked last: if the state is not the owner's, that is the error to report.
     if not run.options.accept_new_signatures:
         _refuse_lost_state(job, run.store, run.destination)
-    plan_checks.warn_of_lost_state(job, run.store, planned.history, live)
+    plan_checks.warn_of_lost_state(job, run.store, live, is_first=planned.is_first)
     run.store.begin_run(
         run.lease,
         RunRecord(
@@ -155,5 +155,5 @@ def _checked_destination(run: ActiveRun, planned: PlannedRun) -> tuple[Published
     refuse_rewritten(job.name, run.store, spec, filesystem, live, signatures)
     refuse_unlisted_rows(job, run.store, filesystem, live)
     if not run.options.accept_new_signatures:
-        plan_checks.refuse_pruned_units(job, run.store, planned.plan, planned.history, live)
+        plan_checks.refuse_pruned_units(job, run.store, planned.plan, live)
     return live
