@@ -195,6 +195,24 @@ def test_a_value_that_mysql_leaves_out_or_cuts_is_an_error(
     assert read(url, "select t + 0 as n from word where t like '12%'").num_rows == 1
 
 
+@pytest.mark.parametrize("place", ["{{low}}", "'{{low}}'"])
+def test_the_offset_of_a_time_is_not_ignored_by_mysql(
+    mysql_server: MariadbServer, request: pytest.FixtureRequest, place: str
+) -> None:
+    """MariaDB would read other rows than those of the window, and only a warning says so."""
+    url = jdbc(mysql_server.add_database("offsets"))
+    request.addfinalizer(lambda: mysql_server.drop_database("offsets"))
+    read(url, "create table event (updated timestamp, told varchar(40))")
+    read(url, "insert into event values ('2024-01-01 12:00', '2024-01-01 00:00:00+0530')")
+    # The offset in the row is no value of the job.
+    asked = f"select told + interval 1 day as t from event where updated > {place}"
+    assert read(url, asked, {"low": "2024-01-01 10:00:00+00:00"}).num_rows == 1
+    for offset in ("+0530", "-0800", " -0800"):
+        with pytest.raises(SourceError) as caught:
+            read(url, asked, {"low": f"2024-01-01 10:00:00{offset}"})
+        assert caught.value.fix
+
+
 @pytest.mark.parametrize("is_begun", [False, True], ids=["statement", "rows"])
 def test_a_server_that_falls_silent_is_given_up_after_the_socket_timeout(
     postgresql_server: PostgresqlServer, is_begun: bool
