@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from connectors.jdbc.connections import KeptConnection, connect, connection_of_t
 from connectors.jdbc.cursor import KeyWatch, key_part, may_be_no_text, with_keys
 from connectors.jdbc.engine import BATCH_BYTES, BATCH_ROWS, Login, SourceConnection
 from connectors.jdbc.failures import RefusedError
+from connectors.jdbc.local_times import refuse_as_instants
 from connectors.jdbc.settings import JdbcSettings
 from connectors.jdbc.shape import ResultShape
 from connectors.jdbc.spark_reader import READER
@@ -42,12 +43,19 @@ class JdbcSession(RowSession):
 
     The session connects for the first request, unless an earlier session of this thread left its
     connection in ``shared``. ``location`` is the database's address without user, password and
-    options; it is empty before the first request.
+    options; it is empty before the first request. ``times_ahead`` are the parameters that would be
+    in the future if the database read them in UTC.
     """
 
-    def __init__(self, settings: JdbcSettings, shared: Shared | None = None) -> None:
+    def __init__(
+        self,
+        settings: JdbcSettings,
+        shared: Shared | None = None,
+        times_ahead: Iterable[str] = (),
+    ) -> None:
         self._settings = settings
         self._shared = shared
+        self._times_ahead = tuple(times_ahead)
         self.location = ""
         self._connection: SourceConnection | None = None
         self._kept: KeptConnection | None = None
@@ -106,6 +114,10 @@ class JdbcSession(RowSession):
                 "the statement requests no other page; all its rows came with the first one"
             )
             return
+        if self._times_ahead:
+            login, names = _login(settings, known), self._times_ahead
+            refuse_as_instants(login, settings.statement, known, names)
+            self._times_ahead = ()
         connection = self._connection = self._connection or self._connected(known)
         statement = _statement_of(settings, connection.syntax)
         self._is_whole = False

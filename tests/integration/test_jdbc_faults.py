@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -211,6 +212,47 @@ def test_the_offset_of_a_time_is_not_ignored_by_mysql(
         with pytest.raises(SourceError) as caught:
             read(url, asked, {"low": f"2024-01-01 10:00:00{offset}"})
         assert caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("condition", "zone", "days", "is_read"),
+    [
+        ("instant < {{high}}", "Pacific/Kiritimati", 0, False),
+        ("instant < '{{high}}'::timestamptz", "Pacific/Kiritimati", 0, False),
+        ("local < {{high}}", "Pacific/Kiritimati", 0, True),
+        ("local < timestamp '{{high}}'", "Pacific/Kiritimati", 0, True),
+        ("instant < timestamptz '{{high}}' and local < '{{high}}'", "Etc/UTC", 0, True),
+        ("instant < {{high}}", "America/Los_Angeles", 0, True),
+        ("instant < {{high}}", "Pacific/Kiritimati", 2, True),
+    ],
+)
+def test_a_local_time_that_postgresql_reads_as_one_of_the_future_is_an_error(
+    postgresql_server: PostgresqlServer,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    condition: str,
+    zone: str,
+    days: int,
+    is_read: bool,
+) -> None:
+    """Rows that come between now and then would be in no window."""
+    name = f"t{uuid.uuid4().hex[:12]}"
+    url = jdbc(postgresql_server.add_database(name))
+    request.addfinalizer(lambda: postgresql_server.drop_database(name))
+    read(url, "create table event (instant timestamptz, local timestamp)")
+    read(url, "insert into event values ('2024-01-01', '2024-01-01')")
+    job = DatabaseJob(
+        tmp_path, url, f"select * from event where {condition}", ms__timezone=zone,
+        ms__watermark=json.dumps([{"name": "s", "type": "datetime", "range": {
+            "from": "2024-01-01", "to": f"P{days}DT0H"}}]),
+        ms__parameters=json.dumps([{"name": "high", "value": "high", "type": "watermark",
+            "watermark": "s", "format": "datetime", "pattern": "yyyy-MM-dd HH:mm:ss"}]),
+        source__conn__username="admin", source__conn__password=POSTGRESQL_PASSWORD,
+    )  # fmt: skip
+    job.now_ms = time.time_ns() // 1_000_000
+    report = job.run()
+    assert [each.code for each in report.failures] == ([] if is_read else ["DIL-SRC-CONTRACT"])
+    assert report.rows == is_read
 
 
 @pytest.mark.parametrize("is_begun", [False, True], ids=["statement", "rows"])

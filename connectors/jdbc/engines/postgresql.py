@@ -8,7 +8,7 @@ the type that its place in the statement needs.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from decimal import Decimal
@@ -103,17 +103,7 @@ class PostgresqlConnection(SourceConnection):
         """Run a statement and yield its rows in batches; commit it if it is not a query."""
         sql = statement.bound(variables, literal)
         with self._translated():
-            if not self._is_begun:
-                self._is_begun = True
-                if statement.reads:
-                    is_read_only = self._login.is_read_only
-                    self._set(_READING + (" READ ONLY" if is_read_only else ""))
-                self._set(_SESSION)
-                server = self._login.address.server
-                if server and server.schema:
-                    # Not an option of the login, which a pooler refuses or ignores.
-                    path = literal(server.schema)
-                    self._set(f"SELECT set_config('search_path', {path}, true)")
+            self._begin(statement)
             described = self._answer(lambda: self._cursor.adbc_execute_schema(sql))
             plan = ResultPlan(described, nulls_dates=self._login.nulls_dates)
             distinct(plan.names)
@@ -133,6 +123,45 @@ class PostgresqlConnection(SourceConnection):
             if not statement.reads:
                 self._answer(self._connection.commit)
                 self._is_begun = False
+
+    def instants(
+        self, statement: Statement, variables: Mapping[str, JsonValue], names: Iterable[str]
+    ) -> list[str]:
+        """Return those of ``names`` that the statement compares with a timestamp with time zone.
+
+        PostgreSQL says it of each parameter of a prepared statement. So it is not known of a value
+        that is a part of a text, and the statement is refused if a parameter may not stand where
+        the text stands, as in ``timestamp '...'``; then this connection cannot be used any more.
+
+        Raises:
+            SourceError: the server refused the statement.
+        """
+        marks = {name: f"dil_time_{number}" for number, name in enumerate(names)}
+        sql = statement.bound({**variables, **marks}, literal)
+        used = [name for name, mark in marks.items() if mark in sql]
+        for number, name in enumerate(used, 1):
+            sql = sql.replace(f"'{marks[name]}'", f"${number}")
+        if not used or any(mark in sql for mark in marks.values()):
+            return []
+        with self._translated():
+            self._begin(statement)
+            types = self._answer(lambda: self._cursor.adbc_prepare(sql)).types
+        return [name for name, kind in zip(used, types, strict=True) if getattr(kind, "tz", None)]
+
+    def _begin(self, statement: Statement) -> None:
+        """Begin a transaction, unless one is begun, with the settings of DIL's sessions."""
+        if self._is_begun:
+            return
+        self._is_begun = True
+        if statement.reads:
+            is_read_only = self._login.is_read_only
+            self._set(_READING + (" READ ONLY" if is_read_only else ""))
+        self._set(_SESSION)
+        server = self._login.address.server
+        if server and server.schema:
+            # Not an option of the login, which a pooler refuses or ignores.
+            path = literal(server.schema)
+            self._set(f"SELECT set_config('search_path', {path}, true)")
 
     def look_again(self) -> None:
         """End the transaction, so that the next query sees later changes."""
