@@ -90,6 +90,7 @@ class Credentials:
     def __init__(self, settings: HttpSettings, environment: SessionEnvironment) -> None:
         authentication = settings.authentication
         self.has_grant = authentication is not None and authentication.is_fetched
+        self._declared = settings.declared
         self._stale = frozenset(settings.statuses.pagination_error)
         self._environment = environment
         self._fields: Mapping[str, str] = {}
@@ -100,7 +101,8 @@ class Credentials:
         """Return the values of a request, with renewed fields in place of old ones."""
         if not self._fields:
             return values
-        sent = {name: self._fields.get(name, value) for name, value in values.parameters.items()}
+        declared = values.parameters.keys() & self._declared & self._fields.keys()
+        sent = {**values.parameters, **{name: self._fields[name] for name in declared}}
         return replace(values, variables={**values.variables, **self._fields}, parameters=sent)
 
     def token(self) -> Secret | None:

@@ -180,3 +180,12 @@ def test_renewed_fields_of_the_authentication_input_are_learned_to_be_masked():
     environment = SessionEnvironment(renewed=lambda: found)
     Credentials(HttpSettings(uri="https://shop.test/x"), environment).renew_input()
     assert set(found.values()) <= set(learned())
+
+
+def test_renewed_fields_replace_declared_parameters_and_no_name_that_the_source_gave():
+    environment = SessionEnvironment(renewed=lambda: {"key": Secret("k2"), "token": Secret("t2")})
+    settings = HttpSettings(uri="https://shop.test/x", declared=frozenset({"key"}))
+    credentials = Credentials(settings, environment)
+    credentials.renew_input()
+    values = RequestValues({"key": "k1"}, {"key": "k1", "token": "of the session key"})
+    assert credentials.overlaid(values).parameters == {"key": "k2", "token": "of the session key"}
