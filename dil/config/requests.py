@@ -353,9 +353,11 @@ def _uses(values: Properties) -> Iterator[_Use]:
     yield _Use(URI, mark + query)
     if values.section(JobSection).connector == "jdbc":
         yield _Use(STATEMENT, values.section(DatabaseSection).statement, is_vital=True)
+    sends_rows = values.section(SecondarySection).has_payload
     for section in values.sections():
         for key, text in section.templates():
-            yield _Use(key, text, is_vital=key == BODY)
+            if key != BODY or not sends_rows:  # The connector reports a body beside rows to send.
+                yield _Use(key, text, is_vital=key == BODY)
     for parameter in all_parameters(values):
         for text in _strings(parameter.value):
             yield _Use(PARAMETERS, text)
