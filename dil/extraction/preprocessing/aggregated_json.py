@@ -179,4 +179,10 @@ def _decoded(data: msgspec.Raw | bytearray, kind: type[T], what: str) -> T:
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        if "trailing characters" in str(error):
+            raise SourceContractError(
+                "the body has more than one JSON value, and the rows are made of one",
+                "Ask the source for one value: InfluxDB, for example, sends several if the request"
+                " has chunked=true.",
+            ) from error
         raise SourceContractError(what or "the body is damaged JSON", _FIX) from error
