@@ -430,7 +430,8 @@ def _check_page_parameters(values: Properties, paging: Pagination, findings: Fin
         )
     hidden = _hidden(values)
     for parameter in parameters:
-        if parameter.type in {*turning, "pagesize"} and parameter.name in hidden:
+        is_page_value = parameter.type in {*turning, "pagesize"} and not parameter.is_members
+        if is_page_value and parameter.name in hidden:
             findings.notice(
                 PARAMETERS,
                 f'"{parameter.name}" says which page is meant, and is never sent: its name begins '

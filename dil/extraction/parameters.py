@@ -115,11 +115,9 @@ def evaluate(
     sent: dict[str, JsonValue] = {}
     members: JsonObject = {}
     for name, value in substituted.items():
-        if not _is_sent(name, value, parameters):
-            continue
         if name in declared and last[name].is_members:
             members = _session_members(last[name], value)
-        else:
+        elif _is_sent(name, value, parameters):
             sent[name] = value
     return RequestValues(variables, {**sent, **members}, page)
 
@@ -226,6 +224,8 @@ def _nested_key(key: str) -> JsonValue:
 
 def _session_members(parameter: Parameter, key: JsonValue) -> JsonObject:
     """Return the members of a session key that have a value: each is a parameter (rule G34)."""
+    if key == "":
+        return {}
     if not isinstance(key, Mapping):
         raise _wrong(parameter, 'has format "members", and the session key is no object')
     return {name: value for name, value in key.items() if value is not None}

@@ -102,14 +102,15 @@ MEMBERS = {"name": "p", "type": "session", "format": "members"}
 KEY = {SESSION: '{"name":"continue"}'}
 
 
-def load_members(job_file, **more):
-    return job_file.load({PARAMETERS: json.dumps([MEMBERS]), **KEY, **more})
+def load_members(job_file, name="p", **more):
+    parameters = json.dumps([{**MEMBERS, "name": name}])
+    return job_file.load({PARAMETERS: parameters, **KEY, **more})
 
 
 def test_the_members_of_a_session_key_may_be_sent_and_may_have_first_values(job_file):
     first = '{"name":"continue","initValue":"{\\"n\\":{{n}}}"}'
     unit = '[{"name":"u","type":"unit","units":[{"n":1}]}]'
-    for more in ({}, {SESSION: first, "ms.watermark": unit}):
+    for more in ({}, {"name": "tmpP"}, {SESSION: first, "ms.watermark": unit}):
         loaded = load_members(job_file, **more)
         assert [each for each in loaded.notices if each.key in (PARAMETERS, SESSION)] == []
 
