@@ -61,3 +61,5 @@ def test_the_refusal_of_soap_begins_with_its_fault_behind_the_names_of_its_envel
     assert shown.startswith("<s:Fault>")
     assert "size must be at most 100" in shown
     assert excerpt(body).startswith("<?xml")
+    echoed = b'{"password": "a<Fault>hunter2</Fault>"}'
+    assert excerpt(echoed, is_refusal=True) == '{"password": ***}'
