@@ -90,7 +90,6 @@ class Credentials:
     def __init__(self, settings: HttpSettings, environment: SessionEnvironment) -> None:
         authentication = settings.authentication
         self.has_grant = authentication is not None and authentication.is_fetched
-        self._declared = settings.declared
         self._stale = frozenset(settings.statuses.pagination_error)
         self._environment = environment
         self._fields: Mapping[str, str] = {}
@@ -101,8 +100,10 @@ class Credentials:
         """Return the values of a request, with renewed fields in place of old ones."""
         if not self._fields:
             return values
-        declared = values.parameters.keys() & self._declared & self._fields.keys()
-        sent = {**values.parameters, **{name: self._fields[name] for name in declared}}
+        sent = {
+            name: value if name in values.given else self._fields.get(name, value)
+            for name, value in values.parameters.items()
+        }
         return replace(values, variables={**values.variables, **self._fields}, parameters=sent)
 
     def token(self) -> Secret | None:

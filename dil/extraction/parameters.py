@@ -119,7 +119,7 @@ def evaluate(
             members = _session_members(last[name], value)
         elif _is_sent(name, value, parameters):
             sent[name] = value
-    return RequestValues(variables, {**sent, **members}, page)
+    return RequestValues(variables, {**sent, **members}, page, given=frozenset(members))
 
 
 def initial_values(spec: ExtractionSpec, scope: ParameterScope) -> PageValues:

@@ -69,8 +69,8 @@ class SessionKey:
     def of_members(cls, value: JsonValue) -> SessionKey:
         """Return the session key of an object of which each member is sent (rule G27).
 
-        Equal objects have the same text. An object without values is no cursor, and neither is an
-        empty array, which is how PHP writes an empty object.
+        The order of the members does not count. An object without values is no cursor, and neither
+        is an empty array, which is how PHP writes an empty object.
 
         Raises:
             SourceContractError: the value is no object.

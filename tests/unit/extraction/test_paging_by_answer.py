@@ -86,6 +86,11 @@ def test_only_the_members_of_the_last_answer_are_sent_and_none_at_first():
         {"p": "b", "continue": "||"},
         {"gap": 17, "continue": "-||"},
     ]
+    assert [values.given for values in source.asked] == [
+        set(),
+        {"p", "continue"},
+        {"gap", "continue"},
+    ]
     assert walk.progress.notes == []
 
 

@@ -182,10 +182,22 @@ def test_renewed_fields_of_the_authentication_input_are_learned_to_be_masked():
     assert set(found.values()) <= set(learned())
 
 
-def test_renewed_fields_replace_declared_parameters_and_no_name_that_the_source_gave():
+def test_renewed_fields_replace_parameters_of_the_job_and_none_that_the_source_gave():
     environment = SessionEnvironment(renewed=lambda: {"key": Secret("k2"), "token": Secret("t2")})
-    settings = HttpSettings(uri="https://shop.test/x", declared=frozenset({"key"}))
-    credentials = Credentials(settings, environment)
+    credentials = Credentials(HttpSettings(uri="https://shop.test/x"), environment)
     credentials.renew_input()
-    values = RequestValues({"key": "k1"}, {"key": "k1", "token": "of the session key"})
-    assert credentials.overlaid(values).parameters == {"key": "k2", "token": "of the session key"}
+    cursor = {"token": "of the session key"}
+    values = RequestValues({"key": "k1"}, {"key": "k1", **cursor}, given=frozenset(cursor))
+    assert credentials.overlaid(values).parameters == {"key": "k2", **cursor}
+
+
+def test_what_the_source_gave_is_sent_beside_texts_that_use_a_variable_of_its_name():
+    settings = HttpSettings(
+        uri="https://shop.test/x?size={{size}}", headers={"Authorization": "Bearer {{token}}"}
+    )
+    variables = {"size": 5, "token": "login"}
+    cursor = {"size": 9, "token": "page2", "a\nb": 1}
+    outgoing = build_outgoing(settings, RequestValues(variables, cursor, given=frozenset(cursor)))
+    assert outgoing.uri == "https://shop.test/x?size=5&size=9&token=page2&a%0Ab=1"
+    assert outgoing.headers["Authorization"] == "Bearer login"
+    assert "\n" not in outgoing.shown
