@@ -81,16 +81,16 @@ class Publisher:
         """
         if not (commit.all_moves or commit.removes or commit.quarantine_removes):
             return
-        self._refuse_unfit(commit)
         spec, destination = self.job.publishing, self.destination
-        sequence = destination.next_sequence()
-        folder = layout.dataset_dir(spec)
-        intent = Intent(commit, lease.token, folder, sequence, destination_text(spec, destination))
-        if commit.act is not None or commit.run.watermarks:
-            # A run with another copy of the state may have published since this run began.
-            self._refuse_older_state()
-        self.store.record_intent(lease, intent)
-        self.carry_out(intent)
+        folder, text = layout.dataset_dir(spec), destination_text(spec, destination)
+        with destination.connected():
+            self._refuse_unfit(commit)
+            intent = Intent(commit, lease.token, folder, destination.next_sequence(), text)
+            if commit.act is not None or commit.run.watermarks:
+                # A run with another copy of the state may have published since this run began.
+                self._refuse_older_state()
+            self.store.record_intent(lease, intent)
+            self.carry_out(intent)
 
     def append_block(self, lease: Lease, commit: Commit) -> int | None:
         """Record a visible commit; return its block's sequence, None if it needs no block.

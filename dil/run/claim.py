@@ -42,6 +42,36 @@ def claim(run: ActiveRun, planned: PlannedRun) -> tuple[str, ...]:
         WriteError: the dataset's folder, or the staging folder, cannot be written.
     """
     job = run.job
+    with run.destination.connected():
+        notes, live = _claim_destination(run, planned)
+    if not planned.plan.work_units:
+        return notes
+    plan_checks.warn_of_lost_state(job, run.store, planned.history, live)
+    run.store.begin_run(
+        run.lease,
+        RunRecord(
+            run_id=run.run_id,
+            job=job.name,
+            started=run.options.clock(),
+            now=planned.plan.now,
+            policy=job.running.commit_policy.value,
+            digest=job.digest,
+            staging_dir=run.staging,
+            status="running",
+        ),
+    )
+    write_plan(run.filesystem, run.staging, planned.staged_plan)
+    return notes
+
+
+def _claim_destination(
+    run: ActiveRun, planned: PlannedRun
+) -> tuple[tuple[str, ...], tuple[PublishedFile, ...]]:
+    """Check the destination, and record the job as its owner; return notes and the live files.
+
+    The live files are not read if no work unit is due.
+    """
+    job = run.job
     spec = job.publishing
     notes = _check_state(job, run.store, run.filesystem, run.destination)
     is_due = bool(planned.plan.work_units)  # libraries of tables take their time to load
@@ -59,28 +89,12 @@ def claim(run: ActiveRun, planned: PlannedRun) -> tuple[str, ...]:
             group=spec.group,
             is_newest_state=lambda: is_newest_state(job.name, run.store, spec, run.destination),
         )
-    if not is_due:
-        return notes
-    run.destination.claim(owner)
-    # Checked last: if the state is not the owner's, that is the error to report.
-    if not run.options.accept_new_signatures:
-        _refuse_lost_state(job, run.store, run.destination)
-    plan_checks.warn_of_lost_state(job, run.store, planned.history, live)
-    run.store.begin_run(
-        run.lease,
-        RunRecord(
-            run_id=run.run_id,
-            job=job.name,
-            started=run.options.clock(),
-            now=planned.plan.now,
-            policy=job.running.commit_policy.value,
-            digest=job.digest,
-            staging_dir=run.staging,
-            status="running",
-        ),
-    )
-    write_plan(run.filesystem, run.staging, planned.staged_plan)
-    return notes
+    if is_due:
+        run.destination.claim(owner)
+        # Checked last: if the state is not the owner's, that is the error to report.
+        if not run.options.accept_new_signatures:
+            _refuse_lost_state(job, run.store, run.destination)
+    return notes, live
 
 
 def check_claim(job: Job, options: RunOptions) -> None:

@@ -173,7 +173,8 @@ def publish_results(run: ActiveRun, results: ResultsToPublish) -> PublishedResul
         DilError: nothing is visible, or the next run finishes the publish.
     """
     job, spec = run.job, run.job.publishing
-    target = _target(run, results)
+    with run.destination.connected():
+        target = _target(run, results)
     shaped = reshape(
         Reshaping(
             job,

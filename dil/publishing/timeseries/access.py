@@ -1,4 +1,4 @@
-"""Runs a timeseries table's queries, each on a connection of its own."""
+"""Runs a timeseries table's queries, which may share a connection."""
 
 from __future__ import annotations
 
@@ -125,7 +125,9 @@ class TimeseriesAccess(Access):
 
     def carry_out(self, intent: Intent) -> None:
         """Load the labels, unless the database has recorded the commit."""
-        self._attempts.run(lambda connection: self._loader(connection).carry_out(intent))
+        self._attempts.run(
+            lambda connection: self._loader(connection).carry_out(intent), is_last=True
+        )
 
     def labels(self) -> tuple[LabelEntry, ...]:
         """Return the registry's labels, in order of time."""
