@@ -217,8 +217,8 @@ class FoundShape:
             raise SourceContractError(
                 f'column "{path}" holds {" and ".join(sorted(self.kinds))} values',
                 "Let all rows have the same kind at the source, or list the columns in"
-                " ms.output.schema: declare this column as json, if the source is JSON, or leave"
-                " it out.",
+                " ms.output.schema: declare this column as json, or the one around it, if the"
+                " source is JSON, or leave it out.",
             )
         if "array" in self.kinds:
             items = self.items or FoundShape()

@@ -33,7 +33,10 @@ from dil.storage import Filesystem, filesystem_for
 
 
 def claim(run: ActiveRun, planned: PlannedRun) -> tuple[str, ...]:
-    """Record the job as an owner of its dataset, and the run if a work unit is due; return notes.
+    """Record the job as an owner of its dataset, and the run; return notes.
+
+    If nothing is due, the dataset is only checked: a folder that is still empty of rows may hold
+    files of others, such as those from which a flow begins.
 
     Raises:
         ConfigError: the dataset belongs to another job, cannot take rows of this form, or does not
@@ -69,7 +72,7 @@ def _claim_destination(
 ) -> tuple[tuple[str, ...], tuple[PublishedFile, ...]]:
     """Check the destination, and record the job as its owner; return notes and the live files.
 
-    The live files are not read if no work unit is due.
+    If no work unit is due, the job is not recorded, and the live files are not read.
     """
     job = run.job
     spec = job.publishing
@@ -81,14 +84,21 @@ def _claim_destination(
     owner = _owner(job)
     if spec.warehouse is None:  # a warehouse has its own records of owners
         dataset = dataset_dir(spec)
-        claim_dataset(
-            run.filesystem,
-            dataset,
-            owner,
-            dir_mode=spec.dir_mode,
-            group=spec.group,
-            is_newest_state=lambda: is_newest_state(job.name, run.store, spec, run.destination),
-        )
+
+        def is_newest() -> bool:
+            return is_newest_state(job.name, run.store, spec, run.destination)
+
+        if is_due:
+            claim_dataset(
+                run.filesystem,
+                dataset,
+                owner,
+                dir_mode=spec.dir_mode,
+                group=spec.group,
+                is_newest_state=is_newest,
+            )
+        else:
+            refuse_other_owners(run.filesystem, dataset, owner, is_newest)
     if is_due:
         run.destination.claim(owner)
         # Checked last: if the state is not the owner's, that is the error to report.

@@ -362,6 +362,15 @@ def test_a_flow_that_ended_between_its_jobs_reads_the_same_changes_again(
     assert items(flow) == {**before, "item-9": {"price": 9}}
 
 
+def test_the_position_to_begin_from_stays_until_there_are_changes(
+    flow: Flow, acme: Acme, change_feed: list[Path]
+) -> None:
+    changes, position = change_feed
+    assert flow.quick(position).status is RunStatus.NOTHING_DUE
+    assert flow.quick(changes).rows == 250
+    assert acme.asked[0].query["since"] == "0"
+
+
 def test_too_many_refused_rows_fail_the_last_job_of_the_flow(flow: Flow) -> None:
     for job in ("batch", "send"):
         flow.quick(f"egress/{job}.pull")

@@ -72,6 +72,11 @@ _ONE_CURSOR = (
     " If the source keeps one cursor for all pages, as a scroll does, read by offsets or by a key"
     " of the last row."
 )
+_INCLUSIVE = (
+    " If each page begins with the row of the key that was sent, give the page size as a parameter"
+    " of type pagesize, and set `stopOnShortPage` of ms.pagination; ms.publish.mode=merge keeps one"
+    " of the two rows."
+)
 _BEYOND = (
     " If the source answers so beyond its last page, end the paging before that: by"
     " ms.total.count.field, or by `more` or `stopOnShortPage` of ms.pagination."
@@ -322,7 +327,7 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
         decision = decide(rules, state)
         if decision.action is Action.FAIL:
             walk.progress.is_dead_end = True
-            raise _failure(walk, state, decision, page)
+            raise _failure(walk, rules, state, decision, page)
         if decision.action is Action.STOP:
             walk.progress.behind_ms = behind_ms(response, walk.scope.high)
             notes = end_notes(rules, state, decision, request, response)
@@ -349,7 +354,7 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
 
 
 def _failure(
-    walk: Walk, state: PageState, decision: PagingDecision, page: Page
+    walk: Walk, rules: PagingRules, state: PageState, decision: PagingDecision, page: Page
 ) -> SourceContractError:
     """Return the error of a walk that fails by the decision after a page.
 
@@ -362,7 +367,7 @@ def _failure(
     shown, fix = shortened(shown, 60), _SEE
     if decision.row is Row.REPEATED_CURSOR:
         what = f'the source returned the same session key "{name}" twice in a row'
-        fix += _ONE_CURSOR
+        fix += _INCLUSIVE if rules.takes_key_of_row else _ONE_CURSOR
     elif decision.row is Row.CAP:
         what = "the source has more pages than maxPages and maxRows of ms.pagination allow"
     elif decision.row is Row.FAIL_CONDITION_MET:

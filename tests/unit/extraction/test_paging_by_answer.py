@@ -398,6 +398,16 @@ def test_a_source_that_keeps_one_cursor_is_answered_with_other_ways_to_page():
     assert "keeps one cursor for all pages" in caught.value.fix
 
 
+def test_pages_that_begin_with_the_row_of_the_key_are_answered_with_a_way_to_end():
+    inclusive = {"parameters": CURSOR, "session": SessionKeyField(name="data.-1.id")}
+    rows = [{"id": "A"}, {"id": "B"}, {"id": "C"}]
+    pages = [{"data": rows[:2]}, {"data": rows[1:]}, {"data": rows[2:]}]
+    with pytest.raises(SourceContractError, match="twice in a row") as caught:
+        walked(Source(*pages), **inclusive)
+    assert "stopOnShortPage" in caught.value.fix
+    assert "scroll" not in caught.value.fix
+
+
 # Tokens in bodies
 
 
