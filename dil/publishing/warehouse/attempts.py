@@ -50,9 +50,9 @@ class Attempts:
             yield
         finally:
             self._is_shared = False
-            if self._kept is not None:
-                self._kept.close()
-                self._kept = None
+            connection, self._kept = self._kept, None
+            if connection is not None:
+                connection.close()
 
     def run(self, work: Callable[[Connection], T], *, is_last: bool = False) -> T:
         """Return the result of repeatable ``work``; if it fails, roll back.
