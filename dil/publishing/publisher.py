@@ -18,7 +18,12 @@ from dil.model.destination import TableFormat
 from dil.model.job import Job, PublishingSpec, PublishMode
 from dil.model.json import JsonObject
 from dil.publishing import dumps, layout, own_folders, set_aside, start_marker
-from dil.publishing.destination import destination_for, destination_text, place_files
+from dil.publishing.destination import (
+    connected,
+    destination_for,
+    destination_text,
+    place_files,
+)
 from dil.publishing.lost_state import refuse_older_state
 from dil.spi.destination import Destination
 from dil.spi.state_store import StateStore
@@ -83,7 +88,7 @@ class Publisher:
             return
         spec, destination = self.job.publishing, self.destination
         folder, text = layout.dataset_dir(spec), destination_text(spec, destination)
-        with destination.connected():
+        with connected(destination):
             self._refuse_unfit(commit)
             intent = Intent(commit, lease.token, folder, destination.next_sequence(), text)
             if commit.act is not None or commit.run.watermarks:

@@ -6,7 +6,7 @@ from dil.model.dataset import Owner, PublishedFile, RunRecord
 from dil.model.derived import REBUILD_OPTIONS
 from dil.model.destination import TableFormat
 from dil.model.job import Job, QueryMode
-from dil.publishing.destination import destination_for
+from dil.publishing.destination import connected, destination_for
 from dil.publishing.layout import dataset_dir
 from dil.publishing.lost_state import (
     REREAD_OPTIONS,
@@ -45,7 +45,7 @@ def claim(run: ActiveRun, planned: PlannedRun) -> tuple[str, ...]:
         WriteError: the dataset's folder, or the staging folder, cannot be written.
     """
     job = run.job
-    with run.destination.connected():
+    with connected(run.destination):
         notes, live = _claim_destination(run, planned)
     if not planned.plan.work_units:
         return notes

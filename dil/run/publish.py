@@ -24,6 +24,7 @@ from dil.observe import run_report
 from dil.observe.progress import counted
 from dil.publishing import layout
 from dil.publishing.closed_labels import with_closed_labels
+from dil.publishing.destination import connected
 from dil.publishing.late_files import late_rows_there
 from dil.publishing.layout import dataset_dir
 from dil.publishing.publisher import quarantined_files, untracked_files
@@ -173,7 +174,7 @@ def publish_results(run: ActiveRun, results: ResultsToPublish) -> PublishedResul
         DilError: nothing is visible, or the next run finishes the publish.
     """
     job, spec = run.job, run.job.publishing
-    with run.destination.connected():
+    with connected(run.destination):
         target = _target(run, results)
     shaped = reshape(
         Reshaping(

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import BinaryIO, ClassVar, Protocol
 
@@ -85,14 +84,6 @@ class Destination(ABC):
 
     def __init__(self, context: DestinationContext) -> None:
         self.context = context
-
-    def connected(self) -> AbstractContextManager[None]:
-        """Return a context within which calls may share one connection; it closes the connection.
-
-        It is never open while work units run, because servers close idle connections, and an open
-        file may be locked. It is for DIL's own destinations only.
-        """
-        return nullcontext()
 
     # Before a row is read
 
