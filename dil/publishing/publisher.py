@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
@@ -88,13 +89,16 @@ class Publisher:
             return
         spec, destination = self.job.publishing, self.destination
         folder, text = layout.dataset_dir(spec), destination_text(spec, destination)
-        with connected(destination):
+        with ExitStack() as shared:
+            shared.enter_context(connected(destination))
             self._refuse_unfit(commit)
             intent = Intent(commit, lease.token, folder, destination.next_sequence(), text)
             if commit.act is not None or commit.run.watermarks:
                 # A run with another copy of the state may have published since this run began.
                 self._refuse_older_state()
             self.store.record_intent(lease, intent)
+            if commit.quarantine:
+                shared.close()  # These files are moved first, which may take long.
             self.carry_out(intent)
 
     def append_block(self, lease: Lease, commit: Commit) -> int | None:

@@ -174,8 +174,7 @@ def publish_results(run: ActiveRun, results: ResultsToPublish) -> PublishedResul
         DilError: nothing is visible, or the next run finishes the publish.
     """
     job, spec = run.job, run.job.publishing
-    with connected(run.destination):
-        target = _target(run, results)
+    target = _target(run, results)
     shaped = reshape(
         Reshaping(
             job,
@@ -257,7 +256,9 @@ def _merged(run: ActiveRun, shaped: PublishableResults, commit: Commit) -> Merge
 def _target(run: ActiveRun, results: ResultsToPublish) -> PublishTarget:
     """Return the destination of results, with the files that are live now."""
     spec, filesystem = run.job.publishing, run.filesystem
-    live = run.destination.live()
+    with connected(run.destination):
+        live = run.destination.live()
+        late = late_rows_there(run.job, filesystem, run.destination)
     untracked = untracked_files(spec, live, filesystem)
     refuse_unlisted(spec, untracked)
     read = (each.work_unit.signature for each in results.finished if each.report.failure is None)
@@ -280,7 +281,7 @@ def _target(run: ActiveRun, results: ResultsToPublish) -> PublishTarget:
         left_low=results.unfinished.low,
         known_schema=recorded_schema(run.store),
         quarantined=quarantined_files(spec, filesystem),
-        late=late_rows_there(run.job, filesystem, run.destination),
+        late=late,
         has_all_rows=results.has_all_rows,
         missed=results.unfinished.missed,
         begins_changelog=begins_changelog(spec, run.store),
