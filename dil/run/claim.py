@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dil.model.dataset import Owner, PublishedFile, RunRecord
-from dil.model.derived import REBUILD_OPTIONS
 from dil.model.destination import TableFormat
-from dil.model.job import Job, QueryMode
+from dil.model.job import Job
 from dil.publishing.destination import connected, destination_for
 from dil.publishing.layout import dataset_dir
 from dil.publishing.lost_state import (
-    REREAD_OPTIONS,
     is_newest_state,
     refuse_lost_state,
     refuse_older_dataset,
     refuse_older_state,
     refuse_other_place,
+    refuse_unlisted_rows,
+    reread_options,
     set_back,
 )
 from dil.publishing.owner import claim as claim_dataset
@@ -49,7 +49,7 @@ def claim(run: ActiveRun, planned: PlannedRun) -> tuple[str, ...]:
         notes, live = _claim_destination(run, planned)
     if not planned.plan.work_units:
         return notes
-    plan_checks.warn_of_lost_state(job, run.store, planned.history, live)
+    plan_checks.warn_of_lost_state(job, run.store, live, is_first=planned.is_first)
     run.store.begin_run(
         run.lease,
         RunRecord(
@@ -142,7 +142,7 @@ def _check_state(
         return ()
     refuse_other_place(job, store, filesystem)
     last = refuse_older_state(
-        job.name, store, job.publishing, destination, reread_options=_reread_options(job)
+        job.name, store, job.publishing, destination, options=reread_options(job)
     )
     return refuse_older_dataset(job, store, destination, last)
 
@@ -150,17 +150,7 @@ def _check_state(
 def _refuse_lost_state(job: Job, store: StateStore, destination: Destination) -> None:
     # A backfill in the job's own run reads its range again, whatever was published.
     if job.state.enabled and not job.planning.backfill:
-        refuse_lost_state(
-            job.name, store, job.publishing, destination, reread_options=_reread_options(job)
-        )
-
-
-def _reread_options(job: Job) -> str:
-    """Return the options of a run that makes the dataset anew, empty if no run can do so."""
-    if job.query is None:
-        return REREAD_OPTIONS
-    # Windows that were emitted before would be missing in a dataset that a run replaces.
-    return "" if job.query.mode is QueryMode.WINDOWED else REBUILD_OPTIONS
+        refuse_lost_state(job.name, store, job.publishing, destination, options=reread_options(job))
 
 
 def _owner(job: Job) -> Owner:
@@ -177,6 +167,7 @@ def _checked_destination(run: ActiveRun, planned: PlannedRun) -> tuple[Published
     signatures = (unit.signature for unit in planned.plan.work_units)
     spec, filesystem = job.publishing, run.filesystem
     refuse_rewritten(job.name, run.store, spec, filesystem, live, signatures)
+    refuse_unlisted_rows(job, run.store, filesystem, live)
     if not run.options.accept_new_signatures:
-        plan_checks.refuse_pruned_units(job, run.store, planned.plan, planned.history, live)
+        plan_checks.refuse_pruned_units(job, run.store, planned.plan, live)
     return live

@@ -27,6 +27,7 @@ from dil.publishing.closed_labels import with_closed_labels
 from dil.publishing.destination import connected
 from dil.publishing.late_files import late_rows_there
 from dil.publishing.layout import dataset_dir
+from dil.publishing.lost_state import refuse_unlisted_rows
 from dil.publishing.publisher import quarantined_files, untracked_files
 from dil.publishing.recovery import UnfinishedUnits, unfinished_units
 from dil.publishing.results import FinishedUnit, PublishableResults, PublishTarget
@@ -261,6 +262,7 @@ def _target(run: ActiveRun, results: ResultsToPublish) -> PublishTarget:
         late = late_rows_there(run.job, filesystem, run.destination)
     untracked = untracked_files(spec, live, filesystem)
     refuse_unlisted(spec, untracked)
+    refuse_unlisted_rows(run.job, run.store, filesystem, live)
     read = (each.work_unit.signature for each in results.finished if each.report.failure is None)
     refuse_rewritten(run.job.name, run.store, spec, filesystem, (*live, *untracked), read)
     if spec.mode is PublishMode.REPLACE:

@@ -85,12 +85,17 @@ class Attempts:
                 continue  # The connection may have been lost before this work.
             if attempt >= (_MOST_BUSY if is_busy else _MOST_AWAY if is_away else 1):
                 text = f"{self._place}: {found.text}"
-                if not is_unknown:
-                    raise WriteError(text, found.advice) from cause
-                raise CommitUnknownError(
-                    f"{text}; it is not known whether the rows were loaded",
-                    "Nothing was deleted. The next run checks that, and loads missing rows.",
-                ) from cause
+                try:
+                    if not is_unknown:
+                        raise WriteError(text, found.advice) from cause
+                    raise CommitUnknownError(
+                        f"{text}; it is not known whether the rows were loaded",
+                        "Nothing was deleted. The next run checks that, and loads missing rows.",
+                    ) from cause
+                finally:
+                    # Its traceback holds this frame and so those of all callers, with a snapshot
+                    # of the state that closes when nothing holds it.
+                    del cause
             pause = min(_PAUSE_S * 2 ** (attempt - 1), _LONGEST_PAUSE_S)
             log.info("%s: %s; trying again in %g s", self._place, found.text, pause)
             sleep(pause)

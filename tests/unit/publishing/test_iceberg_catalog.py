@@ -42,8 +42,11 @@ def test_a_password_that_a_driver_takes_for_the_host_is_masked(tmp_path: Path) -
     assert "'***no-such-host.invalid'" in error.message
 
 
-def test_a_service_that_does_not_answer_is_named_with_the_cause(tmp_path: Path) -> None:
-    address = f"http://127.0.0.1:{free_port()}/lake"
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_service_that_does_not_answer_is_named_with_the_cause(
+    tmp_path: Path, scheme: str
+) -> None:
+    address = f"{scheme}://127.0.0.1:{free_port()}/lake"
     error = refusal(tmp_path, address.replace("//", "//user:hidden@"))
     assert f"catalog at {address}, which" in error.message
     assert "refused" in error.message
@@ -87,3 +90,15 @@ def test_shared_connections_to_a_catalog_that_its_server_closes_are_opened_again
             assert server.execute(ended)
             destination.carry_out(intent)
         assert {file.run_id for file in destination.live()} == {"r1", "r2"}
+
+
+@pytest.mark.parametrize("text", ["hid%2Fden", "hid/den"])
+def test_a_password_is_hidden_as_it_is_written_and_as_it_is_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    def refuse(*_: str, **__: object) -> None:
+        raise ValueError(f"login of user with {text} refused")
+
+    monkeypatch.setattr("dil.publishing.iceberg_catalog.load_catalog", refuse)
+    error = refusal(tmp_path, "postgresql://user:hid%2Fden@host/lake")
+    assert "login of user with *** refused" in error.message
