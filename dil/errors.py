@@ -109,13 +109,21 @@ class DilError(Exception):
     is_unsent: bool = False  # whether dil itself refused the request, before it was sent
 
     def __init__(self, message: str, fix: str = "") -> None:
-        super().__init__(message, fix)
-        self.message = message
-        self.fix = fix
+        self.message, self.fix = _writable(message), _writable(fix or "")
+        super().__init__(self.message, self.fix)
 
     def __str__(self) -> str:
         head = f"{self.message}  [{self.code}]"
         return f"{head}\n    {self.fix}" if self.fix else head
+
+
+def _writable(text: object) -> str:
+    """Return a text with lone surrogates escaped: JSON, state stores and pipes refuse them.
+
+    Names of files have them, and answers of sources that were cut inside a character. Plug-ins may
+    give an exception in place of a text.
+    """
+    return str(text).encode("utf-8", "backslashreplace").decode()
 
 
 def lasting(error: AnyError) -> AnyError:
@@ -199,7 +207,7 @@ class TransientSourceError(SourceError):
 
     def __init__(self, message: str, fix: str = "", retry_after_s: float | None = None) -> None:
         super().__init__(message, fix)
-        self.args = (message, fix, retry_after_s)
+        self.args = (*self.args, retry_after_s)
         self.retry_after_s = retry_after_s
 
 
@@ -300,5 +308,5 @@ class RunInterruptedError(DilError):
 
     def __init__(self, message: str, fix: str = "", exit_code: int = 130) -> None:
         super().__init__(message, fix)
-        self.args = (message, fix, exit_code)
+        self.args = (*self.args, exit_code)
         self.exit_code = exit_code

@@ -14,6 +14,7 @@ import re
 import time
 import zlib
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 import urllib3
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 _CHUNK = 64 * 1024
 _LENGTH = re.compile(r"\s*[0-9]+\s*(?:,\s*[0-9]+\s*)*")
+# RFC 9110 section 14.4.
+_PART = re.compile(r"\s*bytes +([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18})\s*", re.IGNORECASE)
 _GZIP = frozenset({"gzip", "x-gzip"})
 _DEFLATE = "deflate"
 # Codings in the IANA registry that this module does not decode and never requests.
@@ -49,7 +52,8 @@ class BodyStream(ReadStream):
     is not repeated. ``read`` raises SourceContractError if the decoded size exceeds ``limit``.
 
     Raises:
-        SourceContractError: (when made) the body has a coding that cannot be decoded.
+        SourceContractError: (when made) the body has a coding that cannot be decoded, or is a part
+            that the request did not ask for.
     """
 
     def __init__(
@@ -66,6 +70,7 @@ class BodyStream(ReadStream):
         self._shown = shown
         self._is_repeatable = is_repeatable
         self._limit = limit
+        self._refuse_part()
         limit_waits(response, WaitLimit(wait_s, monotonic))
         self._stream = self._decoding(cast("BinaryIO", _RawBody(response)))
 
@@ -91,6 +96,28 @@ class BodyStream(ReadStream):
         if not self.closed:
             self._response.close()
         super().close()
+
+    def _refuse_part(self) -> None:
+        """Raise if the body is a part of the bytes, and the request has no Range of the job's.
+
+        APIs say in other units which rows a page has (``items 0-24/319``), or in none.
+        """
+        answer = self._response
+        is_partial = answer.status_code == HTTPStatus.PARTIAL_CONTENT
+        if not is_partial or "Range" in answer.request.headers:
+            return
+        part = _PART.fullmatch(answer.headers.get("Content-Range") or "")
+        if part is None:
+            return
+        first, last, size = map(int, part.groups())
+        if (first, last + 1) != (0, size):
+            self.close()
+            raise SourceContractError(
+                f"{self._shown}: the answer's body is only a part, the bytes {first} to {last} of"
+                f" {size}, and the request did not ask for a part",
+                "Check the source, and the caches and proxies on the way. If the job wants only"
+                " that part, let it send a Range header (ms.http.request.headers).",
+            )
 
     def _decoding(self, raw: BinaryIO) -> BinaryIO:
         """Return the stream that removes the codings, the last one first."""

@@ -15,7 +15,7 @@ from connectors.causes import causes_of
 from dil.errors import SourceError, TransientSourceError, UnknownOutcomeError
 from dil.storage.whole_answers import FramingError, TrickleError
 
-_ADDRESS_FIX = "Check ms.source.uri, and whether the source is up."
+_ADDRESS_FIX = "Check {address}, and whether the source is up."
 _NETWORK_FIX = "Check the source, the network and the proxies on the way."
 _TIMEOUT_FIX = (
     "Check the source and the network, or set longer times: connectionTimeoutSeconds and"
@@ -42,7 +42,10 @@ _TIMEOUTS = (TimeoutError, urllib3.exceptions.TimeoutError, requests.Timeout)
 
 
 class _Reason(NamedTuple):
-    """Why the connection failed, found by the kind of the error or of one of its causes."""
+    """Why the connection failed, found by the kind of the error or of one of its causes.
+
+    ``{address}`` in the fix stands for the property that has the request's address.
+    """
 
     kinds: type[BaseException] | tuple[type[BaseException], ...]
     reason: str
@@ -64,7 +67,10 @@ _REASONS = (
 
 
 class _TlsReason(NamedTuple):
-    """Why a TLS connection fails each time, found by OpenSSL's words for it."""
+    """Why a TLS connection fails each time, found by OpenSSL's words for it.
+
+    ``{peer}`` stands for the server or the proxy, ``{address}`` for the property with its address.
+    """
 
     words: tuple[str, ...]
     reason: str
@@ -75,47 +81,47 @@ class _TlsReason(NamedTuple):
 _TLS_REASONS = (
     _TlsReason(
         ("certificate has expired", "certificate is not yet valid"),
-        "the server's certificate is not trusted: it or its authority is not valid at this time",
-        "The server needs a new certificate, the trust store of ms.ssl a new authority, or this"
+        "the {peer}'s certificate is not trusted: it or its authority is not valid at this time",
+        "The {peer} needs a new certificate, the trust store of ms.ssl a new authority, or this"
         " machine's clock is wrong.",
     ),
     _TlsReason(
         ("certificate is not valid for",),
-        "the server's certificate is not trusted: it does not contain the host name",
-        "Use a host name that the certificate contains in ms.source.uri.",
+        "the {peer}'s certificate is not trusted: it does not contain the host name",
+        "Use a host name that the certificate contains in {address}.",
     ),
     _TlsReason(
         ("CERTIFICATE_VERIFY_FAILED",),
-        "the server's certificate is not trusted",
+        "the {peer}'s certificate is not trusted",
         "Add its authority to the system's authorities, to the file that SSL_CERT_FILE names, or"
         " to the trust store of ms.ssl. The certificate must contain the host name.",
     ),
     _TlsReason(
         ("ALERT_CERTIFICATE_EXPIRED",),
-        "the server refuses the client certificate, which has expired",
+        "the {peer} refuses the client certificate, which has expired",
         "Put a new certificate with its key into the file of keyStorePath of ms.ssl.",
     ),
     _TlsReason(
         ("ALERT_CERTIFICATE_REQUIRED", "ALERT_BAD_CERTIFICATE", "ALERT_UNKNOWN_CA",
          "ALERT_CERTIFICATE_REVOKED", "ALERT_CERTIFICATE_UNKNOWN", "ALERT_UNSUPPORTED_CERTIFICATE",
          "ALERT_ACCESS_DENIED"),
-        "the server asks for a client certificate that it knows",
+        "the {peer} asks for a client certificate that it knows",
         "Name the certificate in keyStorePath of ms.ssl.",
     ),
     _TlsReason(
         ("ALERT_HANDSHAKE_FAILURE",),
-        "the server breaks the TLS handshake off",
+        "the {peer} breaks the TLS handshake off",
         "It may require a client certificate: set keyStorePath of ms.ssl.",
     ),
     _TlsReason(
         ("UNRECOGNIZED_NAME",),
-        "the server does not know the host name",
-        "Check the host of ms.source.uri.",
+        "the {peer} does not know the host name",
+        "Check the host of {address}.",
     ),
     _TlsReason(
         ("UNSUPPORTED_PROTOCOL", "ALERT_PROTOCOL_VERSION", "WRONG_VERSION_NUMBER"),
-        "the server speaks no TLS of the version asked for",
-        "Check the scheme and port of ms.source.uri, and version of ms.ssl.",
+        "the {peer} speaks no TLS of the version asked for",
+        "Check the scheme and port of {address}, and version of ms.ssl.",
     ),
 )  # fmt: skip
 # Errors that occur before a byte of the request is sent.
@@ -126,17 +132,21 @@ _CONNECTING = (
 )
 
 
-def connection_failure(error: Exception, shown: str) -> SourceError:
-    """Return our error for an error of ``requests``; ``shown`` names the request."""
+def connection_failure(error: Exception, shown: str, address: str = "ms.source.uri") -> SourceError:
+    """Return our error for an error of ``requests``.
+
+    Args:
+        error: The error of ``requests``.
+        shown: The name of the request.
+        address: The property that has the request's address.
+    """
     text = str(error)
     is_of_proxy = isinstance(error, requests.exceptions.ProxyError)
     for lasting in _TLS_REASONS:
         if any(word in text for word in lasting.words):
-            reason, fix = lasting.reason, lasting.fix
-            if is_of_proxy:
-                reason = reason.replace("the server", "the proxy")
-                fix = fix.replace("The server", "The proxy").replace("ms.source.uri", _PROXY)
-            return SourceError(f"{shown}: {reason}", fix)
+            peer, where = ("proxy", _PROXY) if is_of_proxy else ("server", address)
+            reason = lasting.reason.format(peer=peer)
+            return SourceError(f"{shown}: {reason}", lasting.fix.format(peer=peer, address=where))
     refused = _TUNNEL_REFUSED.search(text)
     if refused:
         what = f"{shown}: the proxy answers with HTTP status {refused[1]}"
@@ -146,7 +156,7 @@ def connection_failure(error: Exception, shown: str) -> SourceError:
     causes = list(causes_of(error))
     for known in _REASONS:
         if any(isinstance(cause, known.kinds) for cause in causes):
-            fix = PROXY_FIX if is_of_proxy else known.fix
+            fix = PROXY_FIX if is_of_proxy else known.fix.format(address=address)
             return TransientSourceError(f"{shown}: {place}{known.reason}", fix)
     kind = next((each.reason for each in causes if isinstance(each, ssl.SSLError)), "")
     kind = kind or type(error).__name__

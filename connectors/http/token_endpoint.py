@@ -162,7 +162,7 @@ class TokenEndpoint:
         except ValueError:  # errors of ``requests`` about addresses and headers, too
             raise SourceError(f"{self._shown}: the request for a token cannot be sent") from None
         except _FAILED as error:
-            found = connection_failure(error, self._shown)
+            found = connection_failure(error, self._shown, _ENDPOINT)
             failure = type(found)(found.message, _about_endpoint(found.fix))
             if isinstance(failure, TransientSourceError):
                 return failure
@@ -190,9 +190,8 @@ class TokenEndpoint:
 
 
 def _about_endpoint(fix: str) -> str:
-    """Return advice about a request of the source as advice about the request for a token."""
-    found = fix.replace("ms.source.uri", _ENDPOINT)
-    return found if _ENDPOINT in found else f"{found} The token is asked for at {_ENDPOINT}."
+    """Return advice that names the property with the address of the request for a token."""
+    return fix if _ENDPOINT in fix else f"{fix} The token is asked for at {_ENDPOINT}."
 
 
 def _members(answer: requests.Response, shown: str) -> Mapping[str, JsonValue]:

@@ -21,6 +21,7 @@ from connectors.jdbc.settings import JdbcSettings
 from connectors.jdbc.sql_text import SqlPart, SqlPiece, SqlTextError, pieces, statements
 from connectors.jdbc.statement import Statement, names_in, parsed_statement
 from connectors.jdbc.syntax import Kind, SqlSyntax, kind_of, syntax_of
+from dil.databases import mysql
 from dil.errors import ConfigError, Problem
 from dil.model.job import Job
 from dil.model.json import JsonValue, as_text
@@ -233,7 +234,8 @@ def _syntax(kind: Kind | None) -> SqlSyntax:
 
 def _read(settings: JdbcSettings, driver: str, values: RequestValues) -> SparkRead:
     uri = _address(settings, values)
-    statement = parsed_statement(settings.statement, _syntax(kind_of(uri)))
+    kind = kind_of(uri)
+    statement = parsed_statement(settings.statement, _syntax(kind))
     for name in names_in(settings.statement):
         value = values.variables.get(name)
         for each in value if isinstance(value, list | tuple) else (value,):
@@ -246,6 +248,7 @@ def _read(settings: JdbcSettings, driver: str, values: RequestValues) -> SparkRe
         "preferTimestampNTZ": "true",
         "user": settings.user,
         "driver": driver,
+        "sessionInitStatement": mysql.ALL_ROWS if kind and kind.is_mysql else "",
     }
     return SparkRead(
         "jdbc",

@@ -28,6 +28,8 @@ Row = tuple[Any, ...]
 _ROWS_A_FETCH = 2000
 # A peer that vanished silently is detected after 90 seconds; not every system has all options.
 _KEEPALIVES = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
+# A server may limit the rows of each SELECT; it leaves out the others without a warning.
+ALL_ROWS = "SET SESSION sql_select_limit = 18446744073709551615"
 
 # By error number (MySQL manual, "Server Error Message Reference" and "Client Error Message
 # Reference"; MariaDB's numbers begin at 1900 and 4000). 0 is PyMySQL's own code for a connection
@@ -119,14 +121,20 @@ def arguments(address: DatabaseAddress, *, connect_s: int) -> dict[str, Any]:
 
 
 def connect(
-    address: DatabaseAddress, *, connect_s: int, settings: Iterable[str] = (), **facts: object
+    address: DatabaseAddress,
+    *,
+    connect_s: int,
+    variables: str = "",
+    settings: Iterable[str] = (),
+    **facts: object,
 ) -> pymysql.Connection[Any]:
-    """Return an open connection after running the statements that set up its session.
+    """Return an open connection after setting up its session.
 
     Args:
         address: The database's place, and the user that logs in.
         connect_s: The seconds to wait for a connection if the address gives none.
-        settings: Statements; if one fails, the connection is closed.
+        variables: Assignments; the same SET statement lets the server return all rows.
+        settings: More statements; if one fails, the connection is closed.
         facts: More arguments of ``pymysql.connect``.
 
     Raises:
@@ -136,7 +144,7 @@ def connect(
     given = arguments(address, connect_s=connect_s)
     connection = _connection_class()(**given, program_name="dil", **facts)
     try:
-        for statement in settings:
+        for statement in (", ".join(filter(None, (ALL_ROWS, variables))), *settings):
             connection.query(statement)
     except BaseException:
         connection.close()

@@ -84,6 +84,10 @@ _BROKE_OFF = (
     (re.compile(r"in a read-only transaction"), Fault.READ_ONLY),
 )
 SESSION_MODE = "Let the pooler (PgBouncer: pool_mode) work in transaction or session mode."
+UNQUOTED = (
+    "The server quotes all names, so that the driver does not know its types. Turn that off for"
+    " this user: ALTER ROLE name SET quote_all_identifiers = off."
+)
 # libpq names the server first; the quoted part may contain any word.
 _PLACE = re.compile(r'connection to server (?:at|on socket) ".*?".*?failed: ')
 

@@ -157,13 +157,22 @@ def decode_tallies(data: bytes) -> dict[str, StreamTally]:
     try:
         with pa.ipc.open_stream(data) as reader:
             table = reader.read_all()
-        behind = table.column("behind").combine_chunks()
-        rows = table.drop_columns(["behind"]).to_pylist()
-    except (pa.ArrowInvalid, OSError, KeyError) as error:
+        table.validate(full=True)  # a list that ends behind its values would end the process
+        return _tallies(table)
+    except (pa.ArrowException, KeyError, OSError, TypeError, ValueError) as error:
         fix = "Delete the staging folder of the run that staged it, and run again."
         raise StateError(f"the event times of staged work cannot be read: {error}", fix) from error
+
+
+def _tallies(table: pa.Table) -> dict[str, StreamTally]:
+    if (table.column_names, table.schema.types) != (_SCHEMA.names, _SCHEMA.types):
+        raise ValueError("the columns are others")
+    if any(table.column(each.name).null_count for each in _SCHEMA if not each.nullable):
+        raise ValueError("a value is missing")
+    behind = table.column("behind").combine_chunks()
+    rows = table.drop_columns(["behind"]).to_pylist()
     return {
-        str(row["partition"]): StreamTally(
+        row["partition"]: StreamTally(
             row["rows"],
             row["largest"],
             row["before"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import runpy
 import subprocess
 import sys
@@ -17,6 +18,8 @@ from typing import IO, Any
 from dil.errors import ExecutionError
 
 _GLANCE_S = 0.02
+# Spark's JVM keeps several hundred archives open.
+_FEW_FILES = 1024
 _NOISE = ("WARNING: Using incubator modules", "NOTE: Picked up ", "WARNING: package sun.")
 
 
@@ -89,7 +92,8 @@ class StartingJvm:
                     self._process.communicate()  # closes the pipes
                     raise ExecutionError(
                         f"Spark's JVM did not start: it ended with code {self._process.returncode}",
-                        f"It may have printed why. The Java in use is {self._java}.",
+                        f"It may have printed why. The Java in use is {self._java}."
+                        f"{_about_open_files()}",
                     )
                 time.sleep(_GLANCE_S)
             answer = self._answer.read_bytes()
@@ -111,6 +115,18 @@ def spark_home() -> Path:
         raise ExecutionError("pyspark is not installed", "Install it: pip install pyspark.")
     finder = runpy.run_path(str(Path(spec.origin).with_name("find_spark_home.py")))
     return Path(finder["_find_spark_home"]())
+
+
+def _about_open_files() -> str:
+    """Return advice if the system lets processes open too few files, else empty text."""
+    # Java raises the soft limit to the hard one by itself.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if not 0 <= most < _FEW_FILES:
+        return ""
+    return (
+        f" A process may have only {most:,} open files here, and Spark needs several hundred: raise"
+        f" the limit to {_FEW_FILES:,} or more (ulimit -n)."
+    )
 
 
 def _pass_on(stream: IO[bytes]) -> None:

@@ -117,6 +117,14 @@ class MergedRows:
     updated: int = 0
     deleted: int = 0
 
+    def plus(self, other: MergedRows) -> MergedRows:
+        """Return the sum of the counts of two runs."""
+        return MergedRows(
+            self.inserted + other.inserted,
+            self.updated + other.updated,
+            self.deleted + other.deleted,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ReplacedRows:
@@ -124,6 +132,10 @@ class ReplacedRows:
 
     before: int
     after: int
+
+    def plus(self, other: ReplacedRows) -> ReplacedRows:
+        """Return the sum of the counts of two runs."""
+        return ReplacedRows(self.before + other.before, self.after + other.after)
 
 
 @dataclass(frozen=True, slots=True)

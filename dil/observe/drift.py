@@ -16,6 +16,7 @@ from dil.types.schema_lines import column_types
 _LINES_SHOWN = 5
 _TYPE_LENGTH = 60
 _LEFT_OUT = "left out"
+_MISSING = "missing"
 _DECLARE = "declare it in ms.output.schema to keep it; ms.schema.contract has other choices"
 # Rows that are read again are not judged, so a repeated reading fills neither column.
 _OF_LATENESS = frozenset({"_late", "_lateness_ms"})
@@ -42,6 +43,8 @@ def drift(
         command = f"dil run {shlex.quote(job.path)} -D ms.backfill=true"
         if job.publishing.mode is PublishMode.APPEND:
             command += " -D ms.publish.mode=window_replace"
+        if job.stream is not None:  # a stream with ms.backfill is refused
+            command += " -D ms.stream.mode=none"
         refill = f"rows that were published before lack it; to read them again: {command}"
     changes = [
         SchemaDrift(name, "added", "", kind, "" if name in _OF_LATENESS else refill)
@@ -54,9 +57,21 @@ def drift(
         if name in old and kind != old[name]
     ]
     changes += [
-        SchemaDrift(name, "missing", kind, "") for name, kind in old.items() if name not in seen
+        SchemaDrift(name, _MISSING, kind, "") for name, kind in old.items() if name not in seen
     ]
     return (*changes, *others)
+
+
+def drift_of_both(first: RunReport, second: RunReport) -> tuple[SchemaDrift, ...]:
+    """Return the changes of two runs, one after the other, each once.
+
+    A column that was in the rows of either run is not missing.
+    """
+    changes = dict.fromkeys((*first.drift, *second.drift))
+    if not (first.rows and second.rows):
+        return tuple(changes)
+    in_both = set(first.drift).intersection(second.drift)
+    return tuple(each for each in changes if each.change != _MISSING or each in in_both)
 
 
 def rows_aside(published: Iterable[TaskReport], folder: str) -> RowsAside:
@@ -64,18 +79,38 @@ def rows_aside(published: Iterable[TaskReport], folder: str) -> RowsAside:
 
     ``folder`` is where such rows are kept.
     """
-    reasons: Counter[tuple[str, str]] = Counter()
-    discarded: Counter[str] = Counter()
-    rows = 0
-    for report in published:
-        rows += sum(file.rows for file in report.quarantined)
-        for reject in report.rejects:
-            reasons[reject.column, reject.reason] += reject.rows
-        for each in report.discarded:
-            discarded[each.column] += each.values
-    return RowsAside(
+    published = tuple(published)
+    rows = sum(file.rows for report in published for file in report.quarantined)
+    return _aside_of(
         rows,
         folder if rows else "",
+        (each for report in published for each in report.rejects),
+        (each for report in published for each in report.discarded),
+    )
+
+
+def aside_of_both(first: RowsAside, second: RowsAside) -> RowsAside:
+    """Return what two runs of a job put aside."""
+    return _aside_of(
+        first.rows + second.rows,
+        first.folder or second.folder,
+        (*first.reasons, *second.reasons),
+        (*first.discarded, *second.discarded),
+    )
+
+
+def _aside_of(
+    rows: int, folder: str, rejects: Iterable[RejectCount], values: Iterable[DiscardCount]
+) -> RowsAside:
+    reasons: Counter[tuple[str, str]] = Counter()
+    discarded: Counter[str] = Counter()
+    for reject in rejects:
+        reasons[reject.column, reject.reason] += reject.rows
+    for each in values:
+        discarded[each.column] += each.values
+    return RowsAside(
+        rows,
+        folder,
         tuple(RejectCount(*key, count) for key, count in reasons.most_common()),
         tuple(DiscardCount(*each) for each in discarded.most_common()),
     )

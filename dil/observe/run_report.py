@@ -29,6 +29,7 @@ CAPPED_PAGES = (
     " page size of {most}, or leave stopOnShortPage and the size in `initialvalues` out of"
     " ms.pagination: then the start grows by the rows that come"
 )
+NO_ROWS = "NO ROWS: "
 # The numbers of rows at which sources usually cap their pages.
 _USUAL_CAPS = frozenset({100, 200, 250, 500, 1_000, 2_000, 5_000, 10_000})
 _UNIT_RUNS = 1_000
@@ -94,7 +95,7 @@ def zero_rows(status: RunStatus, rows: int, usual: int | None, *, late: int = 0)
     if rows or late or usual is None or status is RunStatus.FAILED:
         return ()
     return (
-        "NO ROWS: this run published nothing, but the last run with rows published "
+        f"{NO_ROWS}this run published nothing, but the last run with rows published "
         f"{counted(usual, 'row')}. Check the source; ms.work.unit.min.records=1 makes this a "
         "failure.",
     )

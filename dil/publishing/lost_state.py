@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dil.errors import ConfigError, StateError
 from dil.model.dataset import EXPIRY, PublishedFile, source_name
-from dil.model.derived import REBUILD_COMMAND
+from dil.model.derived import REBUILD_COMMAND, REBUILD_OPTIONS
 from dil.model.destination import TableFormat, TableKind
 from dil.model.job import Job, PublishingSpec, PublishMode, QueryMode
 from dil.model.json import JsonObject
 from dil.publishing.destination import destination_for, destination_text
-from dil.publishing.layout import unit_hash_in
+from dil.publishing.layout import META, dataset_dir, unit_hash_in
 from dil.spi.destination import Destination
 from dil.spi.state_store import LAST_PUBLISH, StateStore, changed_uris
 from dil.storage import Filesystem, filesystem_for
@@ -166,7 +166,7 @@ def refuse_older_state(
     spec: PublishingSpec,
     destination: Destination,
     *,
-    reread_options: str = REREAD_OPTIONS,
+    options: str = REREAD_OPTIONS,
 ) -> LastPublish | None:
     """Raise if an older copy of the state would append rows again; warn if rows are replaced.
 
@@ -184,7 +184,7 @@ def refuse_older_state(
         return last
     raise StateError(
         f"{problem}. Rows that were published since would be read and appended a second time",
-        _ways_out(reread_options),
+        _ways_out(options),
     )
 
 
@@ -194,7 +194,7 @@ def refuse_lost_state(
     spec: PublishingSpec,
     destination: Destination,
     *,
-    reread_options: str = REREAD_OPTIONS,
+    options: str = REREAD_OPTIONS,
 ) -> None:
     """Raise if a state without any publish would append to a dataset with the job's rows.
 
@@ -205,28 +205,40 @@ def refuse_lost_state(
     if problem and spec.mode is PublishMode.APPEND:
         raise StateError(
             f"{problem}. All rows would be read and appended a second time",
-            f"{_ways_out(reread_options)} To append all the same: dil run JOB.conf"
+            f"{_ways_out(options)} To append all the same: dil run JOB.conf"
             " --accept-new-signatures.",
         )
 
 
-def _ways_out(reread_options: str) -> str:
+def reread_options(job: Job) -> str:
+    """Return the options of a run that makes the dataset anew, empty if no run can do so."""
+    if job.query is None:
+        return REREAD_OPTIONS
+    # Windows that were emitted before would be missing in a dataset that a run replaces.
+    return "" if job.query.mode is QueryMode.WINDOWED else REBUILD_OPTIONS
+
+
+def _ways_out(options: str) -> str:
     """Return the ways to make state and dataset agree, as the advice of a message.
 
     A single run with window_replace is not one of these ways: the next run, which appends, would
     append the rows that the single run left out.
     """
-    restore = (
-        "Nothing was changed. Restore the newest copy of the state: dil state restore JOB.conf"
-        " FILE. If there is no copy,"
-    )
-    if not reread_options:
-        return f"{restore} give the job another job.name and table."
     return (
-        f"{restore} run once with {reread_options}, which reads everything again (of a"
+        "Nothing was changed. Restore the newest copy of the state: dil state restore JOB.conf"
+        f" FILE. If there is no copy, {_making_anew(options)}."
+    )
+
+
+def _making_anew(options: str) -> str:
+    """Return how an operator lets a job make its dataset anew."""
+    if not options:
+        return "give the job another job.name and table"
+    return (
+        f"run once with {options}, which reads everything again (of a"
         " stream with -D ms.stream.mode=none, too). A job with ms.source.files.once refuses that:"
         " move its dataset away, run dil state forget JOB.conf --all --keep-files --yes, and then"
-        " run the job, which reads all files that its source still has."
+        " run the job, which reads all files that its source still has"
     )
 
 
@@ -244,7 +256,7 @@ def refuse_older_dataset(
     if last is None or _reads_all(job) or job.planning.backfill:
         return ()
     if job.publishing.warehouse is None:
-        return _gone(job, store, last)
+        return _gone(job, store, destination, last)
     if last.landed is not None and last.landed > last.number:
         return ()  # the database is newer than the state
     files = _last_files(store, last.place)
@@ -262,8 +274,10 @@ def refuse_older_dataset(
     )
 
 
-def _gone(job: Job, store: StateStore, last: LastPublish) -> tuple[str, ...]:
-    """Return a note if a dataset lacks its last commit, together with the files of that commit.
+def _gone(
+    job: Job, store: StateStore, destination: Destination, last: LastPublish
+) -> tuple[str, ...]:
+    """Return a note if a dataset lacks its last commit, or the files of that commit.
 
     A publish that was given up has a number, too, but all files of the earlier ones are there.
     """
@@ -275,7 +289,7 @@ def _gone(job: Job, store: StateStore, last: LastPublish) -> tuple[str, ...]:
     if job.publishing.keeps_files:
         filesystem = filesystem_for(job.publishing.final_dir)
         if filesystem.exists(filesystem.path_of(files[0])):
-            return ()
+            return _unlisted(job, destination, files[0])
     elif is_older:
         return ()  # of a destination of another kind only the numbers are known
     what = "is an older copy" if is_older else "was deleted or moved away"
@@ -288,6 +302,58 @@ def _gone(job: Job, store: StateStore, last: LastPublish) -> tuple[str, ...]:
         f"PUBLISHED ROWS ARE GONE: {last.place} {what}, and no run reads the lost rows again. To "
         f"get them back, {first}{_reading_again(job, loses_all=not is_older)}",
     )
+
+
+def _unlisted(job: Job, destination: Destination, file: str) -> tuple[str, ...]:
+    """Return a note if the manifest of plain files does not list a published file, which is there.
+
+    The log of a table lists its files, whatever the manifest says.
+    """
+    spec = job.publishing
+    if spec.table.format is not TableFormat.FILES:
+        return ()
+    if any(each.uri == file for each in destination.live()):
+        return ()
+    return (
+        f"PUBLISHED FILES ARE NOT LISTED: {_lost_manifest(spec, file)}. {_restoring_manifest(job)}",
+    )
+
+
+def _lost_manifest(spec: PublishingSpec, file: str) -> str:
+    folder = f"{dataset_dir(spec)}/{META}"
+    return f"the manifest in {folder} was deleted, or is an older copy: it does not list {file}"
+
+
+def _restoring_manifest(job: Job) -> str:
+    anew = _making_anew(reread_options(job))
+    return f"Restore the newest manifest. If there is no copy, {anew}"
+
+
+def refuse_unlisted_rows(
+    job: Job, store: StateStore, filesystem: Filesystem, live: Iterable[PublishedFile]
+) -> None:
+    """Raise if a merge would not find rows, because the manifest lacks a file that is there.
+
+    Raises:
+        StateError: the rows would be doubled; nothing was decided.
+    """
+    spec = job.publishing
+    is_merged = spec.mode is PublishMode.MERGE and spec.keeps_files
+    if not is_merged or spec.table.format is not TableFormat.FILES:
+        return
+    listed = {file.uri for file in live}
+    folder = dataset_dir(spec)
+    below = f"{filesystem.uri(folder)}/"
+    unlisted = {uri for uri in store.live_uris() if uri not in listed and uri.startswith(below)}
+    # All files of a dataset that was moved away are unlisted: a request for each would take long.
+    there = (filesystem.uri(file.path) for file in filesystem.files(folder)) if unlisted else ()
+    found = next((uri for uri in there if uri in unlisted), None)
+    if found is not None:
+        raise StateError(
+            f"{_lost_manifest(spec, found)}. Rows of such files that are merged again would be"
+            " doubled",
+            f"Nothing was published. {_restoring_manifest(job)}.",
+        )
 
 
 def set_back(

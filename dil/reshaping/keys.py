@@ -107,7 +107,7 @@ class KeyReader:
         rows = conform(part, wanted)
         arrays = {
             **{
-                k: _identified(rows.column(n))
+                k: identified(rows.column(n))
                 for k, n in zip(self.keys, self.spec.keys, strict=True)
             },
             **{
@@ -255,7 +255,7 @@ def _counting(size: int) -> pa.Array:
     return pa.array(range(size), pa.int64())
 
 
-def _identified(column: pa.Array) -> pa.Array:
+def identified(column: pa.Array) -> pa.Array:
     """Return values whose bits are equal if the values of a key are equal.
 
     -0.0 becomes 0.0, and all forms of not-a-number become one.

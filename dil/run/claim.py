@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dil.model.dataset import Owner, PublishedFile, RunRecord
-from dil.model.derived import REBUILD_OPTIONS
 from dil.model.destination import TableFormat
-from dil.model.job import Job, QueryMode
-from dil.publishing.destination import destination_for
+from dil.model.job import Job
+from dil.publishing.destination import connected, destination_for
 from dil.publishing.layout import dataset_dir
 from dil.publishing.lost_state import (
-    REREAD_OPTIONS,
     is_newest_state,
     refuse_lost_state,
     refuse_older_dataset,
     refuse_older_state,
     refuse_other_place,
+    refuse_unlisted_rows,
+    reread_options,
     set_back,
 )
 from dil.publishing.owner import claim as claim_dataset
@@ -45,6 +45,36 @@ def claim(run: ActiveRun, planned: PlannedRun) -> tuple[str, ...]:
         WriteError: the dataset's folder, or the staging folder, cannot be written.
     """
     job = run.job
+    with connected(run.destination):
+        notes, live = _claim_destination(run, planned)
+    if not planned.plan.work_units:
+        return notes
+    plan_checks.warn_of_lost_state(job, run.store, live, is_first=planned.is_first)
+    run.store.begin_run(
+        run.lease,
+        RunRecord(
+            run_id=run.run_id,
+            job=job.name,
+            started=run.options.clock(),
+            now=planned.plan.now,
+            policy=job.running.commit_policy.value,
+            digest=job.digest,
+            staging_dir=run.staging,
+            status="running",
+        ),
+    )
+    write_plan(run.filesystem, run.staging, planned.staged_plan)
+    return notes
+
+
+def _claim_destination(
+    run: ActiveRun, planned: PlannedRun
+) -> tuple[tuple[str, ...], tuple[PublishedFile, ...]]:
+    """Check the destination, and record the job as its owner; return notes and the live files.
+
+    If no work unit is due, the job is not recorded, and the live files are not read.
+    """
+    job = run.job
     spec = job.publishing
     notes = _check_state(job, run.store, run.filesystem, run.destination)
     is_due = bool(planned.plan.work_units)  # libraries of tables take their time to load
@@ -69,28 +99,12 @@ def claim(run: ActiveRun, planned: PlannedRun) -> tuple[str, ...]:
             )
         else:
             refuse_other_owners(run.filesystem, dataset, owner, is_newest)
-    if not is_due:
-        return notes
-    run.destination.claim(owner)
-    # Checked last: if the state is not the owner's, that is the error to report.
-    if not run.options.accept_new_signatures:
-        _refuse_lost_state(job, run.store, run.destination)
-    plan_checks.warn_of_lost_state(job, run.store, planned.history, live)
-    run.store.begin_run(
-        run.lease,
-        RunRecord(
-            run_id=run.run_id,
-            job=job.name,
-            started=run.options.clock(),
-            now=planned.plan.now,
-            policy=job.running.commit_policy.value,
-            digest=job.digest,
-            staging_dir=run.staging,
-            status="running",
-        ),
-    )
-    write_plan(run.filesystem, run.staging, planned.staged_plan)
-    return notes
+    if is_due:
+        run.destination.claim(owner)
+        # Checked last: if the state is not the owner's, that is the error to report.
+        if not run.options.accept_new_signatures:
+            _refuse_lost_state(job, run.store, run.destination)
+    return notes, live
 
 
 def check_claim(job: Job, options: RunOptions) -> None:
@@ -128,7 +142,7 @@ def _check_state(
         return ()
     refuse_other_place(job, store, filesystem)
     last = refuse_older_state(
-        job.name, store, job.publishing, destination, reread_options=_reread_options(job)
+        job.name, store, job.publishing, destination, options=reread_options(job)
     )
     return refuse_older_dataset(job, store, destination, last)
 
@@ -136,17 +150,7 @@ def _check_state(
 def _refuse_lost_state(job: Job, store: StateStore, destination: Destination) -> None:
     # A backfill in the job's own run reads its range again, whatever was published.
     if job.state.enabled and not job.planning.backfill:
-        refuse_lost_state(
-            job.name, store, job.publishing, destination, reread_options=_reread_options(job)
-        )
-
-
-def _reread_options(job: Job) -> str:
-    """Return the options of a run that makes the dataset anew, empty if no run can do so."""
-    if job.query is None:
-        return REREAD_OPTIONS
-    # Windows that were emitted before would be missing in a dataset that a run replaces.
-    return "" if job.query.mode is QueryMode.WINDOWED else REBUILD_OPTIONS
+        refuse_lost_state(job.name, store, job.publishing, destination, options=reread_options(job))
 
 
 def _owner(job: Job) -> Owner:
@@ -163,6 +167,7 @@ def _checked_destination(run: ActiveRun, planned: PlannedRun) -> tuple[Published
     signatures = (unit.signature for unit in planned.plan.work_units)
     spec, filesystem = job.publishing, run.filesystem
     refuse_rewritten(job.name, run.store, spec, filesystem, live, signatures)
+    refuse_unlisted_rows(job, run.store, filesystem, live)
     if not run.options.accept_new_signatures:
-        plan_checks.refuse_pruned_units(job, run.store, planned.plan, planned.history, live)
+        plan_checks.refuse_pruned_units(job, run.store, planned.plan, live)
     return live

@@ -12,7 +12,6 @@ from dil import planning
 from dil.errors import ConfigError
 from dil.model.closed_labels import ClosedLabels
 from dil.model.event_tally import EventContext
-from dil.model.history import History
 from dil.model.job import Job, QuerySpec
 from dil.model.secondary import SecondaryRows
 from dil.model.task import TaskReport
@@ -39,7 +38,7 @@ class PlannedRun:
 
     Attributes:
         plan: The due work units.
-        history: The readings of earlier runs.
+        is_first: Whether state has no record of any work unit.
         secondary: The rows of secondary inputs.
         listed: The units that the source lists, if each of its files is read once; else, and for
             the caller's plan, empty.
@@ -55,7 +54,7 @@ class PlannedRun:
     """
 
     plan: Plan
-    history: History
+    is_first: bool
     secondary: SecondaryRows
     listed: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
@@ -102,7 +101,7 @@ def plan(run: ActiveRun) -> PlannedRun:
     plan_checks.refuse_shorter_windows(job, due, history)
     found = PlannedRun(
         due,
-        history,
+        history.is_empty(),
         secondary,
         listed=tuple(units or ()) if job.planning.once else (),
         gone=_failed_and_gone(job, store, due, units),
@@ -145,7 +144,7 @@ def planned_query(run: ActiveRun, spec: QuerySpec, found: PlannedQuery) -> Plann
     due, history = as_plan(run.job, spec, found, run.options.now_ms), run.store.history()
     return PlannedRun(
         due,
-        history,
+        history.is_empty(),
         SecondaryRows(),
         fresh=tuple(due.work_units),
         known_schema=recorded_schema(run.store) or run.options.known_schema,

@@ -175,7 +175,7 @@ def refuse_shorter_windows(job: Job, plan: Plan, history: History) -> None:
 
 
 def refuse_pruned_units(
-    job: Job, store: StateStore, plan: Plan, history: History, live: Iterable[PublishedFile]
+    job: Job, store: StateStore, plan: Plan, live: Iterable[PublishedFile]
 ) -> None:
     """Refuse to append work units whose rows are published, and whose records were pruned since.
 
@@ -191,6 +191,7 @@ def refuse_pruned_units(
         return
     due = {unit.signature: unit for unit in plan.work_units}
     held = [file for file in live if not due.keys().isdisjoint(file.signatures)]
+    history = store.history()
     unread = {
         signature
         for signature in due.keys() & {each for file in held for each in file.signatures}
@@ -212,7 +213,7 @@ def refuse_pruned_units(
 
 
 def warn_of_lost_state(
-    job: Job, store: StateStore, history: History, live: Sequence[PublishedFile]
+    job: Job, store: StateStore, live: Sequence[PublishedFile], *, is_first: bool
 ) -> None:
     """Warn if the dataset seems to have rows of this job, but state has no run of the job.
 
@@ -221,7 +222,7 @@ def warn_of_lost_state(
     """
     is_append = job.publishing.mode is PublishMode.APPEND and job.state.enabled
     rows = [file for file in live if not file.is_dump]
-    if not (rows and is_append and history.is_empty()):
+    if not (rows and is_append and is_first):
         return
     unknown = len(rows) - len(store.own_files(rows))
     if unknown:

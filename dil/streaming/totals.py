@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import fields, replace
+from typing import TypeVar
 
 from dil.errors import DilError
-from dil.model.report import ReportedFailure, RunReport, RunStatus, UnitCounts
+from dil.model.report import (
+    MergedRows,
+    ReplacedRows,
+    ReportedFailure,
+    RunReport,
+    RunStatus,
+    UnitCounts,
+)
 from dil.model.stream import Look
+from dil.observe.drift import aside_of_both, drift_of_both
 from dil.observe.progress import counted
+from dil.observe.run_report import NO_ROWS
 
 _FILES = 1_000
+_COLUMNS = 1_000
 _FAILURES = 100
+_Counts = TypeVar("_Counts", MergedRows, ReplacedRows)
 
 
 class Totals:
@@ -37,6 +49,7 @@ class Totals:
         if before.events is not None and batch.events is not None:
             # The event time after this micro-batch, with the counts of all of them so far.
             events = replace(batch.events, counts=before.events.counts.plus(batch.events.counts))
+        aside = aside_of_both(before.aside, batch.aside)
         self._sum = replace(
             before,
             units=UnitCounts(
@@ -55,6 +68,12 @@ class Totals:
             rows_beside=before.rows_beside + batch.rows_beside,
             retries=before.retries + batch.retries,
             peak_rss_bytes=max(before.peak_rss_bytes, batch.peak_rss_bytes),
+            aside=replace(
+                aside, reasons=aside.reasons[:_COLUMNS], discarded=aside.discarded[:_COLUMNS]
+            ),
+            drift=drift_of_both(before, batch)[:_COLUMNS],
+            merged=_sum(before.merged, batch.merged),
+            replaced=_sum(before.replaced, batch.replaced),
             events=events,
             batch=batch.batch or before.batch,
         )
@@ -92,13 +111,22 @@ class Totals:
             status = RunStatus.PARTIAL
         more = (f"and {counted(self._left_out, 'more file')}",) if self._left_out else ()
         first = counted(self._batches, "micro-batch") if self._batches else self._why_nothing
+        # One micro-batch without rows says nothing about the others.
+        has_rows = self._sum.rows or self._sum.rows_beside
+        own = [note for note in self._notes if not (has_rows and note.startswith(NO_ROWS))]
         return replace(
             self._sum,
             run_id=run_id,
             status=status,
             seconds=round(seconds, 3),
-            notes=(*([first] if first else ()), *notes, *more, *self._notes),
+            notes=(*([first] if first else ()), *notes, *more, *own),
         )
+
+
+def _sum(first: _Counts | None, second: _Counts | None) -> _Counts | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return first.plus(second)
 
 
 def _kept(failures: tuple[ReportedFailure, ...]) -> tuple[ReportedFailure, ...]:

@@ -31,11 +31,10 @@ from dil.planning.unit_history import Unit
 from dil.state import open_store
 from dil.state.blocks.canonical import key_hash
 from dil.state.databases import sql
-from dil.state.derived.planning import plan_query
 from dil.text.zones import EPOCH, MILLISECOND
 from tests.bench.processes import measure
 from tests.jobs import DAY_MS, DIL, write_job
-from tests.unit.state.derived_store import Store, counting
+from tests.unit.state.derived_store import Store, counting, plan_in_store
 from tests.unit.state.long_chains import write_long_chains
 
 UNITS = 100
@@ -199,7 +198,7 @@ def _million_blocks(folder: Path, rounds: int) -> Figure:
 
     def planned() -> None:
         with counting(store.database) as tx:
-            assert plan_query(tx, "out") is not None
+            assert plan_in_store(tx, "out", inputs=("in",)) is not None
         own, theirs = tx.bodies["out"], tx.bodies["in"]
         notes.add(f"blocks read: own {own}, input {theirs}; rows in all {tx.rows_read}")
 

@@ -10,8 +10,9 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import pytest
 from pymysql.connections import MySQLResult
@@ -27,6 +28,7 @@ from dil.model.database_address import DatabaseAddress
 from dil.model.job import StateSpec
 from dil.model.secret import Secret
 from dil.state.blocks.verification import verify_chain
+from dil.state.databases import outage
 from dil.state.databases.mysql_database import MysqlDriver
 from dil.state.databases.server_database import ServerDatabase
 from dil.state.databases.server_driver import ServerConnection, ServerDriver
@@ -295,6 +297,37 @@ def test_a_connection_that_went_away_between_heartbeats_is_opened_again(backend:
         assert store.commit(lease, commit_of("r1", outcome(0))) is not None
 
 
+@contextmanager
+def read_only_until_waited_for(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[], None]]:
+    """Yield what makes the server accept no writes, until the store waits for it."""
+    only, write = (
+        ("SET GLOBAL TRANSACTION READ ONLY", "SET GLOBAL TRANSACTION READ WRITE")
+        if isinstance(backend.server, MariadbServer)
+        else ("ALTER ROLE admin SET default_transaction_read_only = on",
+              "BEGIN READ WRITE; ALTER ROLE admin RESET default_transaction_read_only; COMMIT")
+    )  # fmt: skip
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: backend.server.execute(write))
+    monkeypatch.setattr(outage, "time", clock)
+    try:
+        yield lambda: backend.server.execute(only)
+    finally:
+        backend.server.execute(write)
+
+
+def test_a_server_that_becomes_the_primary_after_a_failover_is_waited_for(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with backend.place.open() as store:
+        lease = store.acquire_lease("r1", lease_s=60)
+        with read_only_until_waited_for(backend, monkeypatch) as demote:
+            demote()
+            backend.end_connections()
+            store.heartbeat(lease)
+        assert store.commit(lease, commit_of("r1", outcome(0))) is not None
+
+
 def test_a_connection_that_breaks_inside_a_transaction_leaves_nothing(backend: Backend) -> None:
     database = backend.database()
     with pytest.raises(StateError) as caught:
@@ -398,6 +431,24 @@ def test_a_commit_that_never_arrived_is_looked_up_and_is_an_error(backend: Backe
         assert proxy.cuts == 1
         with database.read() as tx:
             assert tx.rows(RUNS) == []
+        database.close()
+
+
+def test_a_commit_is_looked_up_once_a_replica_is_the_primary(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with MeddlingProxy(backend.server.port) as proxy:
+        database = backend.database(backend.at(proxy.port))
+        with read_only_until_waited_for(backend, monkeypatch) as demote:
+
+            def fail_over() -> None:
+                demote()
+                proxy.cut_answer_after(b"COMMIT")
+
+            add(database, "r1", between=fail_over)
+        assert proxy.cuts == 1
+        with database.read() as tx:
+            assert tx.rows(RUNS) == [("r1",)]
         database.close()
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from dil.errors import SourceContractError, TransientSourceError
 from dil.model.job import ExpansionSpec
+from dil.model.settings import HttpStatuses
 from tests.servers.http_server import Fault, HttpServer, Reply
 from tests.servers.http_sessions import Session, values
 from tests.servers.rows import Dataset
@@ -159,6 +160,23 @@ def test_a_coding_that_was_not_asked_for_is_named(server):
     with Session(server.url + "/x") as session, pytest.raises(SourceContractError) as caught:
         session.get()
     assert "br" in caught.value.message
+
+
+@pytest.mark.parametrize("place", ["bytes 0-2/9", "bytes 3-8/9", "Bytes 0-2/9"])
+def test_a_part_of_the_bytes_is_read_only_if_it_was_asked_for(server, place):
+    server.script("/x", Reply(b"[1]", 206, headers=(("Content-Range", place),)))
+    taken = {"statuses": HttpStatuses(success=(200, 206))}
+    with Session(server.url + "/x", **taken) as session, pytest.raises(SourceContractError):
+        session.get()
+    with Session(server.url + "/x", headers={"Range": "bytes=0-2"}, **taken) as session:
+        assert session.get() == b"[1]"
+
+
+@pytest.mark.parametrize("place", ["bytes 0-2/3", "bytes 0-2/*", "items 0-24/319", "0-24/*"])
+def test_a_page_of_a_source_is_no_part(server, place):
+    server.script("/x", Reply(b"[1]", 206, headers=(("Content-Range", place),)))
+    with Session(server.url + "/x", statuses=HttpStatuses(success=(200, 206))) as session:
+        assert session.get() == b"[1]"
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])

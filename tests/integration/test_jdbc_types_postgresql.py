@@ -175,3 +175,10 @@ def test_the_order_of_rows_is_kept_where_columns_are_cast(url: str) -> None:
     )
     assert found.column("i").to_pylist() == list(range(5000, 0, -1))
     assert found.column("span")[0].as_py() == "P5000D"
+
+
+@pytest.mark.parametrize("value", ["7", "1.5", "'{7}'::int[]", "gen_random_uuid()"])
+def test_a_server_that_quotes_all_names_is_refused(url: str, value: str) -> None:
+    with pytest.raises(SourceContractError) as caught:
+        read(jdbc(f"{url}?options=-c%20quote_all_identifiers%3Don"), f"select {value} as n")
+    assert "quote_all_identifiers = off" in caught.value.fix

@@ -81,6 +81,18 @@ def test_tables_are_of_innodb_where_another_engine_is_the_default(
     assert warehouse.rows("SHOW TABLE STATUS WHERE engine <> 'InnoDB'") == []
 
 
+def test_all_rows_are_read_where_the_server_limits_those_of_a_select(
+    mysql_server: MariadbServer,
+) -> None:
+    mysql_server.execute("SET GLOBAL sql_select_limit = 2")
+    try:
+        url = jdbc(f"mysql://127.0.0.1:{mysql_server.port}/mysql")
+        found = read(url, "select 1 as n union select 2 union select 3")
+    finally:
+        mysql_server.execute("SET GLOBAL sql_select_limit = 18446744073709551615")
+    assert sorted(found.column("n").to_pylist()) == [1, 2, 3]
+
+
 def test_the_size_of_the_sort_buffer_is_a_whole_number(warehouse: Warehouse) -> None:
     with warehouse.reader() as connection, connection.cursor() as cursor:
         cursor.execute(f"SELECT {_sort_buffer(2)}")

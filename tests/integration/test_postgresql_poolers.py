@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import pyarrow as pa
 import pytest
@@ -18,13 +18,16 @@ from dil.model.job import PublishMode
 from dil.publishing.warehouse.postgresql import PostgresqlDialect
 from dil.state.databases.postgresql_database import PostgresqlDriver
 from dil.state.databases.server_driver import STATEMENT_S
+from dil.testing.in_process import InProcessExecutor
 from dil.text.warehouse_url import read_warehouse_url
 from tests.contract.state_servers import postgresql_place, server_address
 from tests.contract.state_stores import commit_of, outcome, run_record
 from tests.integration.jdbc_jobs import jdbc, read
 from tests.servers.databases import new_database
+from tests.servers.http_server import HttpServer
 from tests.servers.meddling_proxy import MeddlingProxy
-from tests.servers.postgresql import PostgresqlServer
+from tests.servers.postgresql import PASSWORD, PostgresqlServer
+from tests.stories import ROWS_PER_DAY, Story, day
 from tests.warehouses import Loads, Warehouse, new_warehouse
 
 
@@ -73,6 +76,31 @@ def test_the_state_uses_its_schema_in_transactions_only(
             assert store.commit(lease, commit_of("r1", outcome(0))) is not None
             assert [each.attempts for each in store.unit_states()] == [1]
         assert "mc_block" in place.traces()
+
+
+def test_no_transaction_of_the_state_is_open_while_work_units_run(
+    postgresql_server: PostgresqlServer, tmp_path: Path, source: HttpServer, monkeypatch
+) -> None:
+    open_ones = []
+    execute = InProcessExecutor.execute
+
+    def watched(*given):
+        open_ones.extend(
+            postgresql_server.execute(
+                "SELECT state, query FROM pg_stat_activity WHERE xact_start IS NOT NULL"
+                " AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            )
+        )
+        return execute(*given)
+
+    monkeypatch.setattr(InProcessExecutor, "execute", watched)
+    with new_database(postgresql_server) as url:
+        login = url.replace("://", f"://admin:{quote(PASSWORD, safe='')}@", 1)
+        state = {"state__store__type": "postgresql", "state__store__db__url": login}
+        story = Story(tmp_path, source, **state)
+        assert story.run(day(1)).rows == 2 * ROWS_PER_DAY
+        assert story.run(day(2)).rows == 2 * ROWS_PER_DAY
+    assert open_ones == []
 
 
 def test_no_statement_of_a_warehouse_is_prepared_outside_of_a_transaction(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sqlite3
 import threading
-from contextlib import contextmanager
+import weakref
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
@@ -27,7 +29,7 @@ from tests.servers import mariadb, postgresql
 from tests.servers.meddling_proxy import MeddlingProxy
 from tests.servers.postgresql import PostgresqlServer
 from tests.servers.programs import free_port
-from tests.warehouses import ENGINES, Loads, new_warehouse
+from tests.warehouses import ENGINES, Loads, Warehouse, new_warehouse
 
 SERVERS = ("postgresql", "mysql")
 PASSWORDS = {"postgresql": postgresql.PASSWORD, "mysql": mariadb.PASSWORD}
@@ -253,6 +255,35 @@ def test_the_table_tells_whether_a_commit_without_an_answer_was_done(
         assert loads.runs() == [(1, "run-1")]
 
 
+def test_a_shared_connection_that_the_server_closes_between_calls_is_no_attempt(
+    loads: Loads, monkeypatch
+) -> None:
+    intent, destination = loads.intent("run-1", numbers(1, 2)), loads.destination
+    monkeypatch.setattr(attempts, "_MOST_AWAY", 1)
+    with destination.connected():
+        destination.next_sequence()
+        assert end_connections(loads.warehouse)
+        destination.require_fit(intent.commit)
+        assert end_connections(loads.warehouse)
+        destination.carry_out(intent)
+    assert loads.rows() == [(1,), (2,)]
+    assert loads.runs() == [(1, "run-1")]
+
+
+def end_connections(warehouse: Warehouse) -> int:
+    """Let the server end DIL's connections to a database; return their number."""
+    if warehouse.engine == "postgresql":
+        ended = warehouse.rows(
+            "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND application_name = 'dil'"
+        )
+        return len(ended)
+    others = "FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()"
+    found = warehouse.rows(f"SELECT id {others}")
+    warehouse.execute(*(f"KILL {number}" for (number,) in found))
+    return len(found)
+
+
 @pytest.mark.parametrize("is_done", [True, False])
 def test_the_table_tells_so_behind_tls(is_done: bool, tmp_path: Path, monkeypatch) -> None:
     """TLS has words of its own for a connection that broke."""
@@ -313,6 +344,52 @@ def test_rows_that_a_constraint_refuses_wait_until_it_is_gone(tmp_path: Path, re
             connection.execute("ALTER TABLE shop.orders DROP CONSTRAINT small")
         loads.destination.carry_out(intent)
         assert loads.rows() == [(1,), (2,), (20,)]
+
+
+def test_text_that_the_encoding_lacks_is_an_error_that_says_how_to_give_up(
+    tmp_path: Path, postgresql_server: PostgresqlServer, request
+) -> None:
+    postgresql_server.execute(
+        "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"
+    )
+    try:
+        with new_warehouse("postgresql", tmp_path, request) as warehouse:
+            url = f"{warehouse.url.rpartition('/')[0]}/latin"
+            loads = Loads(replace(warehouse, url=url), tmp_path)
+            loads.load("run-1", pa.table({"name": ["Köln"]}))
+            with pytest.raises(WriteError) as caught:
+                loads.load("run-2", pa.table({"name": ["Łódź"]}))
+            assert loads.rows() == [("Köln",)]
+    finally:
+        postgresql_server.execute("DROP DATABASE latin")
+    assert "dil runs abandon" in caught.value.fix
+
+
+def test_a_failure_keeps_nothing_of_its_callers_once_it_is_handled(tmp_path: Path, request) -> None:
+    held: list[weakref.ref[set[int]]] = []
+
+    def check(loads: Loads) -> None:
+        snapshot: set[int] = set()
+        held.append(weakref.ref(snapshot))
+        loads.destination.check()
+
+    with new_warehouse("sqlite", tmp_path, request) as warehouse:
+        away = Loads(replace(warehouse, url=f"sqlite:///{tmp_path}/none/none.db"), tmp_path)
+    gc.disable()
+    try:
+        with suppress(WriteError):
+            check(away)
+        assert held[0]() is None
+    finally:
+        gc.enable()
+
+
+def test_a_server_that_quotes_all_names_is_refused(tmp_path: Path, request) -> None:
+    with new_warehouse("postgresql", tmp_path, request) as warehouse:
+        quoting = replace(warehouse, url=f"{warehouse.url}?options=-c%20quote_all_identifiers%3Don")
+        with pytest.raises(WriteError) as caught:
+            Loads(quoting, tmp_path).destination.check()
+    assert "quote_all_identifiers = off" in caught.value.fix
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dil.errors import ConfigError
+from dil.errors import ConfigError, WriteError
 from dil.model.dataset import Owner
 from dil.model.destination import MergeSpec
 from dil.model.job import PublishMode
@@ -38,6 +38,14 @@ def warehouse(request, tmp_path):
 def sqlite(request, tmp_path):
     with new_warehouse("sqlite", tmp_path, request) as made:
         yield made
+
+
+def test_a_job_that_loaded_before_reads_while_another_job_loads(sqlite, tmp_path: Path) -> None:
+    loads = Loads(sqlite, tmp_path)
+    claim(loads, APPEND, "orders")
+    with sqlite.reader() as loading:
+        loading.execute("BEGIN IMMEDIATE")
+        claim(loads, APPEND, "orders")
 
 
 def days_of(first: int) -> dict[int, list[dict[str, object]]]:
@@ -193,3 +201,29 @@ def test_rows_that_do_not_tell_their_work_unit_are_not_replaced_by_a_second_copy
         after = run(job, 5, **replacing, **{"ms.grace.period.days": "0"})
     assert after.status is RunStatus.SUCCESS
     assert ids(warehouse) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("engine", "only", "write"),
+    [
+        ("postgresql", "ALTER ROLE admin SET default_transaction_read_only = on",
+         "BEGIN READ WRITE; ALTER ROLE admin RESET default_transaction_read_only; COMMIT"),
+        ("mysql", "SET GLOBAL TRANSACTION READ ONLY", "SET GLOBAL TRANSACTION READ WRITE"),
+    ],
+    ids=["postgresql", "mysql"],
+)  # fmt: skip
+def test_a_server_that_accepts_no_writes_is_refused_before_anything_is_read(
+    engine: str, only: str, write: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    with new_warehouse(engine, tmp_path, request) as made:
+        loads = Loads(made, tmp_path)
+        claim(loads, APPEND, "orders")
+        made.execute(only)
+        try:
+            with pytest.raises(WriteError) as caught:
+                claim(loads, APPEND, "orders")
+        finally:
+            made.execute(write)
+        claim(loads, APPEND, "orders")
+        assert made.rows(f"SELECT job, number FROM {made.prefix}dil_owner") == [("orders", 1)]
+    assert "primary" in caught.value.fix

@@ -10,6 +10,7 @@ import pytest
 
 from dil import errors
 from dil.errors import (
+    AuthenticationError,
     ConfigError,
     DilError,
     Origin,
@@ -70,6 +71,22 @@ def test_every_error_survives_pickling_with_all_it_says(kind: type[DilError]) ->
     assert type(copy) is kind
     assert vars(copy) == vars(error)
     assert (str(copy), copy.args, copy.code) == (str(error), error.args, error.code)
+
+
+@pytest.mark.parametrize("kind", [SourceContractError, TransientSourceError, RunInterruptedError])
+def test_a_text_that_a_source_cut_inside_a_character_can_be_written_anywhere(
+    kind: type[DilError],
+) -> None:
+    error = kind("no caf\ud83d", "ask \ude00")
+    assert (error.message, error.fix) == ("no caf\\ud83d", "ask \\ude00")
+    assert str(error).encode()
+    assert vars(pickle.loads(pickle.dumps(error))) == vars(error)
+
+
+def test_a_plug_in_may_give_an_exception_as_the_text() -> None:
+    error = AuthenticationError(OSError("no login"), None)  # type: ignore[arg-type]
+    assert str(error) == "no login  [DIL-SRC-AUTH]"
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
 def test_an_error_that_lasts_is_no_longer_retryable_on_the_other_side() -> None:

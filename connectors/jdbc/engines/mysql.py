@@ -45,8 +45,13 @@ _FIXES = {
 # Warnings with which the server returns a part of a value, or null in its place, and the
 # settings that limit the value.
 _CUT = {"1260": "group_concat_max_len and max_allowed_packet", "1301": "max_allowed_packet"}
-# The least limit of a text that group_concat returns; by default MySQL cuts it at 1024 bytes.
-_CONCAT_BYTES = 16 * 1024 * 1024
+# A TIMESTAMP is an instant; in UTC each of its texts has only one meaning. The server keeps as many
+# warnings as it can, and does not cut a text of group_concat at 1024 bytes, as by default. GREATEST
+# alone is a decimal on MySQL, which no variable takes.
+_VARIABLES = (
+    "SESSION time_zone = '+00:00', SESSION max_error_count = 65535, SESSION group_concat_max_len ="
+    f" CAST(GREATEST(@@SESSION.group_concat_max_len, {16 * 1024 * 1024}) AS UNSIGNED)"
+)
 
 
 class MysqlConnection(SourceConnection):
@@ -64,6 +69,7 @@ class MysqlConnection(SourceConnection):
                 self._connection: Any = mysql.connect(
                     login.server,
                     connect_s=_CONNECT_S,
+                    variables=_VARIABLES,
                     read_timeout=login.address.timeout_s or _SILENCE_S,
                     autocommit=False,
                     local_infile=False,
@@ -76,14 +82,8 @@ class MysqlConnection(SourceConnection):
                 ) from None  # fmt: skip
             self._connection.decoders = {}  # Values stay as the server writes them.
             with self._connection.cursor() as cursor:
-                cursor.execute("SELECT @@sql_mode, @@group_concat_max_len")
-                self._sql_mode, longest = cursor.fetchone()
-                # A TIMESTAMP is an instant; in UTC each of its texts has only one meaning. The
-                # server keeps as many warnings as it can.
-                cursor.execute(
-                    "SET time_zone = '+00:00', max_error_count = 65535, group_concat_max_len ="
-                    f" {max(int(longest), _CONCAT_BYTES)}"
-                )
+                cursor.execute("SELECT @@sql_mode")
+                (self._sql_mode,) = cursor.fetchone()
 
     @property
     def syntax(self) -> SqlSyntax:

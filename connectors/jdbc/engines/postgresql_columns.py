@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from connectors.jdbc.columns import DecimalColumn
 from connectors.jdbc.failures import unfit
 from connectors.jdbc.syntax import Kind, syntax_of
+from dil.databases.postgresql import UNQUOTED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,6 +23,7 @@ _NATIVE = frozenset(
     {"int2", "int4", "int8", "float4", "float8", "bool", "text", "varchar", "bpchar", "name",
      "char", "bytea", "date", "time", "timestamp", "timestamptz", "json", "jsonb"}
 )  # fmt: skip
+_UNKNOWN = ("the driver gives bytes in place of values", UNQUOTED)
 _OTHER_CASTS = {"oid": "int8", "money": "numeric", "xid": "text", "cid": "text"}
 _DIMENSIONS = "dil array dimensions"
 # The values that ADBC returns for infinity and -infinity: impossible days and microseconds.
@@ -71,7 +73,8 @@ class ResultPlan:
         """Return a batch of the result; the types of its columns keep the values exactly.
 
         Raises:
-            SourceContractError: an array has several dimensions, or a date is infinite.
+            SourceContractError: an array has several dimensions, a date is infinite, or the driver
+                does not know the types of the casts.
         """
         import pyarrow as pa
 
@@ -84,6 +87,9 @@ class ResultPlan:
                     "an array has several dimensions, for which Arrow has no column type",
                     "Write to_jsonb(column) AS column in ms.jdbc.statement.",
                 )
+        for column, array in zip(self._columns, batch.columns, strict=False):
+            if column.cast and _is_unknown(array.type):
+                raise unfit(column.name, *_UNKNOWN)
         columns = [
             column.read(array) if column.read else array
             for column, array in zip(self._columns, batch.columns, strict=False)
@@ -97,6 +103,8 @@ class ResultPlan:
         word = facts.get(b"POSTGRESQL:type", b"").decode()
         is_array = word.startswith("_") and bool(pa.types.is_list(field.type))
         element = word[1:] if is_array else word
+        if element in _NATIVE and _is_unknown(field.type):
+            raise unfit(field.name, *_UNKNOWN)
         ending = "[]" if is_array else ""
         if element == "numeric":
             modifier = int(facts.get(b"POSTGRESQL:typmod", b"-1"))
@@ -136,6 +144,14 @@ class ResultPlan:
             return pc.if_else(pc.less_equal(numbers, last), pa.scalar(None, array.type), array)
 
         return read
+
+
+def _is_unknown(data_type: pa.DataType) -> bool:
+    """Return whether the driver gives the bytes of a type's wire form, or an array of them."""
+    import pyarrow as pa
+
+    item = data_type.value_type if pa.types.is_list(data_type) else data_type
+    return isinstance(item, pa.OpaqueType) and bool(pa.types.is_binary(item.storage_type))
 
 
 def _decimals(modifier: int) -> Read:

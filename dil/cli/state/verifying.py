@@ -196,9 +196,11 @@ class _Dataset:
         self._sizes.clear()
         if not (self._job.publishing.keeps_files and self._job.state.enabled):
             return None
-        if owning_jobs(self._filesystem, self._folder) != {self._job.name}:
-            return None
+        owners = owning_jobs(self._filesystem, self._folder)
         live = live_files(self._filesystem, self._folder)
+        # A dataset whose ``_dil`` was deleted has neither owners nor listed files.
+        if owners != {self._job.name} and (owners or live):
+            return None
         return {file.uri: file for file in live}
 
     def newer_state(self) -> Iterator[str]:
@@ -272,10 +274,10 @@ class _Dataset:
         if left_out and self._is_unchanged(head):
             yield (
                 f"the dataset's manifest does not list {len(left_out):,} files that the chain has, "
-                f"for example {left_out[0]}: it was replaced by an older copy, and merges and "
-                "readers of the manifest miss these rows. If no run has published since, restore "
-                f"the newest manifest in {self._folder}/{META}; else read everything again once "
-                "with ms.publish.mode=replace"
+                f"for example {left_out[0]}: it was deleted, or is an older copy, and merges "
+                "and readers of the manifest miss these rows. If no run has published since, "
+                f"restore the newest manifest in {self._folder}/{META}; else read everything again "
+                "once with ms.publish.mode=replace"
             )
 
     def _is_unchanged(self, head: JsonObject | None) -> bool:

@@ -6,7 +6,7 @@ which work units `dil compact` wrote joint files, and which files runs have repl
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from dil.model.work_unit import unit_hash
 from dil.operator.amendments.files import FileDecision
 from dil.operator.amendments.relisting import VERB as RELIST
 from dil.operator.session import OperatorSession
-from dil.publishing.layout import dataset_dir, unit_hash_in
+from dil.publishing.layout import MERGED, SHARED, dataset_dir, unit_hash_in
 from dil.publishing.publisher import untracked_files
 from dil.publishing.rewritten import rewritten_units
 from dil.spi.state_store import changed_uris
@@ -70,6 +70,7 @@ def refuse_doubled_rows(
             f"{refusal.fix} Give --keep-files if you removed the rows yourself, or if you accept "
             "doubled rows.",
         )
+    _refuse_unlisted(session, live, signatures)
     if rewinds_to is not None and any(
         file.is_shared and is_compaction(file.run_id) and not file.signatures.isdisjoint(signatures)
         for file in live
@@ -89,8 +90,7 @@ def refusal_of_rewritten(
         return None
     job, filesystem, live = session.job, session.filesystem, session.live_files()
     spec = job.publishing
-    searched = replace(spec, mode=PublishMode.WINDOW_REPLACE)
-    seen = (*live, *untracked_files(searched, live, filesystem))
+    seen = (*live, *_unlisted_files(session, live))
     altered: list[PublishedFile] = []
     if spec.table.format is TableFormat.FILES:  # files of a table are never overwritten
         sizes = {file.path: file.size for file in filesystem.files(dataset_dir(spec))}
@@ -100,6 +100,41 @@ def refusal_of_rewritten(
             if sizes.get(filesystem.path_of(file.uri), file.bytes) != file.bytes
         ]
     return rewritten_units(job.name, session.store, spec, filesystem, seen, signatures, altered)
+
+
+def _refuse_unlisted(
+    session: OperatorSession, live: Sequence[PublishedFile], signatures: Collection[str]
+) -> None:
+    """Refuse if files of the job that the manifest does not list have rows of the work units.
+
+    The manifest may have been lost, or another program undid a compaction of a table. A job that
+    appends to the same dataset has unlisted files while it publishes.
+    """
+    if not session.job.publishing.keeps_files:
+        return
+    words = {SHARED, MERGED, *map(unit_hash, signatures)}
+    uris = (file.uri for file in _unlisted_files(session, live))
+    unlisted = {uri for uri in uris if unit_hash_in(uri) in words}
+    blocks = session.store.blocks() if unlisted else ()
+    found = next((uri for each in blocks for uri in changed_uris(each)[0] if uri in unlisted), None)
+    if found is not None:
+        raise StateError(
+            f"{found} has rows of these work units, and the dataset's manifest does not list "
+            "it: they cannot be withdrawn, and the next run would publish them a second time",
+            "If a compaction was undone in the table's log, restore the version after it; if the "
+            "manifest was lost, restore the newest one. Or read everything again with "
+            "ms.publish.mode=replace, or give --keep-files if you removed the rows yourself, or if "
+            "you accept doubled rows. Nothing was changed.",
+        )
+
+
+def _unlisted_files(
+    session: OperatorSession, live: Sequence[PublishedFile]
+) -> tuple[PublishedFile, ...]:
+    """Return the files in the dataset's folder or table that the manifest does not list."""
+    searched = replace(session.job.publishing, mode=PublishMode.WINDOW_REPLACE)
+    found = untracked_files(searched, live, session.filesystem)
+    return tuple(file for file in found if not file.run_id)
 
 
 def _compacted_units(blocks: Iterable[JsonObject]) -> frozenset[str]:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from dil.model.dataset import PublishedFile
 from dil.model.job import Job
 from dil.reshaping.files import DatasetFiles, row_file
-from dil.reshaping.keys import equal_values, flat
+from dil.reshaping.keys import equal_values, flat, identified
 from dil.storage import filesystem_for
 from dil.types.schema_text import merged_text, parse_schema
 from dil.types.widening import conform
@@ -133,7 +133,12 @@ def _last_rows(before: pa.Table, after: pa.Table, keys: Sequence[str]) -> pa.Tab
     The keys are grouped and not joined, because a join finds no key with a null.
     """
     sides = [
-        table.select(list(keys)).append_column(name, pa.array(range(table.num_rows), pa.int64()))
+        pa.table(
+            {
+                **{key: identified(flat(table[key])) for key in keys},
+                name: pa.array(range(table.num_rows), pa.int64()),
+            }
+        )
         for name, table in ((_BEFORE, before), (_AFTER, after))
     ]
     rows = pa.concat_tables(sides, promote_options="default")

@@ -39,6 +39,7 @@ from dil.publishing.layout import (
     run_staging_dir,
     unit_hash_in,
 )
+from dil.publishing.lost_state import refuse_unlisted_rows
 from dil.publishing.publisher import Publisher, delete_staging, untracked_files
 from dil.publishing.results import FinishedUnit, PublishTarget
 from dil.publishing.run_commit import build_commit, recorded_schema
@@ -199,6 +200,9 @@ def _target(
     replacing = replace(spec, mode=mode)
     untracked = untracked_files(replacing, live, filesystem)
     refuse_unlisted(replacing, untracked)
+    refuse_unlisted_rows(
+        replace(session.job, publishing=replacing), session.store, filesystem, live
+    )
     folders = frozenset(filesystem.folders(dataset_dir(spec)))
     return PublishTarget(
         run_id=act_id,

@@ -187,6 +187,8 @@ class Dialect(ABC):
     # Whether creating and altering tables is part of a transaction.
     ddl_in_transaction = True
     folds_case = True
+    # Whether a transaction that writes keeps out all other writers of the database.
+    has_one_writer = False
     # Whether a unique index serves rows that are merged, and not only a primary key or constraint.
     merges_by_index = True
     # The longest text, in characters, in a key that we create, None for any length.

@@ -113,8 +113,8 @@ class MysqlDialect(Dialect):
         server = self._address.server
         if server is None:
             raise TypeError("the address is the address of a file")
-        settings = (
-            "SET SESSION sql_mode = "
+        variables = (
+            "SESSION sql_mode = "
             "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO', "
             # Without room for warnings, changed values would stay unnoticed.
             "SESSION max_error_count = 64, "
@@ -123,12 +123,16 @@ class MysqlDialect(Dialect):
             f"SESSION sort_buffer_size = {_sort_buffer(_SORT_BYTES)}, "
             f"SESSION innodb_lock_wait_timeout = {LOCK_S}, SESSION time_zone = '+00:00', "
             f"SESSION lock_wait_timeout = {LOCK_S}, SESSION wait_timeout = {IDLE_S}, "
-            "SESSION default_storage_engine = InnoDB",
-            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+            "SESSION default_storage_engine = InnoDB"
         )
         try:
             connection = mysql.connect(
-                server, connect_s=CONNECT_S, settings=settings, autocommit=True, local_infile=True
+                server,
+                connect_s=CONNECT_S,
+                variables=variables,
+                settings=("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",),
+                autocommit=True,
+                local_infile=True,
             )
         except mysql.TlsFilesError as error:
             raise WriteError(

@@ -56,6 +56,11 @@ _ADVICE = {
     " the table GRANT SELECT, INSERT, UPDATE, DELETE.",
     Fault.DOES_NOT_FIT: "A text is too long for its column; give the column the type text.",
 }
+_OTHER_ENCODING = (
+    "The database's encoding lacks this character. If the next run cannot finish the publish, give"
+    " it up: dil runs abandon JOB.conf --yes. Then load into a database with ENCODING 'UTF8', or"
+    " replace the character at the source."
+)
 # PostgreSQL 11 and newer.
 # For one transaction, because a pooler may give the session to another client after it.
 _SETTINGS = (
@@ -135,6 +140,10 @@ class PostgresqlDialect(Dialect):
         is_of_driver = postgresql.is_refused_by_driver(error) and "connect" not in text
         if not state and fault is not Fault.LOST and is_of_driver:
             fault = Fault.OTHER  # Another connection would not help.
+        if "has no equivalent in encoding" in text:
+            return Diagnosis(fault, text, _OTHER_ENCODING)
+        if "Postgres type with oid 0" in text:
+            return Diagnosis(fault, text, postgresql.UNQUOTED)
         return Diagnosis(fault, text, _ADVICE.get(fault, _ADVICE[Fault.OTHER]))
 
     def table(self, connection: Connection, name: TableName) -> Table | None:

@@ -62,6 +62,8 @@ _ADVICE = {
 class SqliteDialect(Dialect):
     """Loads by a prepared statement, in one transaction."""
 
+    has_one_writer = True
+
     def __init__(self, address: WarehouseAddress) -> None:
         self._address = address
 

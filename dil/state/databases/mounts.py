@@ -6,9 +6,13 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
+# 9p is not among them: in WSL, gVisor and virtual machines it is a folder of the same machine.
 NETWORK_FILESYSTEMS = frozenset(
-    {"nfs", "nfs4", "cifs", "smb", "smb3", "smbfs", "fuse.sshfs"}
-)  # fmt: skip
+    {
+        *("nfs", "nfs4", "cifs", "smb", "smb3", "smbfs", "fuse.sshfs"),
+        *("ceph", "fuse.ceph", "fuse.ceph-fuse", "fuse.glusterfs", "lustre"),
+    }
+)
 _MOUNTS = Path("/proc/mounts")
 
 

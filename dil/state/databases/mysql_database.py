@@ -48,9 +48,8 @@ class MysqlDriver(ServerDriver):
             connection = mysql.connect(
                 self.address,
                 connect_s=server_driver.CONNECT_S,
-                settings=(
-                    _settings(idle_s), "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
-                ),
+                variables=_variables(idle_s),
+                settings=("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",),
                 autocommit=True,
                 # As on other servers, a row that an UPDATE found but did not change counts.
                 client_flag=_installed().constants.CLIENT.FOUND_ROWS,
@@ -115,7 +114,7 @@ class MysqlStateConnection(ServerConnection):
 
     def lift_limits(self) -> None:
         """Let the server wait for a day, and PyMySQL without a limit."""
-        self._session.run(_settings(_READER_IDLE_S))
+        self._session.run(f"SET {_variables(_READER_IDLE_S)}")
         self._session.wait_for_ever()
 
     def columns(self, table: str) -> tuple[str, ...]:
@@ -177,14 +176,14 @@ class MysqlStateConnection(ServerConnection):
         self._session.close()
 
 
-def _settings(idle_s: int) -> str:
-    """Return the statement that sets the session's limits.
+def _variables(idle_s: int) -> str:
+    """Return the assignments that set the session's limits.
 
     Strict mode refuses values that would have to be cut; the server ends the transaction of a
     client that vanished after ``idle_s`` seconds.
     """
     return (
-        "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION',"
+        "SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION',"
         f" SESSION innodb_lock_wait_timeout = {server_driver.LOCK_S},"
         f" SESSION lock_wait_timeout = {server_driver.LOCK_S},"
         f" SESSION wait_timeout = {idle_s}, SESSION net_write_timeout = {_SLOW_READER_S}"

@@ -1,7 +1,8 @@
 """Limits the wait for a state server that went away, over all calls of one store.
 
-A server that answered before may be restarting, so a call waits for the server. The end of a run
-calls the store several times: if the first of these calls waited in vain, the others do not wait.
+A server that answered before may be restarting, so a call waits for the server. One that accepted
+writes before may have been replaced by a replica that does not do so yet. The end of a run calls
+the store several times: if the first of these calls waited in vain, the others do not wait.
 """
 
 from __future__ import annotations

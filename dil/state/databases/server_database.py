@@ -10,8 +10,9 @@ each statement about tables at once: a second connection creates the copies and 
 creates them again after a crash; the format changes in the transaction itself.
 
 A connection that was lost between two transactions is opened again, and calls wait for a server
-that is restarting (see ``outage``). A connection that is lost inside a transaction is an error: no
-change was made, and the caller knows how to repeat its work.
+that is restarting, or that is not yet the primary server after a failover (see ``outage``). A
+connection that is lost inside a transaction is an error: no change was made, and the caller knows
+how to repeat its work.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from threading import RLock
 
-from dil.databases.faults import AWAY
+from dil.databases.faults import AWAY, Fault
 from dil.errors import CommitConflictError, CommitUnknownError, StateError
 from dil.state.databases import sql, tables
 from dil.state.databases.database import Allow, Database, Row, Snapshot, SqlValue, Transaction
@@ -83,6 +84,7 @@ class ServerDatabase(Database):
         self._connection: ServerConnection | None = None
         self._is_current = False
         self._outage = Outage(str(driver.address))
+        self._promotion = Outage(str(driver.address))
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
@@ -181,18 +183,24 @@ class ServerDatabase(Database):
         The caller has not run any statement yet, so temporary failures are retried. If
         ``takes_all`` is true and the store has an older format, the rows of all jobs are locked.
         """
+        self._promotion.refuse()
         attempts = 1
         while True:
             try:
-                return self._turn(mark, takes_all=takes_all)
+                connection = self._turn(mark, takes_all=takes_all)
             except self._driver.errors() as error:
                 fault = self._driver.diagnose(error).fault
                 self._undo()
+                if self._awaits_promotion(error):
+                    continue
                 # An idle connection may have been lost; a new one has not.
                 most = _BEGIN_ATTEMPTS if fault in CONFLICTS else 2 if fault in AWAY else 1
                 if attempts >= most:
                     raise
                 attempts += 1
+            else:
+                self._promotion.end()
+                return connection
 
     def _turn(self, mark: str, *, takes_all: bool) -> ServerConnection:
         connection = self._connected()
@@ -222,21 +230,35 @@ class ServerDatabase(Database):
 
     def _has_landed(self, mark: str, lost: Exception) -> bool:
         """Return whether the transaction with a mark was committed before the connection broke."""
-        try:
-            connection = self._connected()
-            connection.begin_writing()
-            connection.change(_AWAIT_TURN, self._job)
-            found = connection.rows(_LAST_MARK, self._job)
-            connection.rollback()
-        except self._driver.errors() as error:
-            self._drop()
-            raise CommitUnknownError(
-                f"the state store {self._driver.address} went away while a change was committed "
-                f"({self._driver.diagnose(lost).text}), and cannot be asked whether it landed",
-                "Bring the server back and run the job again: the next run checks it. Delete "
-                "nothing.",
-            ) from error
-        return found == [(mark,)]
+        while True:
+            try:
+                connection = self._connected()
+                connection.begin_writing()
+                connection.change(_AWAIT_TURN, self._job)
+                found = connection.rows(_LAST_MARK, self._job)
+                connection.rollback()
+            except self._driver.errors() as error:
+                self._drop()
+                if self._awaits_promotion(error):
+                    continue
+                raise CommitUnknownError(
+                    f"the state store {self._driver.address} went away while a change was committed"
+                    f" ({self._driver.diagnose(lost).text}), and cannot be asked whether it landed",
+                    "Bring the server back and run the job again: the next run checks it. Delete "
+                    "nothing.",
+                ) from error
+            return found == [(mark,)]
+
+    def _awaits_promotion(self, error: Exception) -> bool:
+        """Wait a moment if the server that accepted writes was replaced by one that does not yet.
+
+        Return whether to try again.
+        """
+        found = self._driver.diagnose(error)
+        if found.fault is not Fault.READ_ONLY or not self._promotion.pause(error, found.text):
+            return False
+        self._drop()  # the proxy leads only new connections to another server
+        return True
 
     def _undo(self) -> None:
         """End the shared connection's transaction, or close the connection."""

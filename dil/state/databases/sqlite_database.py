@@ -244,13 +244,24 @@ class SqliteDatabase(Database):
 
     def _refuse_network(self) -> None:
         kind = network_mount_of(self.path.parent)
-        if kind is not None:
-            raise StateError(
-                f"the state folder {self.path.parent} is on a network mount ({kind}), where file "
-                "locks cannot be trusted",
-                "Set state.store.type=filelog, which needs no locks, or state.store.dir to a local "
-                "folder.",
+        if kind is None:
+            return
+        fix = (
+            "Set state.store.type=filelog, which needs no locks, or state.store.dir to a local "
+            "folder."
+        )
+        if self.path.exists():
+            fix = (
+                "It has state, which must not be left behind. While no run is under way, copy the "
+                "folder to a local disk, and set state.store.dir to the copy. From there, `dil "
+                "state copy` takes each job's state to state.store.type=filelog, which needs no "
+                "locks."
             )
+        raise StateError(
+            f"the state folder {self.path.parent} is on a network mount ({kind}), where file "
+            "locks cannot be trusted",
+            fix,
+        )
 
 
 @contextmanager

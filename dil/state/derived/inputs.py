@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dil.errors import StateError
 from dil.state.blocks.block import Block
 from dil.state.blocks.event_json import EXECUTE_TRANSFORM
 from dil.state.blocks.events import ConfigEvent, DataEvent, Event, Slice
@@ -187,21 +186,6 @@ def open_input(tx: Transaction, dataset_id: str) -> StoredInput | None:
         return None
     _, data_sequence, source_sequence, schema_sequence, sequence = row
     return StoredInput(tx, dataset_id, sequence, data_sequence, source_sequence, schema_sequence)
-
-
-def require_input(tx: Transaction, dataset_id: str) -> StoredInput:
-    """Return an input's chain.
-
-    Raises:
-        StateError: the store has no chain of this name (V39).
-    """
-    found = open_input(tx, dataset_id)
-    if found is None:
-        raise StateError(
-            f"V39: input {json.dumps(dataset_id)} has no chain in this store",
-            "Run the job that writes it first, or correct its name in the transform.",
-        )
-    return found
 
 
 def _data(events: Iterable[tuple[int, Event]]) -> Iterator[tuple[int, DataEvent]]:

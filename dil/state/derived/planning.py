@@ -7,23 +7,21 @@ much the input has.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dil.errors import StateError
 from dil.model.derived import InputSlice, emitted_until
 from dil.model.json import JsonObject
-from dil.state.blocks.block import carried_on, transform_inputs
+from dil.state.blocks.block import carried_on
 from dil.state.blocks.canonical import instant_of
 from dil.state.blocks.events import DataEvent, Slice
 from dil.state.blocks.input_validation import require_known_interval
 from dil.state.chain.chain_rows import config_event_at, data_event_at
 from dil.state.chain.slices import is_live
 from dil.state.databases import sql
-from dil.state.databases.database import Row, Transaction
-from dil.state.derived.inputs import DATA_EVENTS, StoredInput, open_input, require_input
+from dil.state.databases.database import Transaction
+from dil.state.derived.inputs import DATA_EVENTS, StoredInput, open_input
 
 _SCHEMA = ("SetDataSchema",)
 _TRANSFORM = ("SetTransform",)
@@ -51,9 +49,6 @@ class SliceLimits:
                 raise ValueError(f"max.input.{name} is {limit}, at least 1 is needed")
 
 
-NO_LIMITS = SliceLimits()
-
-
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
     """A transaction planned after the data block ``data_sequence``, None if there is none yet.
@@ -71,10 +66,10 @@ class QueryPlan:
 def plan_query(
     tx: Transaction,
     dataset_id: str,
-    limits: SliceLimits = NO_LIMITS,
+    limits: SliceLimits,
     *,
-    inputs: Sequence[str] | None = None,
-    chains: Mapping[str, StoredInput] | None = None,
+    inputs: Sequence[str],
+    chains: Mapping[str, StoredInput],
     whole: frozenset[str] = frozenset(),
 ) -> QueryPlan | None:
     """Return the next transaction of a derived dataset, None if there is nothing to do.
@@ -83,28 +78,22 @@ def plan_query(
         tx: A transaction of one point in time, over the dataset's store.
         dataset_id: The derived dataset.
         limits: The most that one transaction may take.
-        inputs: The inputs that the transform will have, in their order; None for the inputs in
-            force. A dataset without a chain begins with these.
-        chains: The chains of the inputs, by name; None if the dataset's store has them.
+        inputs: The inputs that the transform will have, in their order.
+        chains: The chains of the inputs, by name.
         whole: The inputs that are taken up to their heads: no limit and no change of schema ends
             their slices.
 
     Raises:
-        StateError: there is no transform (V30), an input has no chain (V39) or was reset since it
-            was consumed (V40), or a block is damaged.
+        StateError: an input was reset since it was consumed (V40), or a block is damaged.
     """
     row = tx.row(sql.HEAD, dataset_id)
-    if row is None and inputs is None:
-        raise _no_transform(dataset_id)
     data_sequence = None if row is None else row[1]
     last = None if data_sequence is None else data_event_at(tx, dataset_id, data_sequence)
-    if inputs is None and row is not None:
-        inputs = _input_ids(tx, dataset_id, row, last)
     base = carried_on(last, inputs)
-    taken = []
-    for item in base.inputs or ():
-        chain = require_input(tx, item.dataset_id) if chains is None else chains[item.dataset_id]
-        taken.append(_taken(chain, item, limits, is_whole=item.dataset_id in whole))
+    taken = [
+        _taken(chains[item.dataset_id], item, limits, is_whole=item.dataset_id in whole)
+        for item in base.inputs or ()
+    ]
     known = [watermark for _, watermark in taken if watermark is not None]
     event = replace(base, inputs=tuple(item for item, _ in taken))
     if known and len(known) == len(taken):
@@ -150,21 +139,6 @@ def windows_emitted_until(tx: Transaction, dataset_id: str) -> int | None:
         ended = emitted_until(query, reached)
         found = ended if found is None else max(found, ended)
         before = None if number is None else chain.last_until(number - 1, DATA_EVENTS)
-    return found
-
-
-def _input_ids(
-    tx: Transaction, dataset_id: str, head: Row, last: DataEvent | None
-) -> Sequence[str]:
-    """Return the inputs in force: those of the last data block, or of a newer transform."""
-    _, data_sequence, source_sequence, _, _ = head
-    if source_sequence is None:
-        raise _no_transform(dataset_id)
-    if last is not None and last.inputs is not None and source_sequence < data_sequence:
-        return [item.dataset_id for item in last.inputs]
-    found = transform_inputs(config_event_at(tx, dataset_id, source_sequence))
-    if not found:
-        raise _no_transform(dataset_id)
     return found
 
 
@@ -299,10 +273,3 @@ def _count(left: Counter[str], data: Slice) -> None:
     for part in data.parts or ():
         if left[part.physical_hash] > 0:
             left[part.physical_hash] -= 1
-
-
-def _no_transform(dataset_id: str) -> StateError:
-    return StateError(
-        f"V30: dataset {json.dumps(dataset_id)} has no SetTransform in this store",
-        "It is not a derived dataset, or was not created yet.",
-    )

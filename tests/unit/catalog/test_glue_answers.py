@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from botocore.credentials import Credentials
 
-from dil.catalog.glue import GlueCatalog
+from dil.catalog.glue import GlueCatalog, ask, open_glue
 from dil.catalog.metastore import CatalogTable, Partition, TableChange, refuse_other_table
-from dil.errors import WriteError
+from dil.errors import ConfigError, WriteError
+from dil.model.destination import CatalogSpec, CatalogType
 from dil.model.job import OutputFormat
 
 TABLE = CatalogTable(
@@ -82,7 +86,14 @@ def test_partitions_that_are_there_get_their_folder_anew() -> None:
         {"batch_create_partition": refused("InternalServiceException", "1")},
         {
             "batch_create_partition": refused("AlreadyExistsException", "1"),
-            "batch_update_partition": refused("EntityNotFoundException", "1"),
+            "batch_update_partition": {
+                "Errors": [
+                    {
+                        "ErrorDetail": {"ErrorCode": "EntityNotFoundException"},
+                        "PartitionValueList": ["1"],
+                    }
+                ]
+            },
         },
     ],
 )
@@ -140,3 +151,82 @@ def test_a_table_of_another_kind_job_shape_or_format_is_refused(
     refuse_other_table(TABLE, "external_table", ["day"], "orders", "org.MapredParquetInputFormat")
     with pytest.raises(WriteError):
         refuse_other_table(TABLE, kind, apart, owner, reads)
+
+
+def test_an_update_keeps_the_parameters_of_others_and_renews_our_own() -> None:
+    known = there(Parameters={"owner": "them", "classification": "csv", "dil.job": "orders"})
+    client = Client({**known, "StorageDescriptor": {}})
+    assert GlueCatalog(client).put_table(TABLE, lambda: None) is TableChange.CHANGED
+    parameters = client.sent["update_table"]["TableInput"]["Parameters"]
+    assert (parameters["owner"], parameters["classification"]) == ("them", "parquet")
+
+
+def test_what_a_catalog_says_beside_the_columns_is_no_change() -> None:
+    known = there()
+    (column,) = known["StorageDescriptor"]["Columns"]
+    storage = {**known["StorageDescriptor"], "Columns": [{**column, "Comment": "the key"}]}
+    found = GlueCatalog(Client({**known, "StorageDescriptor": storage}))
+    assert found.put_table(TABLE, lambda: None) is TableChange.NONE
+
+
+def test_columns_of_partitions_have_small_letters_as_hive_reads_them() -> None:
+    assert there()["PartitionKeys"] == [{"Name": "day", "Type": "string"}]
+
+
+def test_a_table_whose_files_are_read_in_another_format_is_left_alone() -> None:
+    known = there()
+    storage = {**known["StorageDescriptor"], "InputFormat": "org.apache.OrcInputFormat"}
+    with pytest.raises(WriteError, match="Orc"):
+        GlueCatalog(Client({**known, "StorageDescriptor": storage})).put_table(TABLE, lambda: None)
+
+
+def test_each_call_has_as_many_partitions_as_the_service_takes() -> None:
+    sent: list[int] = []
+
+    class Counting(Client):
+        def batch_create_partition(self, **given: Any) -> dict[str, Any]:
+            sent.append(len(given["PartitionInputList"]))
+            return {}
+
+        def batch_delete_partition(self, **given: Any) -> dict[str, Any]:
+            sent.append(len(given["PartitionsToDelete"]))
+            return {}
+
+    many = tuple(Partition((str(day),), "file:///lake") for day in range(101))
+    GlueCatalog(Counting()).put_partitions(TABLE, many)
+    GlueCatalog(Counting()).drop_partitions(TABLE, many[:26])
+    assert sent == [100, 1, 25, 1]
+
+
+@pytest.mark.parametrize("has_credentials", [True, False])
+def test_no_connection_of_a_catalog_stays_open(
+    has_credentials: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[object] = []
+
+    def close(client: object) -> None:
+        closed.append(client)
+
+    monkeypatch.setattr("botocore.client.BaseClient.close", close)
+    monkeypatch.setattr(
+        "botocore.session.Session.get_credentials",
+        lambda _: Credentials("id", "key") if has_credentials else None,
+    )
+    spec = CatalogSpec(CatalogType.GLUE, "db", "orders", region="eu-central-1")
+    with (
+        nullcontext() if has_credentials else pytest.raises(ConfigError, match="credentials"),
+        open_glue(spec),
+    ):
+        assert not closed
+    assert len(closed) == 1
+    if has_credentials:
+        monkeypatch.setattr("botocore.client.BaseClient._make_api_call", lambda *_: {})
+        assert ask(spec) == "eu-central-1"
+        assert len(closed) == 2
+
+
+def test_partition_columns_in_another_order_are_those_of_another_table() -> None:
+    two = replace(TABLE, apart=("Day", "Unit"))
+    refuse_other_table(two, "EXTERNAL_TABLE", ["day", "unit"], "orders", "")
+    with pytest.raises(WriteError):
+        refuse_other_table(two, "EXTERNAL_TABLE", ["unit", "day"], "orders", "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,8 +14,11 @@ import pytest
 from dil import config
 from dil.catalog import is_due, register
 from dil.catalog.metastore import CatalogTable, Partition, TableChange
+from dil.catalog.registering import columns_apart, partition_of
 from dil.model.dataset import PublishedFile
+from dil.model.destination import Layout
 from dil.model.job import Job
+from dil.model.timelabels import LABEL_FIELDS
 from dil.publishing.layout import dataset_dir
 from dil.storage import LocalFilesystem
 from dil.types.schema_text import schema_text
@@ -64,14 +68,19 @@ class Registered:
         self.catalog = Catalog()
         self.units = ["1", "2"]
         self.place = "lake"
+        self.partitions = "unit"
+        self.table = ""
 
     @property
     def job(self) -> Job:
         changes = {
             "ms__catalog__type": "glue",
-            "ms__table__partition__fields": "unit",
             "data__publisher__final__dir": str(self.folder / self.place),
         }
+        if self.partitions:
+            changes["ms__table__partition__fields"] = self.partitions
+        if self.table:
+            changes["ms__catalog__table"] = self.table
         return config.load(write_job(self.folder, "http://h", **changes), environ={}).job
 
     def live(self) -> list[PublishedFile]:
@@ -179,3 +188,34 @@ def test_files_outside_of_all_partitions_are_counted_for_people(orders: Register
     assert due is not None
     (note,) = register(orders.job, due, orders.catalog.opened, FILES)
     assert note.startswith("no folder of a partition (unit) has 1 file of the dataset")
+
+
+def test_a_dataset_without_partitions_counts_files_in_folders(orders: Registered) -> None:
+    orders.partitions = ""
+    base = dataset_dir(orders.job.publishing)
+    files = [
+        PublishedFile(FILES.uri(f"{base}/{name}.parquet"), "", 1, 1, "", "r")
+        for name in ("a", "unit=1/a", "unit=1/b")
+    ]
+    due = is_due(orders.job, FILES, lambda: files, SCHEMA)
+    assert due is not None
+    assert (due[0].folders, due[0].strange) == ((), 2)
+
+
+def test_names_of_columns_are_quoted_in_folders() -> None:
+    found = partition_of("a%20b=x%3Dy", ("a b",), "/lake", FILES)
+    assert found == Partition(("x=y",), "file:///lake/a%20b=x%3Dy")
+
+
+def test_the_columns_of_a_timelabel_come_before_those_of_the_table(orders: Registered) -> None:
+    spec = replace(orders.job.publishing, layout=Layout.TIMELABEL)
+    assert columns_apart(spec) == (*LABEL_FIELDS, "unit")
+
+
+def test_each_table_of_a_catalog_has_a_record_of_its_own(orders: Registered) -> None:
+    orders.register()
+    orders.table, first = "others", orders.catalog
+    orders.catalog = Catalog()
+    assert orders.register() == ()
+    orders.table, orders.catalog = "", first
+    assert orders.register() is None

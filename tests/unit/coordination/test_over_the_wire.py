@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 
 import pytest
 
+from dil.coordination import client
 from dil.coordination.client import DriverServices
 from dil.coordination.pace import Ticket
 from dil.coordination.server import CoordinatorServer
@@ -46,8 +47,11 @@ class Numbered(CredentialSource):
     def __init__(self, failure: DilError | None = None) -> None:
         self.fetched = 0
         self.failure = failure
+        self.gate: threading.Event | None = None
 
     def fetch(self) -> Credential:
+        if self.gate is not None:
+            self.gate.wait(10)
         self.fetched += 1
         if self.failure is not None:
             raise self.failure
@@ -181,6 +185,25 @@ def test_tasks_in_other_processes_share_slots_and_token(server):
         10.0 * number for number in range(15)
     ]
     assert {token for _, token in found} == {"token-1"}
+
+
+def test_a_refusal_in_words_that_were_cut_inside_a_character_is_no_lost_driver(services, source):
+    source.failure = AuthenticationError("who is caf\ud83d?", "Check clientId.")
+
+    with pytest.raises(AuthenticationError):
+        services.credential(None)
+    assert not services.is_lost
+
+
+def test_a_driver_that_says_nothing_is_not_waited_for_without_end(services, source, monkeypatch):
+    monkeypatch.setattr(client, "_TOKEN_S", 0.05)
+    source.gate = threading.Event()
+    try:
+        with pytest.raises(TransientSourceError, match="the driver does not answer"):
+            services.credential(None)
+        assert services.is_lost
+    finally:
+        source.gate.set()
 
 
 def test_a_stranger_without_the_key_is_turned_away_and_others_are_served(

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from dil import config, coordination
 from dil.coordination.client import DriverServices
@@ -18,9 +19,11 @@ from dil.execution.coordinated import BindAddress, CoordinatedRun, coordinated
 from dil.model.job import Job
 from dil.model.secret import Secret
 from dil.model.task import CoordinatorAddress, Failure, RunContext
+from dil.model.work_unit import Reason
 from dil.spi.coordination import Uncoordinated
 from dil.spi.shared import Shared
 from tests.jobs import write_job
+from tests.micro_batches import unit
 from tests.servers.token_server import CLIENT, CLIENT_SECRET, TokenServer
 
 
@@ -164,3 +167,17 @@ def test_strangers_hold_few_threads_and_tasks_come_through_when_they_are_gone(
             stranger.close()
         with coordination.task_coordinator(shared.run) as task:
             assert task.permit() == 0.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "order"),
+    [
+        ({}, ["again", "new", "failed"]),
+        ({"ms__http__requests__max": "5"}, ["new", "failed", "again"]),
+    ],
+)
+def test_a_budget_is_for_new_and_failed_work_units_first(tmp_path, changes, order):
+    reasons = {"again": Reason.INCREMENTAL, "new": Reason.NEW, "failed": Reason.RETRY}
+    units = [structs.replace(unit(0), signature=n, reason=r) for n, r in reasons.items()]
+    found = coordination.in_starting_order(job(tmp_path, **changes), units)
+    assert [each.signature for each in found] == order

@@ -35,6 +35,17 @@ def test_one_that_ends_at_once_is_an_error_that_names_the_java(script):
     assert "/some/java" in caught.value.fix
 
 
+@pytest.mark.parametrize(("hard", "says"), [(200, True), (1024, False), (-1, False)])
+def test_the_advice_names_the_limit_of_open_files_only_if_it_is_low(
+    script, monkeypatch, hard, says
+):
+    monkeypatch.setattr("resource.getrlimit", lambda _: (min(200, hard), hard))
+    script("exit 3")
+    with pytest.raises(ExecutionError) as caught:
+        started().environ()
+    assert ("ulimit -n" in caught.value.fix) is says
+
+
 def test_its_output_is_passed_on_without_the_noise_of_the_launcher(script, capfd):
     script('echo "WARNING: Using incubator modules" >&2; echo "no such option" >&2; exit 1')
     with pytest.raises(ExecutionError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from dil import config
 from dil.model.job import Job
 from dil.model.report import RowsAside, RunReport, RunStatus, SchemaDrift, UnitCounts
+from dil.model.stream import StreamSpec
 from dil.model.task import DiscardCount, RejectCount, StagedFile, TaskReport
 from dil.observe.drift import drift, rows_aside
 from dil.observe.report import report_json, report_text
@@ -77,6 +79,12 @@ def test_an_added_column_comes_with_the_command_that_fills_older_rows(
     orders = job(tmp_path, mode)
     (one,) = drift(orders, "id: int32", "id: int32\nnew: bool", [report("id: int32\nnew: bool")])
     assert one.advice.endswith(f"dil run {orders.path}{flags}")
+
+
+def test_the_command_for_the_job_of_a_stream_reads_once(tmp_path: Path) -> None:
+    stream = replace(job(tmp_path, "window_replace"), stream=StreamSpec(checkpoint_dir="c"))
+    (one,) = drift(stream, "id: int32", "id: int32\nnew: bool", [report("id: int32\nnew: bool")])
+    assert one.advice.endswith(" -D ms.backfill=true -D ms.stream.mode=none")
 
 
 def test_replaced_rows_all_have_the_new_column_so_nothing_is_advised(tmp_path: Path) -> None:

@@ -367,6 +367,22 @@ def test_runs_after_a_compaction_that_was_undone_say_nothing(
     assert table.rows() == ids_of("a", "b", days=range(3))
 
 
+@pytest.mark.parametrize("kind", FORMATS)
+def test_no_work_unit_is_forgotten_whose_compaction_was_undone(
+    tmp_path: Path, source: HttpServer, kind: str
+) -> None:
+    table = Table(tmp_path, source, kind)
+    table.says_gone(1)
+    table.says_gone(2)
+    assert main(["compact", str(tmp_path / "orders.conf")]) == 0
+    table.roll_back()
+    for options in (["--all"], ["--from", "2020-01-02", "--withdraw-files"]):
+        assert table.dil("forget", *options, "--yes") == 1
+    table.says_gone(2)
+    assert table.rows() == ids_of("a", "b", days=range(2))
+    assert table.dil("forget", "--all", "--keep-files", "--yes") == 0
+
+
 def test_a_restore_to_a_time_of_an_unknown_zone_sets_back_what_it_removed(
     tmp_path: Path, source: HttpServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

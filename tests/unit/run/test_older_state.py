@@ -12,12 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from dil import config
 from dil.cli.main import main
 from dil.errors import ConfigError, StateError
 from dil.model.report import RunStatus
 from dil.publishing.publisher import Publisher
+from dil.run.job_run import run_job
+from dil.storage.local import LocalFilesystem
 from tests.derived import Lake
-from tests.jobs import properties
+from tests.jobs import dataset, properties, visible_files
 from tests.servers.http_server import HttpServer
 from tests.stories import Story, day, failing, ids_of, work_unit
 
@@ -274,10 +277,79 @@ def test_rows_that_an_older_copy_of_a_dataset_lacks_come_back(
     assert not any("ROWS ARE GONE" in note for note in story.run(day(3)).notes)
 
 
-def test_rows_are_not_gone_with_the_records_of_their_dataset(story: Story) -> None:
+def test_rows_are_not_gone_with_the_records_of_their_dataset(
+    story: Story, capsys: pytest.CaptureFixture[str]
+) -> None:
     story.run(day(1))
-    shutil.rmtree(story.folder / "lake" / "shop" / "orders" / "_dil")
-    assert not any("ROWS ARE GONE" in note for note in story.run(day(1)).notes)
+    shutil.rmtree(dataset(story.folder) / "_dil")
+    (problem,) = verified(story, capsys)
+    assert "does not list 2 files" in problem
+    notes = [story.run(day(days)).notes for days in (1, 2, 3)]
+    assert not any("ROWS ARE GONE" in note for each in notes for note in each)
+    unlisted = [any("FILES ARE NOT LISTED" in note for note in each) for each in notes]
+    assert unlisted == [True, True, False]
+
+
+@pytest.mark.parametrize("lost", ["all records", "the newest manifest"])
+def test_no_rows_are_merged_into_files_that_the_manifest_does_not_list(
+    tmp_path: Path, source: HttpServer, lost: str
+) -> None:
+    merge = {"extract__primary__key__fields": "unit,id", "extract__delta__fields": "updated_ms"}
+    story = Story(tmp_path / "job", source, ms__publish__mode="merge", **merge)
+    story.changes["ms__grace__period__days"] = "1"
+    records = dataset(story.folder) / "_dil"
+    story.run(day(1))
+    shutil.copytree(records, tmp_path / "copy")
+    story.run(day(2))
+    shutil.rmtree(records)
+    if lost == "the newest manifest":
+        shutil.copytree(tmp_path / "copy", records)
+
+    with pytest.raises(StateError):
+        story.run(day(3))
+
+    again = story.run(day(3), story.job(ms__publish__mode="replace"))
+    assert again.status is RunStatus.SUCCESS
+    story.run(day(3))
+    assert story.rows() == ids_of("a", "b", days=range(3))
+
+
+def test_the_advice_on_a_lost_manifest_lets_a_query_that_merges_go_on(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    merge = {"ms__publish__mode": "merge", "extract__primary__key__fields": "id"}
+    path = lake.derive("sums", "SELECT id, amount FROM orders", **merge)
+    lake.feed(1, 2)
+    lake.run(path)
+    shutil.rmtree(tmp_path / "lake/shop/sums/_dil")
+    lake.feed(3)
+    with pytest.raises(StateError) as caught:
+        lake.run(path)
+    options = caught.value.fix.partition("run once with ")[2].partition(",")[0]
+    given = dict(word.split("=", 1) for word in options.split() if word != "-D")
+    run_job(config.load(path, overrides=given, environ={}).job, lake.options())
+    assert lake.ids("sums") == Counter([1, 2, 3])
+
+
+def test_files_of_a_dataset_that_was_moved_away_are_not_asked_for_one_by_one(
+    tmp_path: Path, source: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merge = {"extract__primary__key__fields": "unit,id", "extract__delta__fields": "updated_ms"}
+    story = Story(tmp_path / "job", source, ms__publish__mode="merge", **merge)
+    story.run(day(3))
+    away = {str(path) for path in visible_files(story.folder)}
+    dataset(story.folder).rename(tmp_path / "away")
+    story.run(day(4))
+    asked: list[str] = []
+    exists = LocalFilesystem.exists
+
+    def noted(self: LocalFilesystem, path: str) -> bool:
+        asked.append(path)
+        return exists(self, path)
+
+    monkeypatch.setattr(LocalFilesystem, "exists", noted)
+    assert story.run(day(5)).status is RunStatus.SUCCESS
+    assert asked
+    assert away.isdisjoint(asked)
 
 
 def test_a_publish_that_was_given_up_leaves_no_rows_gone(

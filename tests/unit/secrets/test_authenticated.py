@@ -162,3 +162,10 @@ def test_texts_of_one_encryptor_need_one_derivation():
 
 def test_an_encryptor_does_not_print_its_password():
     assert "testkey" not in repr(Encryptor.of("testkey", CHEAP))
+
+
+@pytest.mark.parametrize("strange", ["!!!!", "\n\n\n\n", "    "])
+def test_no_character_inside_is_passed_over(strange):
+    text = inside(OLD)
+    with pytest.raises(ValueError, match="not base64"):
+        decrypt(f"{text[:40]}{strange}{text[40:]}", "testkey")

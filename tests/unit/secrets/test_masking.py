@@ -23,3 +23,9 @@ def test_a_process_forgets_only_the_oldest_of_many_secrets(monkeypatch: pytest.M
     for text in "abbcd":
         learn(Secret(text))
     assert learned() == tuple(map(Secret, "bcd"))
+
+
+def test_an_empty_secret_is_not_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(masking, "_learned", [()])
+    learn(Secret(""))
+    assert learned() == ()

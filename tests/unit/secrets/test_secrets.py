@@ -21,6 +21,8 @@ VECTORS = [
     ("Hello", "AQWoQ2Ybe8KXDXwPOA1Ziw==", False, "Bye"),
     ("testkey", "AQIDBAUGBwg1UgIVfs78yhF+UO1yJl7u", False, "password"),
     ("testkey", "AQIDBAUGBwgQ1bWNbnb4UCCN/ijAvqP5", True, "password"),
+    # Of Java 17, with two equal halves of the salt.
+    ("testkey", "AQIDBAECAwQzIIvlW9JmkPbOsZEPYW5b", True, "password"),
 ]
 
 
@@ -83,8 +85,8 @@ def test_an_environment_variable_is_read_from_the_given_environment():
         resolver().resolve("env:API_TOKEN")
 
 
-def test_a_file_is_read_without_its_last_line_end(tmp_path):
-    (tmp_path / "token").write_text(" t0p \n")
+def test_a_file_is_read_without_its_last_line_ends(tmp_path):
+    (tmp_path / "token").write_bytes(b" t0p \r\n\n")
     in_folder = SecretResolver(environ={}, folder=tmp_path)
     assert in_folder.resolve("file:token").reveal() == " t0p "
     assert in_folder.resolve(f"file://{tmp_path}/token").reveal() == " t0p "
@@ -139,3 +141,34 @@ def test_a_master_password_file_that_cannot_be_read_is_not_passed_over(tmp_path)
     (tmp_path / "key.1").write_text("second")
     with pytest.raises(IsADirectoryError):
         read_master_passwords(str(tmp_path / "key"), 2, OPENED)
+
+
+def test_a_name_that_a_file_is_in_the_way_of_is_a_missing_master_password_file(tmp_path):
+    (tmp_path / "file").write_text("x")
+    assert read_master_passwords(str(tmp_path / "file" / "key"), 1, OPENED) == ()
+
+
+def test_a_master_password_keeps_its_blanks(tmp_path):
+    (tmp_path / "key").write_text(" first \n")
+    assert read_master_passwords(str(tmp_path / "key"), 1, OPENED) == (" first ",)
+
+
+def test_a_variable_without_text_is_a_secret_without_text():
+    assert resolver(API_TOKEN="").resolve("env:API_TOKEN").reveal() == ""
+
+
+def test_a_file_that_is_no_text_is_an_error(tmp_path):
+    (tmp_path / "token").write_bytes(b"\xff")
+    with pytest.raises(SecretError, match="not UTF-8"):
+        SecretResolver(environ={}, folder=tmp_path).resolve("file:token")
+
+
+def test_a_file_of_another_host_is_not_a_file_beside_the_job(tmp_path):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "token").write_text("t0p")
+    with pytest.raises(SecretError, match="cannot be read"):
+        SecretResolver(environ={}, folder=tmp_path).resolve("file://other/token")
+
+
+def test_encrypted_text_over_several_lines_is_no_plain_secret():
+    assert is_reference("ENC(AQWoQ2Ybe8KX\nDXwPOA1Ziw==)")

@@ -19,10 +19,16 @@ from dil.state.chain.writer import ChainWriter
 from dil.state.databases.database import Row, SqlValue, Transaction
 from dil.state.databases.sqlite_database import SqliteDatabase
 from dil.state.derived.inputs import open_input
-from dil.state.derived.planning import NO_LIMITS, QueryPlan, SliceLimits, plan_query
+from dil.state.derived.planning import (
+    QueryPlan,
+    SliceLimits,
+    plan_query,
+    transform_in_force,
+)
 
 NOW = 1_704_067_200_000  # 2024-01-01T00:00:00Z
 HOUR = 3_600_000
+NO_LIMITS = SliceLimits()
 
 
 def mark(hours: int) -> str:
@@ -40,6 +46,18 @@ def schema(text: str = "s") -> ConfigEvent:
 def slice_of(start: int, rows: int, removes: tuple[SliceFile, ...] = ()) -> Slice:
     part = SliceFile(f"file:///{start}", rows, start, start + rows - 1, "f1220aa", 9)
     return Slice(None, "f1220aa", start, start + rows - 1, 9, (part,), removes)
+
+
+def plan_in_store(
+    tx: Transaction,
+    dataset: str,
+    limits: SliceLimits = NO_LIMITS,
+    inputs: Sequence[str] = (),
+) -> QueryPlan | None:
+    """Plan over inputs of the same store, by default those of the transform in force."""
+    names = inputs or transform_in_force(tx, dataset)["inputs"]
+    chains = {name: open_input(tx, name) for name in names}
+    return plan_query(tx, dataset, limits, inputs=names, chains=chains)
 
 
 class Store:
@@ -85,9 +103,11 @@ class Store:
             if block.event.new_data is not None:
                 keep_offsets(tx, dataset, block.event.new_data)
 
-    def plan(self, dataset: str, limits: SliceLimits = NO_LIMITS, **more: bool) -> QueryPlan | None:
+    def plan(
+        self, dataset: str, limits: SliceLimits = NO_LIMITS, inputs: Sequence[str] = ()
+    ) -> QueryPlan | None:
         with self.database.read() as tx:
-            return plan_query(tx, dataset, limits, **more)
+            return plan_in_store(tx, dataset, limits, inputs)
 
     def query(self, dataset: str, plan: QueryPlan, **changes: object) -> DataEvent | None:
         """Append what was planned, with some fields of the event replaced."""

@@ -6,8 +6,8 @@ import pytest
 
 from dil.state.blocks.events import DataEvent
 from dil.state.chain.chain_rows import read_block_at
-from dil.state.derived.planning import SliceLimits, plan_query
-from tests.unit.state.derived_store import Store, append_query, counting
+from dil.state.derived.planning import SliceLimits
+from tests.unit.state.derived_store import Store, append_query, counting, plan_in_store
 from tests.unit.state.long_chains import JANUARY, ROWS, write_long_chains
 
 pytestmark = pytest.mark.slow
@@ -28,7 +28,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 def test_a_plan_reads_one_block_of_each_chain_however_long_they_are(store: Store) -> None:
     store.add("in", ROWS, 1)
     with counting(store.database) as tx:
-        plan = plan_query(tx, "out")
+        plan = plan_in_store(tx, "out", inputs=("in",))
     assert plan is not None
     assert tx.bodies == {"out": 1, "in": 1}
     assert (tx.statements, tx.rows_read) == (6, 6)
@@ -52,16 +52,16 @@ def test_a_commit_on_it_is_checked_by_every_rule_from_a_handful_of_rows(store: S
 def test_a_plan_far_behind_finds_its_end_by_bisection(store: Store) -> None:
     store.derived("late", "in")
     with counting(store.database) as tx:
-        plan = plan_query(tx, "late", SliceLimits(rows=12_345))
+        plan = plan_in_store(tx, "late", SliceLimits(rows=12_345), ("in",))
     assert plan is not None
     assert sum(each.rows for each in plan.event.inputs or ()) == 12_000
     assert tx.rows_read < 100
     with counting(store.database) as tx:
-        plan = plan_query(tx, "late", SliceLimits(blocks=5_000))
+        plan = plan_in_store(tx, "late", SliceLimits(blocks=5_000), ("in",))
     assert plan is not None
     assert plan.event.inputs == (store.slice("in", (None, 4_999), None, 4_998 * JOINED - 1),)
     # The end is found by bisection; the bodies name the files, which must all be live.
-    assert tx.bodies == {"late": 1, "in": 4_999}
+    assert tx.bodies == {"in": 4_999}
 
 
 def test_the_fast_chain_is_a_true_one(store: Store) -> None:

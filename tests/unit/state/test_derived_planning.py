@@ -12,13 +12,14 @@ from dil.state.blocks.events import ConfigEvent, Seed
 from dil.state.chain import as_of
 from dil.state.derived import inputs
 from dil.state.derived.earlier_inputs import refuse_inputs_read_before, refuse_other_reading
-from dil.state.derived.planning import SliceLimits, plan_query, windows_emitted_until
+from dil.state.derived.planning import SliceLimits, windows_emitted_until
 from tests.unit.state.derived_store import (
     HOUR,
     NOW,
     Store,
     counting,
     mark,
+    plan_in_store,
     schema,
     statements_of,
     transform,
@@ -248,8 +249,6 @@ def test_an_input_that_was_made_anew_is_an_error_and_never_a_restart(store: Stor
     with store.database.write() as tx:
         tx.change("DELETE FROM mc_block WHERE dataset_id = 'in'")
         tx.change("DELETE FROM mc_head WHERE dataset_id = 'in'")
-    with pytest.raises(StateError, match=r"^V39: input"):
-        store.plan("out")
     store.config("in", Seed("in", "Root"), schema("another"))
     store.add("in", 3)
     with pytest.raises(StateError, match=r"^V40: InvalidInputInterval"):
@@ -263,15 +262,6 @@ def test_a_head_that_points_to_another_block_than_the_last_query_is_refused(stor
         tx.change("UPDATE mc_head SET data_seq = 1 WHERE dataset_id = 'out'")
     with pytest.raises(StateError, match="contradicts its block 1, which holds SetTransform"):
         store.plan("out")
-
-
-@pytest.mark.parametrize("dataset", ["in", "polled", "nowhere"])
-def test_a_dataset_without_transform_is_v30(store: Store, dataset: str) -> None:
-    store.add("in", 1)
-    store.root("polled")
-    store.config("polled", ConfigEvent("SetPollingSource", {"configDigest": "d"}))
-    with pytest.raises(StateError, match=r"^V30: "):
-        store.plan(dataset)
 
 
 @pytest.mark.parametrize(("closed", "bodies"), [(True, 1), (None, 2)])
@@ -288,7 +278,7 @@ def test_how_an_input_was_read_is_in_its_slice_or_else_in_the_transform(
     )
     store.add("in", 1)
     with counting(store.database) as tx:
-        slices = plan_query(tx, "out").event.inputs
+        slices = plan_in_store(tx, "out", inputs=("in",)).event.inputs
         refuse_other_reading(tx, "out", slices, frozenset({"in"}))
     assert tx.bodies["out"] == bodies
 

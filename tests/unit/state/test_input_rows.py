@@ -16,7 +16,7 @@ from dil.state.blocks.events import Changelog, ConfigEvent, SideFile, SideFiles,
 from dil.state.chain import chain_rows
 from dil.state.derived.dataset_chain import DatasetChain, Position
 from dil.state.derived.input_rows import InputReading, InputRows, recorded_reading
-from dil.state.derived.inputs import require_input
+from dil.state.derived.inputs import open_input
 from dil.state.derived.planning import end_with_files
 from dil.state.runs.details import change_checkpoint
 from dil.text.windows import label_text
@@ -71,7 +71,7 @@ class Input:
     @contextmanager
     def chain(self) -> Iterator[DatasetChain]:
         with self.store.database.read() as tx:
-            yield DatasetChain(require_input(tx, "in"))
+            yield DatasetChain(open_input(tx, "in"))
 
     @contextmanager
     def reading(self, since: int = -1, **how: bool) -> Iterator[InputReading]:

@@ -40,16 +40,17 @@ def test_the_filesystem_is_that_of_the_longest_mount_point(folder: str, kind: st
     assert filesystem_of(Path(folder), MOUNTS) == kind
 
 
+@pytest.mark.parametrize("kind", ["nfs4", "ceph", "fuse.ceph-fuse", "fuse.glusterfs", "lustre"])
 def test_state_on_a_network_mount_is_refused_before_anything_is_created(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     table = tmp_path / "mounts"
-    table.write_text(f"server:/x {tmp_path.resolve()} nfs4 rw 0 0\n")
+    table.write_text(f"server:/x {tmp_path.resolve()} {kind} rw 0 0\n")
     monkeypatch.setattr(mounts, "_MOUNTS", table)
     store = open_store(StateSpec("sqlite", str(tmp_path / "state")), "orders", clock=lambda: 0)
     with pytest.raises(StateError) as caught:
         store.acquire_lease("r1", lease_s=60)
-    assert "nfs4" in caught.value.message
+    assert kind in caught.value.message
     assert not (tmp_path / "state").exists()
 
 

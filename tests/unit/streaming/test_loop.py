@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import shutil
 from dataclasses import replace
@@ -13,8 +14,11 @@ from dil.errors import ConfigError, LeaseLostError, StateError, WriteError
 from dil.model.report import ReportedFailure, RunReport, RunStatus
 from dil.model.stream import MicroBatch
 from dil.model.work_unit import Plan
-from dil.streaming.checkpoint import CheckpointAheadError
+from dil.streaming import checkpoint
+from dil.streaming.checkpoint import COMMITS, OFFSETS, CheckpointAheadError
 from tests.micro_batches import FakeBatches, World
+
+KINDS = (OFFSETS, COMMITS)
 
 
 def stop_after(world: World, looks: int) -> None:
@@ -407,3 +411,126 @@ def test_a_checkpoint_that_cannot_be_written_afterwards_changes_nothing(
     assert loop.run("run").exit_code == 0
     assert world.batches.done == [1, 2]
     assert "the disk is full" in caplog.text
+
+
+def test_a_forced_epoch_begins_anew_and_the_next_run_continues_it(world: World) -> None:
+    world.batches.due = [1, 2]
+    world.loop(max_units=1).run("run")
+    world.batches.newest, world.batches.due = None, [3]
+    forced = world.loop()
+    forced.around = replace(forced.around, forces_new_epoch=True)
+
+    assert forced.run("run").exit_code == 0
+    world.batches.due = [4]
+    assert world.loop().run("run").exit_code == 0
+    assert world.batches.newest is not None
+    assert world.batches.newest.batch.number == 1
+
+
+def test_a_checkpoint_keeps_the_newest_micro_batches_and_files_of_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint, "KEPT", 2)
+    folder = Path(world.folder)
+    (folder / "commits").mkdir(parents=True)
+    (folder / "commits" / "0.bak").touch()
+    world.batches.due = [1, 2, 3, 4]
+    loop = world.loop(max_units=1)
+    loop.run("run")
+
+    names = {kind: {each.name for each in (folder / kind).iterdir()} for kind in KINDS}
+    assert names == {"offsets": {"2", "3"}, "commits": {"2", "3", "0.bak"}}
+    loop.checkpoint.delete()
+    assert [each for each in folder.rglob("*") if each.is_file()] == [folder / "commits" / "0.bak"]
+
+
+def test_a_range_of_very_many_work_units_has_their_number_and_not_all_names(
+    world: World,
+) -> None:
+    names = [f"[{number}]" for number in range(2_001)]
+    world.loop().checkpoint.plan(MicroBatch("e", 0), {}, names, 0)
+
+    planned = json.loads((Path(world.folder) / "offsets" / "0").read_text())
+    assert (planned["count"], len(planned["workUnits"])) == (2_001, 2_000)
+
+
+def test_a_stop_file_does_not_outlive_a_run_that_a_signal_cut(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = tmp_path / "stop"
+    world.batches.due = [1]
+    run = FakeBatches.run
+
+    def cut(self: FakeBatches, *given: object, **more: object):
+        stop.touch()
+        lost = run(self, *given, **more)  # type: ignore[arg-type]
+        return replace(lost, failures=(ReportedFailure(None, "DIL-INTERRUPTED", "stopped"),))
+
+    monkeypatch.setattr(FakeBatches, "run", cut)
+    world.loop(stop_file=str(stop)).run("run")
+
+    assert not stop.exists()
+
+
+def test_a_service_that_went_well_and_stops_while_an_input_is_away_ends_well(
+    world: World,
+) -> None:
+    def arrive(batches: FakeBatches) -> None:
+        batches.errors = [StateError("away", "")] if batches.looks == 2 else []
+
+    world.batches.due, world.batches.on_look = [1], arrive
+    world.is_stopping = lambda: world.batches.looks >= 2
+
+    assert world.loop(every_ms=1_000).run("run").exit_code == 0
+
+
+def test_a_service_forgets_a_failure_when_it_has_gone_on(world: World) -> None:
+    world.batches.errors = [StateError("away", "")]
+    stop_after(world, 4)
+
+    world.loop(every_ms=30_000).run("run")
+
+    assert world.clock.now_s == pytest.approx(1 + 30 + 30)
+
+
+def test_a_service_looks_at_its_pace_however_long_a_look_takes(world: World) -> None:
+    def arrive(_: FakeBatches) -> None:
+        world.clock.now_s += 10
+
+    world.batches.on_look = arrive
+    stop_after(world, 3)
+
+    world.loop(every_ms=30_000).run("run")
+
+    assert world.clock.now_s == pytest.approx(30 + 30 + 10)
+
+
+def test_micro_batches_grow_up_to_the_limit_of_rows(world: World) -> None:
+    world.batches.due = list(range(1, 13))
+
+    world.loop(max_rows=50).run("run")
+
+    assert [len(each) for each in world.batches.ran] == [1, 2, 4, 5]
+
+
+def test_a_micro_batch_that_finds_nothing_is_no_failure(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.batches.due = [1]
+    monkeypatch.setattr(
+        world.batches, "run", lambda *_, **__: world.batches.summary(RunStatus.NOTHING_DUE)
+    )
+
+    assert world.loop().run("run").exit_code == 0
+
+
+@pytest.mark.parametrize(("day", "says"), [(99, True), (101, False)])
+def test_only_a_stream_that_is_behind_says_so(
+    world: World, caplog: pytest.LogCaptureFixture, day: int, says: bool
+) -> None:
+    world.batches.due = [day]
+    caplog.set_level(logging.INFO)
+
+    world.loop().run("run")
+
+    assert (" behind" in caplog.text) is says

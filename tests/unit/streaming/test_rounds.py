@@ -83,6 +83,13 @@ def test_rows_are_estimated_by_the_micro_batches_before() -> None:
     assert admission.next_size() == 1
 
 
+def test_bytes_are_estimated_like_rows_and_adopted_work_units_count() -> None:
+    admission = Admission(StreamSpec(max_bytes=1_000), None)
+    for _ in range(4):
+        admission.learn(replace(report(0, 0, size=800), units=UnitCounts(8, adopted=8)))
+    assert admission.next_size() == 10
+
+
 def test_the_least_of_all_limits_counts() -> None:
     admission = Admission(StreamSpec(max_units=7, max_rows=10**9, max_bytes=500), 5)
     for _ in range(9):
@@ -93,3 +100,14 @@ def test_the_least_of_all_limits_counts() -> None:
 
 def test_waits_double_up_to_five_minutes() -> None:
     assert [backoff_s(n) for n in (1, 2, 3, 9, 10, 1_000)] == [1, 2, 4, 256, 300, 300]
+
+
+def test_what_was_published_is_neither_held_back_nor_read_alone() -> None:
+    patience = Patience()
+    patience.failed_alone(["[1]"], 0)
+    patience.succeeded(["[1]"])
+
+    (unit,) = plan_of(1).work_units
+    assert not patience.is_held(unit, 0.5)
+    assert not patience.is_alone(unit)
+    assert patience.knows_nothing

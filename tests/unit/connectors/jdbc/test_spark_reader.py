@@ -103,6 +103,14 @@ def test_the_address_is_passed_on_and_named_without_its_secrets(tmp_path: Path) 
     assert "secret-" not in repr(found)
 
 
+@pytest.mark.parametrize("kind", ["mysql", "mariadb"])
+def test_spark_reads_all_rows_where_the_server_limits_those_of_a_select(
+    tmp_path: Path, kind: str
+) -> None:
+    found = asked(tmp_path, "select 1 x from t", f"jdbc:{kind}://host/shop", values={})
+    assert "sql_select_limit" in found.options["sessionInitStatement"]
+
+
 def test_a_value_cannot_become_an_option_of_the_driver(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="other characters than letters"):
         asked(

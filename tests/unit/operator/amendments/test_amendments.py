@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,10 @@ import pytest
 from dil.errors import ConfigError, LeaseHeldError, StateError
 from dil.operator import amendments
 from dil.operator.amendments import FileDecision, OperatorSession, Selection
+from dil.publishing import manifest
 from dil.state.blocks.verification import verify_chain
+from tests.jobs import dataset
+from tests.killed import KilledError, killed
 from tests.servers.http_server import HttpServer
 from tests.stories import ROWS_PER_DAY, Story, day, ids_of, work_unit
 
@@ -84,6 +88,37 @@ def test_an_act_that_would_double_rows_is_refused_until_that_is_decided(story: S
             amendments.apply(session, preview)
 
     assert story.states() == before
+
+
+def test_no_work_unit_is_forgotten_whose_files_no_manifest_lists(story: Story) -> None:
+    story.run(day(3))
+    shutil.rmtree(dataset(story.folder) / "_dil")
+
+    with session_of(story, "forget") as session, pytest.raises(StateError):
+        amendments.propose_forget(session, A_DAY)
+
+    with session_of(story, "forget") as session:
+        amendments.apply(session, amendments.propose_forget(session, A_DAY, FileDecision.KEEP))
+
+
+@pytest.mark.parametrize("kind", ["files", "delta"])
+def test_files_that_another_job_is_publishing_forbid_no_act(
+    story: Story, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    story.changes["ms__table__format"] = kind
+    story.run(day(3), run_id="mine")
+    other = Story(story.folder, story.source, job__name="other", ms__table__format=kind)
+    with monkeypatch.context() as patched:
+        patched.setattr(manifest, "advance", killed)
+        with pytest.raises(KilledError):
+            other.run(day(3), run_id="other")
+
+    story.job()
+    with session_of(story, "forget") as session:
+        preview = amendments.propose_forget(session, A_DAY, FileDecision.WITHDRAW)
+    assert preview.plan is not None
+    due = [unit.signature for unit in preview.plan.work_units]
+    assert due == [work_unit(1, "a"), work_unit(1, "b")]
 
 
 def test_a_rewind_takes_back_only_files_of_later_blocks(story: Story) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,10 @@ from dil.operator.backfill.definition import BackfillDefinition
 from dil.operator.backfill.status import Phase
 from dil.storage.local import LocalFilesystem
 from tests.backfills import Backfills, correct, notes_of, source_notes
-from tests.jobs import properties, published_ids
+from tests.jobs import dataset, properties, published_ids, visible_files
 from tests.killed import KilledError, killed_after
 from tests.servers.http_server import HttpServer
-from tests.stories import ROWS_PER_DAY, Story, day, work_unit
+from tests.stories import ROWS_PER_DAY, Story, day, ids_of, work_unit
 
 MODES = {
     "window_replace": {"ms__publish__mode": "window_replace"},
@@ -145,3 +146,15 @@ def test_work_units_that_lost_files_are_left_out_or_read_again(
     backfills.publish(definition)
 
     assert notes_of(story) == source_notes(source, range(4))
+
+
+def test_nothing_is_merged_into_a_dataset_whose_manifest_is_gone(
+    story: Story, backfills: Backfills
+) -> None:
+    story.changes |= MODES["merge"]
+    story.run(day(2))
+    definition = backfills.take(range(2), "a")
+    shutil.rmtree(dataset(story.folder) / "_dil")
+    with pytest.raises(StateError):
+        backfills.publish(definition)
+    assert published_ids(visible_files(story.folder)) == ids_of("a", "b", days=range(2))

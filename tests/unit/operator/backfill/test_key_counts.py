@@ -33,6 +33,11 @@ def test_not_a_number_equals_itself_at_any_depth() -> None:
     assert count_keys(before, after, ["k"]) == KeyCounts(changed=2, same=1)
 
 
+def test_fractions_in_a_key_are_equal_as_in_a_merge() -> None:
+    before, after = rows(k=[0.0, NAN], v=[1, 2]), rows(k=[-0.0, -NAN], v=[1, 20])
+    assert count_keys(before, after, ["k"]) == KeyCounts(changed=1, same=1)
+
+
 def test_a_column_that_one_side_lacks_is_null_there() -> None:
     before, after = rows(k=[1, 2], v=[None, "x"]), rows(k=[1, 2])
     assert count_keys(before, after, ["k"]) == KeyCounts(changed=1, same=1)
