@@ -116,7 +116,7 @@ def evaluate(
     members: JsonObject = {}
     for name, value in substituted.items():
         if name in declared and last[name].is_members:
-            members = _session_members(last[name], value)
+            members = _session_members(value)
         elif _is_sent(name, value, parameters):
             sent[name] = value
     return RequestValues(variables, {**sent, **members}, page, given=frozenset(members))
@@ -222,12 +222,18 @@ def _nested_key(key: str) -> JsonValue:
     return found if isinstance(found, list | dict) else key
 
 
-def _session_members(parameter: Parameter, key: JsonValue) -> JsonObject:
+def _session_members(key: JsonValue) -> JsonObject:
     """Return the members of a session key that have a value: each is a parameter (rule G34)."""
     if key == "":
         return {}
     if not isinstance(key, Mapping):
-        raise _wrong(parameter, 'has format "members", and the session key is no object')
+        raise ConfigError.single(
+            "ms.session.key.field",
+            "has an initValue that is no object in this unit, and its parameter has the format"
+            " members",
+            "The values that fill initValue must be as JSON writes them: a quote inside a text"
+            " needs a backslash.",
+        )
     return {name: value for name, value in key.items() if value is not None}
 
 

@@ -159,6 +159,8 @@ def test_a_session_key_of_format_members_is_sent_as_parameters_of_the_names_of_i
     for none in (PageValues(), PageValues(session=""), PageValues(session="{}")):
         assert sent(MEMBERS, limit, start, pages=none) == {"limit": 5, "from": "A"}
     assert sent({**MEMBERS, "name": "tmpC"}, pages=key) == {"from": "B", "n": WrittenNumber("1.50")}
+    with pytest.raises(ConfigError):  # A value that filled initValue has a quote.
+        sent(MEMBERS, pages=PageValues(session='{"from":"B"C"}'))
     # A name that the source gives fills no text of the job.
     assert sent(MEMBERS, {"name": "q", "value": "{{n}}"}, pages=key)["q"] == "{{n}}"
 
