@@ -146,18 +146,19 @@ class Loads:
             file = PublishedFile(uri, unit, table.num_rows, size, "0" * 64, run_id)
             moves.append(Move(str(path), file))
         redone = units or [f"unit {number}" for number in range(len(tables))]
-        live = destination.live()
         takes_missing = self.merge is not None and self.merge.deletes_missing
         missing = (destination.missing(),) if takes_missing else ()
-        commit = Commit(
-            run_id, "digest", "source", tuple(moves),
-            live if self.mode is PublishMode.REPLACE else
-            (*(file for file in live if file.signature in redone), *missing),
-            "", 1_700_000_000_000, 1_700_000_000_000,
-            RunWork(tuple(WorkUnitOutcome(unit, "{}", 0, 1, 1, 1) for unit in redone)),
-        )  # fmt: skip
-        destination.require_fit(commit)
-        return Intent(commit, 1, "/lake", destination.next_sequence())
+        with destination.connected():
+            live = destination.live()
+            commit = Commit(
+                run_id, "digest", "source", tuple(moves),
+                live if self.mode is PublishMode.REPLACE else
+                (*(file for file in live if file.signature in redone), *missing),
+                "", 1_700_000_000_000, 1_700_000_000_000,
+                RunWork(tuple(WorkUnitOutcome(unit, "{}", 0, 1, 1, 1) for unit in redone)),
+            )  # fmt: skip
+            destination.require_fit(commit)
+            return Intent(commit, 1, "/lake", destination.next_sequence())
 
     def load(self, run_id: str, *tables: pa.Table, units: Sequence[str] = ()) -> None:
         """Publish tables as a run does."""

@@ -115,7 +115,7 @@ def body_problems(properties: Properties) -> Iterator[Problem]:
         (
             properties.section(SecondarySection).has_payload,
             f"is set, and {SECONDARY} has rows to send",
-            "Leave it out: the rows are the bodies.",
+            "Leave it out: each row is sent as a JSON object or a form, with the parameters.",
         ),
     )
     for applies, what, fix in problems:

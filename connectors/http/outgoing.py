@@ -100,7 +100,10 @@ class Credentials:
         """Return the values of a request, with renewed fields in place of old ones."""
         if not self._fields:
             return values
-        sent = {name: self._fields.get(name, value) for name, value in values.parameters.items()}
+        sent = {
+            name: value if name in values.given else self._fields.get(name, value)
+            for name, value in values.parameters.items()
+        }
         return replace(values, variables={**values.variables, **self._fields}, parameters=sent)
 
     def token(self) -> Secret | None:

@@ -30,8 +30,8 @@ _ENCODED = re.compile("https?%3A%2F%2F", re.IGNORECASE)
 class RequestTarget:
     """An absolute URI to send; ``unknown`` are placeholders without a value.
 
-    ``left`` are the parameters that neither URI nor headers used. ``shown`` is for messages:
-    scheme, host, the path before substitution, and the names of parameters.
+    ``left`` are the parameters that neither URI nor headers used, and those that the source gave.
+    ``shown`` is for messages: scheme, host, the path before substitution, the names of parameters.
     """
 
     uri: str = field(repr=False)
@@ -81,11 +81,8 @@ def build_target(
     written, query = _without_absent(template.partition("#")[0], absent)
     path = substitute(written, values.variables, _path_encoded if encodes else None)
     members = substitute(query or "", values.variables, form_encoded if encodes else None)
-    left = {
-        name: value
-        for name, value in values.parameters.items()
-        if name not in path.used | members.used and name not in consumed
-    }
+    used = (path.used | members.used).union(consumed) - values.given
+    left = {name: value for name, value in values.parameters.items() if name not in used}
     filled = path.text if query is None else f"{path.text}?{members.text}"
     uri = legal(with_query(filled, left if appends else {}))
     return RequestTarget(uri, _shown(written, query, left), path.missing | members.missing, left)
@@ -187,7 +184,7 @@ def _shown(written: str, query: str | None, left: Mapping[str, JsonValue]) -> st
     authority, slash, path = rest.partition("/")
     host = authority.rpartition("@")[2]
     names = [part.partition("=")[0] for part in (query or "").split("&") if part]
-    shown = [name if not placeholders(name) else "..." for name in (*names, *left)]
+    shown = [name if not placeholders(name) else "..." for name in (*names, *map(legal, left))]
     return f"{scheme}://{host}{slash}{path}" + (f" ({', '.join(shown)})" if shown else "")
 
 

@@ -177,11 +177,11 @@ def _paging_problems(properties: Properties) -> Iterator[Problem]:
                 f'Add an initValue that sorts before all keys, for example "initValue": {example}.',
             )
     for each in flat_parameters(properties.section(ParametersSection).parameters):
-        if each.type == "session" and each.format == "json":
+        if each.type == "session" and each.format in {"json", "members"}:
             yield Problem(
                 properties.origin(PARAMETERS),
                 PARAMETERS,
-                f'"{each.name}" has format json, and the session key of a database is text',
+                f'"{each.name}" has format {each.format}, and a database has a session key of text',
                 "Leave format out: {{cursor.column}} is a column of a key of several columns.",
             )
     choosing = {"pagestart", "pageno", "session"}

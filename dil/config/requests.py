@@ -81,13 +81,15 @@ def check_parameters(values: Properties, planning: PlanningSpec, findings: Findi
         if parameter.type == "watermark":
             _check_watermark(parameter, values, planning, units, findings)
             _check_form(parameter, findings)
-        elif parameter.type == "session" and parameter.format not in ("", "json"):
+        elif parameter.type == "session" and parameter.format not in ("", "json", "members"):
             findings.notice(
                 PARAMETERS,
                 f'"{parameter.name}" has the unknown format {quote(parameter.format)}; the session'
                 " key is sent as text",
-                'Write "format":"json" if the source wants the array or object, or remove it.',
+                'Write "format":"json" if the source wants the array or object, "members" if it'
+                " wants the members of the object as parameters, or remove it.",
             )
+    _check_session_members(counting, values, findings)
     if findings.is_sound(PAGES, SESSION):
         _check_page_values(counting, values.section(PagingSection), findings)
     # A parameter cannot have its own value (rule G33). Only whole parameters have values: names
@@ -108,6 +110,41 @@ def check_parameters(values: Properties, planning: PlanningSpec, findings: Findi
             )
     _check_first_session(values, planning, findings)
     _check_unsent_units(values, planning, findings)
+
+
+def _check_session_members(
+    parameters: Sequence[Parameter], values: Properties, findings: Findings
+) -> None:
+    """Check parameters whose session key is an object of which each member is sent."""
+    used = {name for use in _uses(values) for name in placeholders(use.text)}
+    for parameter in flat_parameters(parameters):
+        if not parameter.is_members:
+            continue
+        if parameter not in parameters:
+            what = f'"{parameter.name}" is inside an object, and has the format members'
+            fix = 'Move it out, or write "format":"json" to send the object under this name.'
+            findings.problem(PARAMETERS, what, fix)
+        elif parameter.name in used:
+            variable = f"{{{{{parameter.name}}}}}"
+            what = f'"{parameter.name}" has the format members, and {variable} is used'
+            fix = "Leave the text out: the members are sent under their own names."
+            findings.problem(PARAMETERS, what, fix)
+    session = findings.is_sound(SESSION) and values.section(PagingSection).session
+    first = session and session.init_value
+    if first and any(each.is_members for each in parameters) and not _is_object(first):
+        findings.problem(
+            SESSION,
+            "has an initValue that is no object, and its parameter has the format members",
+            'Write JSON in a text, such as "initValue": "{\\"offset\\": 0}", or remove it: then the'
+            " first request has none of the members.",
+        )
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(_VARIABLE.sub("0", text)), dict)
+    except ValueError:
+        return False
 
 
 def _check_unsent_units(values: Properties, planning: PlanningSpec, findings: Findings) -> None:
@@ -316,9 +353,11 @@ def _uses(values: Properties) -> Iterator[_Use]:
     yield _Use(URI, mark + query)
     if values.section(JobSection).connector == "jdbc":
         yield _Use(STATEMENT, values.section(DatabaseSection).statement, is_vital=True)
+    sends_rows = values.section(SecondarySection).has_payload
     for section in values.sections():
         for key, text in section.templates():
-            yield _Use(key, text, is_vital=key == BODY)
+            if key != BODY or not sends_rows:  # The connector reports a body beside rows to send.
+                yield _Use(key, text, is_vital=key == BODY)
     for parameter in all_parameters(values):
         for text in _strings(parameter.value):
             yield _Use(PARAMETERS, text)
@@ -391,7 +430,8 @@ def _check_page_parameters(values: Properties, paging: Pagination, findings: Fin
         )
     hidden = _hidden(values)
     for parameter in parameters:
-        if parameter.type in {*turning, "pagesize"} and parameter.name in hidden:
+        is_page_value = parameter.type in {*turning, "pagesize"} and not parameter.is_members
+        if is_page_value and parameter.name in hidden:
             findings.notice(
                 PARAMETERS,
                 f'"{parameter.name}" says which page is meant, and is never sent: its name begins '

@@ -42,6 +42,9 @@ _ITEM = re.compile(
 _SHOWN = re.compile(r"<!doctype html|<html|\{|\[\s*\{", re.IGNORECASE)
 # The text between and inside the tags of XML.
 _CONTENT = re.compile(r"""<!\[CDATA\[.*|(>)[^<]*[^<\s][^<]*|(=\s*)(?:"[^"]*"?|'[^']*'?)""")
+# The part of SOAP before the element that explains an error. The beginning of JSON stays, because
+# without its name a value is not masked.
+_TO_FAULT = re.compile(r"[\ufeff\s]*(?=<).*?(?=<(?:[\w.-]+:)?Fault\b)", re.DOTALL)
 # Members in which answers explain errors for people (RFC 9457, RFC 6749 section 5.2).
 _TELLING = re.compile(
     r"""["'](?:error|message|detail|title|reason|code|status|type|description)""", re.IGNORECASE
@@ -53,11 +56,14 @@ def excerpt(body: bytes, *, is_refusal: bool = False) -> str:
 
     The values of JSON members and the items of JSON arrays are masked, and so are words of 20 or
     more characters, which may be tokens. In the body of a refusal, the members that explain the
-    error and the items of arrays are shown, and so are long words that are names of errors.
+    error and the items of arrays are shown, and so are long words that are names of errors; of SOAP
+    the fault is shown.
     """
     # Known secrets are masked first: the masks below, or the cut, could leave a part of a secret
     # that no mask recognizes.
     clean = masked(_decoded(body[: 16 * _LIMIT]))
+    if is_refusal and (names := _TO_FAULT.match(clean)):
+        clean = clean[names.end() :]
     text = _BLANKS.sub(" ", clean)[: 4 * _LIMIT].strip()
     if is_refusal:
         hidden = _LONG_WORD.sub(_masked_unless_name, _MEMBER.sub(_masked_unless_telling, text))

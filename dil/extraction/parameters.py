@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from dil.errors import ConfigError, SourceContractError
 from dil.model.job import ExtractionSpec
-from dil.model.json import JsonValue, as_text, read_number
+from dil.model.json import JsonObject, JsonValue, as_text, read_number
 from dil.model.path import MISSING, Missing
 from dil.model.secondary import SecondaryVariables
 from dil.model.secret import Secret
@@ -112,8 +112,14 @@ def evaluate(
         if name in known
     }
     variables = {**known, **substituted}
-    sent = {name: value for name, value in substituted.items() if _is_sent(name, value, parameters)}
-    return RequestValues(variables, sent, page)
+    sent: dict[str, JsonValue] = {}
+    members: JsonObject = {}
+    for name, value in substituted.items():
+        if name in declared and last[name].is_members:
+            members = _session_members(value)
+        elif _is_sent(name, value, parameters):
+            sent[name] = value
+    return RequestValues(variables, {**sent, **members}, page, given=frozenset(members))
 
 
 def initial_values(spec: ExtractionSpec, scope: ParameterScope) -> PageValues:
@@ -195,7 +201,8 @@ def _value(parameter: Parameter, scope: ParameterScope, pages: PageValues) -> Js
         case "watermark":
             return _watermark(parameter, scope)
         case "session" if pages.session is not None:
-            return _nested_key(pages.session) if parameter.format == "json" else pages.session
+            is_nested = parameter.format == "json" or parameter.is_members
+            return _nested_key(pages.session) if is_nested else pages.session
         case _:
             value = {
                 "session": None,
@@ -213,6 +220,21 @@ def _nested_key(key: str) -> JsonValue:
     except (ValueError, RecursionError):
         return key
     return found if isinstance(found, list | dict) else key
+
+
+def _session_members(key: JsonValue) -> JsonObject:
+    """Return the members of a session key that have a value: each is a parameter (rule G34)."""
+    if key == "":
+        return {}
+    if not isinstance(key, Mapping):
+        raise ConfigError.single(
+            "ms.session.key.field",
+            "has an initValue that is no object in this unit, and its parameter has the format"
+            " members",
+            "The values that fill initValue must be as JSON writes them: a quote inside a text"
+            " needs a backslash.",
+        )
+    return {name: value for name, value in key.items() if value is not None}
 
 
 def _list_text(value: object, *, full: bool) -> str:

@@ -54,7 +54,8 @@ class Parameter(Setting):
     )
     format: str = member(
         "For type `watermark`: `datetime` (needs `pattern`), `epoch-second`, or left out for epoch "
-        "milliseconds. For type `session`: `json` sends a key that is an array or object as JSON; "
+        "milliseconds. For type `session`: `json` sends a key that is an array or object as JSON, "
+        "`members` sends each member of a key that is an object as a parameter of its own name; "
         "left out, each key is sent as text.",
         default="",
     )
@@ -67,6 +68,11 @@ class Parameter(Setting):
         default="America/Los_Angeles",
         is_default_shown=False,
     )
+
+    @property
+    def is_members(self) -> bool:
+        """Return whether each member of the session key is a parameter."""
+        return self.type == "session" and self.format == "members"
 
 
 def inner_parameters(parameter: Parameter) -> tuple[Parameter, ...]:

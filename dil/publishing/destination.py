@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
-from typing import cast
+from typing import Protocol, cast, runtime_checkable
 from urllib.parse import urlsplit
 
 from dil.model.dataset import Move
@@ -29,6 +30,23 @@ _KINDS = {
     TableKind.REGULAR: ("warehouse", "WarehouseDestination"),
     TableKind.TIMESERIES: ("timeseries", "TimeseriesDestination"),
 }
+
+
+@runtime_checkable
+class Connecting(Protocol):
+    """A destination that is reached through connections."""
+
+    def connected(self) -> AbstractContextManager[None]:
+        """Return a context within which calls may share a connection; its end closes it."""
+
+
+def connected(destination: Destination) -> AbstractContextManager[None]:
+    """Return a context within which a destination's calls may share a connection.
+
+    It must not be open while anything runs that may take long, such as work units, or moves of
+    files: servers close idle connections, and an open DuckDB file is closed to other processes.
+    """
+    return destination.connected() if isinstance(destination, Connecting) else nullcontext()
 
 
 def destination_for(spec: PublishingSpec, filesystem: Filesystem) -> Destination:

@@ -59,7 +59,12 @@ def open_catalog(spec: TableSpec, filesystem: Filesystem) -> Catalog:
     }
     if scheme not in {"http", "https"}:
         # A catalog service would take ``warehouse`` for the name of one of its catalogs.
-        properties |= {"type": "sql", "warehouse": spec.catalog_warehouse}
+        # A server may have closed a connection that was idle between two calls.
+        properties |= {
+            "type": "sql",
+            "warehouse": spec.catalog_warehouse,
+            "pool_pre_ping": "true",
+        }
     try:
         return load_catalog(NAME, **properties)
     except Exception as error:  # Database and HTTP libraries raise errors of any class.

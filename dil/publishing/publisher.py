@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
@@ -18,7 +19,12 @@ from dil.model.destination import TableFormat
 from dil.model.job import Job, PublishingSpec, PublishMode
 from dil.model.json import JsonObject
 from dil.publishing import dumps, layout, own_folders, set_aside, start_marker
-from dil.publishing.destination import destination_for, destination_text, place_files
+from dil.publishing.destination import (
+    connected,
+    destination_for,
+    destination_text,
+    place_files,
+)
 from dil.publishing.lost_state import refuse_older_state
 from dil.spi.destination import Destination
 from dil.spi.state_store import StateStore
@@ -81,16 +87,19 @@ class Publisher:
         """
         if not (commit.all_moves or commit.removes or commit.quarantine_removes):
             return
-        self._refuse_unfit(commit)
         spec, destination = self.job.publishing, self.destination
-        sequence = destination.next_sequence()
-        folder = layout.dataset_dir(spec)
-        intent = Intent(commit, lease.token, folder, sequence, destination_text(spec, destination))
-        if commit.act is not None or commit.run.watermarks:
-            # A run with another copy of the state may have published since this run began.
-            self._refuse_older_state()
-        self.store.record_intent(lease, intent)
-        self.carry_out(intent)
+        folder, text = layout.dataset_dir(spec), destination_text(spec, destination)
+        with ExitStack() as shared:
+            shared.enter_context(connected(destination))
+            self._refuse_unfit(commit)
+            intent = Intent(commit, lease.token, folder, destination.next_sequence(), text)
+            if commit.act is not None or commit.run.watermarks:
+                # A run with another copy of the state may have published since this run began.
+                self._refuse_older_state()
+            self.store.record_intent(lease, intent)
+            if commit.quarantine:
+                shared.close()  # These files are moved first, which may take long.
+            self.carry_out(intent)
 
     def append_block(self, lease: Lease, commit: Commit) -> int | None:
         """Record a visible commit; return its block's sequence, None if it needs no block.

@@ -7,8 +7,8 @@ work units of the files.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import AbstractContextManager, closing
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from functools import cached_property
 from typing import ClassVar, Protocol
 
@@ -128,6 +128,18 @@ class TableDestination(Destination):
         super().__init__(DestinationContext(spec, filesystem))
         self._spec = spec
         self._filesystem = filesystem
+        self._is_connected = False
+
+    @contextmanager
+    def connected(self) -> Iterator[None]:
+        """Let calls share the connections to a catalog."""
+        self._is_connected = True
+        try:
+            yield
+        finally:
+            self._is_connected = False
+            if "_kept" in vars(self):  # else no call needed the library of the format
+                self._kept.close()
 
     @cached_property
     def _kept(self) -> TableLog:
@@ -141,8 +153,8 @@ class TableDestination(Destination):
         return IcebergLog(self._spec, self._filesystem)
 
     def _log(self) -> AbstractContextManager[TableLog]:
-        """Yield the log; afterwards close the log's connections, but keep its cached facts."""
-        return closing(self._kept)
+        """Yield the log; afterwards close its connections, unless calls share them."""
+        return nullcontext(self._kept) if self._is_connected else closing(self._kept)
 
     def check(self) -> None:
         """Raise if the folder holds plain files, or a table with other partition columns.

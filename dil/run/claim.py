@@ -5,7 +5,7 @@ from __future__ import annotations
 from dil.model.dataset import Owner, PublishedFile, RunRecord
 from dil.model.destination import TableFormat
 from dil.model.job import Job
-from dil.publishing.destination import destination_for
+from dil.publishing.destination import connected, destination_for
 from dil.publishing.layout import dataset_dir
 from dil.publishing.lost_state import (
     is_newest_state,
@@ -45,6 +45,36 @@ def claim(run: ActiveRun, planned: PlannedRun) -> tuple[str, ...]:
         WriteError: the dataset's folder, or the staging folder, cannot be written.
     """
     job = run.job
+    with connected(run.destination):
+        notes, live = _claim_destination(run, planned)
+    if not planned.plan.work_units:
+        return notes
+    plan_checks.warn_of_lost_state(job, run.store, live, is_first=planned.is_first)
+    run.store.begin_run(
+        run.lease,
+        RunRecord(
+            run_id=run.run_id,
+            job=job.name,
+            started=run.options.clock(),
+            now=planned.plan.now,
+            policy=job.running.commit_policy.value,
+            digest=job.digest,
+            staging_dir=run.staging,
+            status="running",
+        ),
+    )
+    write_plan(run.filesystem, run.staging, planned.staged_plan)
+    return notes
+
+
+def _claim_destination(
+    run: ActiveRun, planned: PlannedRun
+) -> tuple[tuple[str, ...], tuple[PublishedFile, ...]]:
+    """Check the destination, and record the job as its owner; return notes and the live files.
+
+    If no work unit is due, the job is not recorded, and the live files are not read.
+    """
+    job = run.job
     spec = job.publishing
     notes = _check_state(job, run.store, run.filesystem, run.destination)
     is_due = bool(planned.plan.work_units)  # libraries of tables take their time to load
@@ -69,28 +99,12 @@ def claim(run: ActiveRun, planned: PlannedRun) -> tuple[str, ...]:
             )
         else:
             refuse_other_owners(run.filesystem, dataset, owner, is_newest)
-    if not is_due:
-        return notes
-    run.destination.claim(owner)
-    # Checked last: if the state is not the owner's, that is the error to report.
-    if not run.options.accept_new_signatures:
-        _refuse_lost_state(job, run.store, run.destination)
-    plan_checks.warn_of_lost_state(job, run.store, live, is_first=planned.is_first)
-    run.store.begin_run(
-        run.lease,
-        RunRecord(
-            run_id=run.run_id,
-            job=job.name,
-            started=run.options.clock(),
-            now=planned.plan.now,
-            policy=job.running.commit_policy.value,
-            digest=job.digest,
-            staging_dir=run.staging,
-            status="running",
-        ),
-    )
-    write_plan(run.filesystem, run.staging, planned.staged_plan)
-    return notes
+    if is_due:
+        run.destination.claim(owner)
+        # Checked last: if the state is not the owner's, that is the error to report.
+        if not run.options.accept_new_signatures:
+            _refuse_lost_state(job, run.store, run.destination)
+    return notes, live
 
 
 def check_claim(job: Job, options: RunOptions) -> None:

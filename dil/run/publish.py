@@ -24,6 +24,7 @@ from dil.observe import run_report
 from dil.observe.progress import counted
 from dil.publishing import layout
 from dil.publishing.closed_labels import with_closed_labels
+from dil.publishing.destination import connected
 from dil.publishing.late_files import late_rows_there
 from dil.publishing.layout import dataset_dir
 from dil.publishing.lost_state import refuse_unlisted_rows
@@ -256,7 +257,9 @@ def _merged(run: ActiveRun, shaped: PublishableResults, commit: Commit) -> Merge
 def _target(run: ActiveRun, results: ResultsToPublish) -> PublishTarget:
     """Return the destination of results, with the files that are live now."""
     spec, filesystem = run.job.publishing, run.filesystem
-    live = run.destination.live()
+    with connected(run.destination):
+        live = run.destination.live()
+        late = late_rows_there(run.job, filesystem, run.destination)
     untracked = untracked_files(spec, live, filesystem)
     refuse_unlisted(spec, untracked)
     refuse_unlisted_rows(run.job, run.store, filesystem, live)
@@ -280,7 +283,7 @@ def _target(run: ActiveRun, results: ResultsToPublish) -> PublishTarget:
         left_low=results.unfinished.low,
         known_schema=recorded_schema(run.store),
         quarantined=quarantined_files(spec, filesystem),
-        late=late_rows_there(run.job, filesystem, run.destination),
+        late=late,
         has_all_rows=results.has_all_rows,
         missed=results.unfinished.missed,
         begins_changelog=begins_changelog(spec, run.store),

@@ -74,7 +74,8 @@ class RequestValues:
     """The evaluated variables of one request (rules G31 to G35).
 
     ``variables`` are the values for ``{{name}}``. ``parameters`` are the declared parameters in
-    order, without temporaries; they are sent if no placeholder uses them. ``page`` counts from 0.
+    order, without temporaries; they are sent if no placeholder uses them. ``given`` names those
+    that the last answer gave, which are always sent (rule G34). ``page`` counts from 0.
     ``next_uri`` is the address of the next page that the last answer named, empty if it named none;
     request the address unchanged. ``payload`` is the row to send, None if no row is sent.
     ``idempotency_key`` names this row by the same text in every attempt and run. Secrets are
@@ -87,6 +88,7 @@ class RequestValues:
     next_uri: str = ""
     payload: JsonObject | None = field(default=None, repr=False)
     idempotency_key: str = ""
+    given: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)

@@ -104,6 +104,19 @@ def test_rows_that_came_since_are_added_to_a_label_that_is_there(warehouse):
     assert counted(warehouse) == 0
 
 
+def test_a_rotation_and_a_drop_keep_no_lock_while_others_share_the_connection(server):
+    access = access_to(server)
+    acts = (
+        lambda each: each.rotate(Rotation(LABELS[0], now=5, takes_empty=True)),
+        lambda each: each.drop_empty(frozenset(LABELS[:1])),
+    )
+    for act in acts:
+        with access.connected():
+            act(access)
+            act(access_to(server))
+    assert access.labels()[0].state is LabelState.DROPPED
+
+
 def test_a_label_that_is_shut_takes_no_rows_and_the_table_keeps_them(warehouse):
     access = access_to(warehouse)
     access.rotate(Rotation(LABELS[0], now=5, takes_empty=True))

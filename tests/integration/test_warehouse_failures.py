@@ -29,7 +29,7 @@ from tests.servers import mariadb, postgresql
 from tests.servers.meddling_proxy import MeddlingProxy
 from tests.servers.postgresql import PostgresqlServer
 from tests.servers.programs import free_port
-from tests.warehouses import ENGINES, Loads, new_warehouse
+from tests.warehouses import ENGINES, Loads, Warehouse, new_warehouse
 
 SERVERS = ("postgresql", "mysql")
 PASSWORDS = {"postgresql": postgresql.PASSWORD, "mysql": mariadb.PASSWORD}
@@ -253,6 +253,35 @@ def test_the_table_tells_whether_a_commit_without_an_answer_was_done(
         assert cut.cuts == 1
         assert loads.rows() == [(1,), (2,)]
         assert loads.runs() == [(1, "run-1")]
+
+
+def test_a_shared_connection_that_the_server_closes_between_calls_is_no_attempt(
+    loads: Loads, monkeypatch
+) -> None:
+    intent, destination = loads.intent("run-1", numbers(1, 2)), loads.destination
+    monkeypatch.setattr(attempts, "_MOST_AWAY", 1)
+    with destination.connected():
+        destination.next_sequence()
+        assert end_connections(loads.warehouse)
+        destination.require_fit(intent.commit)
+        assert end_connections(loads.warehouse)
+        destination.carry_out(intent)
+    assert loads.rows() == [(1,), (2,)]
+    assert loads.runs() == [(1, "run-1")]
+
+
+def end_connections(warehouse: Warehouse) -> int:
+    """Let the server end DIL's connections to a database; return their number."""
+    if warehouse.engine == "postgresql":
+        ended = warehouse.rows(
+            "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND application_name = 'dil'"
+        )
+        return len(ended)
+    others = "FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()"
+    found = warehouse.rows(f"SELECT id {others}")
+    warehouse.execute(*(f"KILL {number}" for (number,) in found))
+    return len(found)
 
 
 @pytest.mark.parametrize("is_done", [True, False])

@@ -16,8 +16,12 @@ from dil.cli.main import main
 from dil.errors import StateError
 from dil.model.report import MergedRows, RunReport, RunStatus
 from dil.observe.report import report_text
+from dil.publishing.warehouse import sqlite
+from dil.publishing.warehouse.sqlite import SqliteDialect
 from dil.run.job_run import run_job
 from dil.run.options import RunOptions
+from dil.storage.local import LocalFilesystem
+from dil.testing.in_process import InProcessExecutor
 from dil.text.warehouse_url import read_warehouse_url
 from tests.integration.dil_processes import dil
 from tests.jobs import DAY_MS, ROOT, write_job
@@ -71,6 +75,81 @@ def test_each_row_of_each_day_is_loaded_once(warehouse: Warehouse, tmp_path: Pat
         first, second, third = run(job, 2), run(job, 4), run(job, 4)
     assert (first.rows, second.rows, third.status) == (4, 4, RunStatus.NOTHING_DUE)
     assert ids(warehouse) == [0, 1, 2, 3, 100, 101, 102, 103]
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that gets 1 for each connection to SQLite, and -1 when it is closed."""
+    found: list[int] = []
+    connect, close = SqliteDialect.connect, sqlite._Connection.close
+
+    def connected(dialect):
+        found.append(1)
+        return connect(dialect)
+
+    def closed(connection):
+        found.append(-1)
+        close(connection)
+
+    monkeypatch.setattr(SqliteDialect, "connect", connected)
+    monkeypatch.setattr(sqlite._Connection, "close", closed)
+    return found
+
+
+def test_a_run_connects_once_for_each_step_and_never_while_work_units_run(
+    opened: list[int], tmp_path: Path, request, monkeypatch
+) -> None:
+    during: list[tuple[int, int]] = []
+    execute = InProcessExecutor.execute
+
+    def executed(*given):
+        during.append((len(opened), sum(opened)))
+        return execute(*given)
+
+    monkeypatch.setattr(InProcessExecutor, "execute", executed)
+    days = {START_MS + day * DAY_MS: [row(day, day)] for day in range(2)}
+    with (
+        new_warehouse("sqlite", tmp_path, request) as warehouse,
+        DayRows(days) as source,
+    ):
+        keys = {"ms__warehouse__operation": "upsert", "extract__primary__key__fields": "id"}
+        job = job_of_days(tmp_path / "job", source, warehouse, **keys)
+        for day in (1, 2):
+            assert run(job, day).rows == 1
+            # One for the claim before the tasks; then one to look at the table, one to load it.
+            assert (during, opened) == ([(2, 0)], [1, -1] * 3)
+            during.clear()
+            opened.clear()
+        assert run(job, 2).status is RunStatus.NOTHING_DUE
+        assert (during, opened) == ([], [1, -1])
+
+
+def test_no_connection_is_open_while_a_run_lists_folders_or_moves_files(
+    opened: list[int], tmp_path: Path, request, monkeypatch
+) -> None:
+    during: dict[str, int] = {}
+
+    def watch(name: str) -> None:
+        real = getattr(LocalFilesystem, name)
+
+        def watched(*given, **facts):
+            during[name] = max(during.get(name, 0), sum(opened))
+            return real(*given, **facts)
+
+        monkeypatch.setattr(LocalFilesystem, name, watched)
+
+    watch("folders")
+    watch("move")
+    days = {START_MS: [row(0, 0)], START_MS + DAY_MS: [row(1, 1), {**row(2, 1), "new": 1}]}
+    facts = {"ms__warehouse__operation": "replace", "ms__schema__contract": "discard_row"}
+    with (
+        new_warehouse("sqlite", tmp_path, request) as warehouse,
+        DayRows(days) as source,
+    ):
+        job = job_of_days(tmp_path / "job", source, warehouse, **facts)
+        run(job, 1)
+        assert run(job, 2).aside.rows == 1
+    assert during == {"folders": 0, "move": 0}
 
 
 @pytest.mark.parametrize("operation", ["insert", "upsert", "replace"])

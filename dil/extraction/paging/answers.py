@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -64,6 +64,27 @@ class SessionKey:
         if value is None:
             return cls("null", is_null=True, is_there=True)
         return cls(as_text(value), is_there=True)
+
+    @classmethod
+    def of_members(cls, value: JsonValue) -> SessionKey:
+        """Return the session key of an object of which each member is sent (rule G27).
+
+        The order of the members does not count. An object without values is no cursor, and neither
+        is an empty array, which is how PHP writes an empty object.
+
+        Raises:
+            SourceContractError: the value is no object.
+        """
+        if isinstance(value, Mapping):
+            members = {name: value[name] for name in sorted(value) if value[name] is not None}
+            return cls.of(members or None)
+        if value in (None, "", []):
+            return cls.of(None)
+        raise SourceContractError(
+            f"the session key is {kind_of(value)}, and its parameter has the format members, which"
+            " sends the members of an object",
+            "Check the path in ms.session.key.field. Without `format` the key is sent as text.",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +232,9 @@ def echoed_page(fields: Iterable[str], lookup: Lookup) -> EchoedPage:
     return EchoedPage(found[0], found[1], found[2])
 
 
-def session_key(name: str, response: Response, lookup: Lookup) -> SessionKey:
+def session_key(
+    name: str, response: Response, lookup: Lookup, *, is_members: bool = False
+) -> SessionKey:
     """Return the session key of a response (rule G27), from its body, else from its headers.
 
     If the body is an array, the values at a dot path in each object are joined with ``|``.
@@ -219,8 +242,8 @@ def session_key(name: str, response: Response, lookup: Lookup) -> SessionKey:
     """
     found = lookup(name)
     if not isinstance(found, Missing):
-        return SessionKey.of(found)
-    if is_jsonpath(name):
+        return SessionKey.of_members(found) if is_members else SessionKey.of(found)
+    if is_members or is_jsonpath(name):
         return SessionKey()
     parts = list(_element_keys(name, lookup))
     if parts:

@@ -98,6 +98,7 @@ class PagingRules:
     """The configured part of the decision.
 
     ``sends_session`` is true if a parameter has the type session, so that the source gets cursors.
+    ``sends_members`` is true if each member of the session key is a parameter of its own.
     ``takes_key_of_row`` is true if the session key is a value of one row, which every page has.
     ``is_paged`` is true if there are page values. ``has_next`` is true if answers name the next
     page, ``has_more`` if they have a flag for it, and ``follows_links`` if the Link header names
@@ -111,6 +112,7 @@ class PagingRules:
     condition: re.Pattern[str] | None = None
     fail_condition: re.Pattern[str] | None = None
     sends_session: bool = False
+    sends_members: bool = False
     takes_key_of_row: bool = False
     is_paged: bool = False
     has_total: bool = False
@@ -162,6 +164,7 @@ class PagingRules:
             condition=_compiled(session.condition if session else None),
             fail_condition=_compiled(failing),
             sends_session="session" in types,
+            sends_members=any(each.is_members for each in spec.parameters),
             takes_key_of_row=session is not None and _leads_into_row(session.name),
             is_paged=paging.is_on,
             has_total=bool(spec.total_count_field),

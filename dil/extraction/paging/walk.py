@@ -318,7 +318,7 @@ def _walk(ask: _Ask, walk: Walk, rules: PagingRules) -> Iterator[tuple[Page, Req
         _note(walk, *page.notes, *watch.about(page, response))
         echoed = echoed_page(walk.spec.pagination.fields, page.lookup)
         state = replace(
-            _state_after(walk, state, page, response),
+            _state_after(walk, rules, state, page, response),
             asked_key=values.session,
             page_size=values.size if echoed.size is None else echoed.size,
             elapsed_s=pace.elapsed_s(),
@@ -492,13 +492,18 @@ def _note(walk: Walk, *notes: str) -> None:
         )
 
 
-def _state_after(walk: Walk, before: PageState, page: Page, response: Response) -> PageState:
+def _state_after(
+    walk: Walk, rules: PagingRules, before: PageState, page: Page, response: Response
+) -> PageState:
     spec, paging = walk.spec, walk.spec.pagination
     total = before.total
     if spec.total_count_field:
         found = found_at(spec.total_count_field, response, page.lookup)
         total = total_count(found, before.total, spec.total_count_field)
-    key = session_key(spec.session.name, response, page.lookup) if spec.session else SessionKey()
+    key = SessionKey()
+    if spec.session:
+        is_members = rules.sends_members
+        key = session_key(spec.session.name, response, page.lookup, is_members=is_members)
     more = more_flag(paging.more, response, page.lookup) if paging.more else None
     had_next = before.next_was_there or bool(before.next_uri)  # a resumed walk knows only next_uri
     return PageState(

@@ -132,7 +132,24 @@ def _document(stream: BinaryIO) -> msgspec.Raw:
                 "Request smaller pages.",
             )
     what = f'the body is no JSON; it begins: "{glimpse(bytes(body[:1024]))}"'
-    return _decoded(body.removeprefix(b"\xef\xbb\xbf"), msgspec.Raw, what)
+    text = body.removeprefix(b"\xef\xbb\xbf")
+    try:
+        return _decoded(text, msgspec.Raw, what)
+    except SourceContractError:
+        if _has_lines_of_json(text):
+            raise SourceContractError(
+                "the body has more than one JSON value, and the rows are made of one",
+                "Ask the source for one value: InfluxDB, for example, sends several if the request"
+                " has chunked=true.",
+            ) from None
+        raise
+
+
+def _has_lines_of_json(text: bytearray) -> bool:
+    try:
+        return len(msgspec.json.Decoder(dict[str, msgspec.Raw]).decode_lines(text)) > 1
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
 
 
 def _object(names: list[bytes], row: msgspec.Raw, number: int, *, is_filled: bool) -> bytes:

@@ -1,4 +1,4 @@
-"""Runs a timeseries table's queries, each on a connection of its own."""
+"""Runs a timeseries table's queries, which may share a connection."""
 
 from __future__ import annotations
 
@@ -125,7 +125,9 @@ class TimeseriesAccess(Access):
 
     def carry_out(self, intent: Intent) -> None:
         """Load the labels, unless the database has recorded the commit."""
-        self._attempts.run(lambda connection: self._loader(connection).carry_out(intent))
+        self._attempts.run(
+            lambda connection: self._loader(connection).carry_out(intent), is_last=True
+        )
 
     def labels(self) -> tuple[LabelEntry, ...]:
         """Return the registry's labels, in order of time."""
@@ -181,11 +183,15 @@ class TimeseriesAccess(Access):
     def drop_empty(self, labels: frozenset[str]) -> None:
         """Drop labels that have no live files."""
         if labels:
-            self._attempts.run(lambda connection: self._loader(connection).drop_empty(labels))
+            self._attempts.run(
+                lambda connection: self._loader(connection).drop_empty(labels), is_last=True
+            )
 
     def rotate(self, rotation: Rotation) -> LabelEntry | None:
         """Turn the table into a label's table; return None if the table had no rows to rotate."""
-        return self._attempts.run(lambda connection: rotate(self._series, connection, rotation))
+        return self._attempts.run(
+            lambda connection: rotate(self._series, connection, rotation), is_last=True
+        )
 
     def _of_other_runs(self, names: Collection[str]) -> frozenset[str]:
         """Return the files, among some names, whose run is not recorded."""

@@ -1,8 +1,9 @@
-"""Runs a destination's queries, each on a connection of its own."""
+"""Runs a destination's queries, which may share a connection."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import AbstractContextManager
 from functools import partial
 
 from dil.errors import ConfigError
@@ -13,6 +14,7 @@ from dil.publishing.warehouse.attempts import Attempts
 from dil.publishing.warehouse.dialect import Connection, Dialect, TableName
 from dil.publishing.warehouse.late import LateTable
 from dil.publishing.warehouse.loading import Loading
+from dil.publishing.warehouse.missing import takes_missing
 from dil.publishing.warehouse.owners import Owners
 from dil.publishing.warehouse.records import LoadsFound, Records
 from dil.publishing.warehouse.rows import WarehouseFiles
@@ -54,6 +56,10 @@ class Access:
             self._dialect, self._table, self._records, spec, self._files, late=self._late
         )
 
+    def connected(self) -> AbstractContextManager[None]:
+        """See ``WarehouseDestination.connected``."""
+        return self._attempts.connected()
+
     def check(self) -> None:
         """See ``WarehouseDestination.check``."""
         self._attempts.run(self._check)
@@ -66,16 +72,17 @@ class Access:
 
     def live(self) -> tuple[PublishedFile, ...]:
         """Return the files whose rows are in the table, according to the recorded commits."""
-        records = self._records
-        return self._attempts.run(
-            lambda connection: records.live(connection) if self._is_recorded(connection) else ()
-        )
+        return self._attempts.run(self._live)
 
     def lacks(self, names: Collection[str]) -> frozenset[str]:
         """Return the files, among some names, that are not listed; all if the table was dropped."""
-        if not self._attempts.run(self._has_table):
-            return frozenset(names)
-        return frozenset(names) - {file.uri.rpartition("#")[2] for file in self.live()}
+
+        def listed(connection: Connection) -> tuple[PublishedFile, ...]:
+            return self._live(connection) if self._has_table(connection) else ()
+
+        return frozenset(names) - {
+            file.uri.rpartition("#")[2] for file in self._attempts.run(listed)
+        }
 
     def has_rows(self) -> bool:
         """Return whether the table has any row."""
@@ -141,16 +148,22 @@ class Access:
         if not (commit.moves or commit.removes):
             return
         self._attempts.run(partial(self._loading.require_fit, commit=commit))
-        self._attempts.run(partial(self._loading.require_few_missing, commit=commit))
+        if takes_missing(commit):
+            few = partial(self._loading.require_few_missing, commit=commit)
+            self._attempts.run(few, is_last=True)
 
     def carry_out(self, intent: Intent) -> MergedRows | None:
         """See ``WarehouseDestination.carry_out``; return the counts of the merge."""
-        return self._attempts.run(partial(self._loading.carry_out, intent=intent))
+        return self._attempts.run(partial(self._loading.carry_out, intent=intent), is_last=True)
 
     def load_late(self, intent: Intent) -> None:
         """Load the late rows of an intent that changes nothing else."""
         commit, sequence = intent.commit, intent.sequence
-        self._attempts.run(partial(self._late.load_alone, commit=commit, sequence=sequence))
+        load = partial(self._late.load_alone, commit=commit, sequence=sequence)
+        self._attempts.run(load, is_last=True)
+
+    def _live(self, connection: Connection) -> tuple[PublishedFile, ...]:
+        return self._records.live(connection) if self._is_recorded(connection) else ()
 
     def _is_recorded(self, connection: Connection) -> bool:
         """Return whether the tables of records exist; once they do, the database is not asked."""

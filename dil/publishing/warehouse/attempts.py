@@ -1,10 +1,13 @@
-"""Repeats work on a database, each time on a new connection, if that may help."""
+"""Repeats work on a database, each time on a new connection, if that may help.
+
+Within ``connected``, work reuses the connection of earlier work that succeeded.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import sleep
 from typing import TypeVar
 
@@ -36,9 +39,28 @@ class Attempts:
     def __init__(self, dialect: Dialect, place: str) -> None:
         self._dialect = dialect
         self._place = place
+        self._is_shared = False
+        self._kept: Connection | None = None
 
-    def run(self, work: Callable[[Connection], T]) -> T:
-        """Return the result of repeatable ``work``; if it leaves a transaction open, roll back.
+    @contextmanager
+    def connected(self) -> Iterator[None]:
+        """Let the work of the block share one connection; close it when the block ends."""
+        self._is_shared = True
+        try:
+            yield
+        finally:
+            self._is_shared = False
+            connection, self._kept = self._kept, None
+            if connection is not None:
+                connection.close()
+
+    def run(self, work: Callable[[Connection], T], *, is_last: bool = False) -> T:
+        """Return the result of repeatable ``work``; if it fails, roll back.
+
+        Args:
+            work: Leaves no transaction open when it returns.
+            is_last: Whether to close the connection afterwards, because locks or temporary tables
+                of ``work`` last as long as the connection.
 
         Raises:
             WriteError: the database did not do the work.
@@ -46,12 +68,11 @@ class Attempts:
                 database cannot be queried.
         """
         is_unknown = False
-        attempt = 0
+        attempt = 1
         while True:
-            attempt += 1
+            was_open = self._kept is not None
             try:
-                with closing(self._dialect.connect()) as connection:
-                    return work(connection)
+                return self._once(work, is_last=is_last)
             except CommitLostError as error:
                 is_commit, cause = True, error.cause
             except self._dialect.errors() as error:
@@ -60,6 +81,8 @@ class Attempts:
             # A server that answers, for example with a violated constraint, has committed nothing.
             is_unknown = is_unknown or (is_commit and found.fault in AWAY)
             is_busy, is_away = found.fault in BUSY, found.fault in AWAY
+            if was_open and is_away:
+                continue  # The connection may have been lost before this work.
             if attempt >= (_MOST_BUSY if is_busy else _MOST_AWAY if is_away else 1):
                 text = f"{self._place}: {found.text}"
                 try:
@@ -76,3 +99,16 @@ class Attempts:
             pause = min(_PAUSE_S * 2 ** (attempt - 1), _LONGEST_PAUSE_S)
             log.info("%s: %s; trying again in %g s", self._place, found.text, pause)
             sleep(pause)
+            attempt += 1
+
+    def _once(self, work: Callable[[Connection], T], *, is_last: bool) -> T:
+        connection = self._kept or self._dialect.connect()
+        self._kept = None
+        try:
+            result = work(connection)
+            if self._is_shared and not is_last:
+                self._kept = connection
+            return result
+        finally:
+            if self._kept is not connection:
+                connection.close()

@@ -6,6 +6,7 @@ No module here imports Arrow or a driver before a database is queried.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -54,6 +55,10 @@ class WarehouseDestination(Destination):
         from dil.publishing.warehouse.access import Access
 
         return Access(self._address, self._schema, self._table, self._spec, self._filesystem)
+
+    def connected(self) -> AbstractContextManager[None]:
+        """Let calls share one connection; a call that loads rows closes it."""
+        return self._access.connected()
 
     def check(self) -> None:
         """Check that the database answers, and that the table fits the job.

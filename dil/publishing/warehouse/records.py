@@ -56,13 +56,15 @@ class Records:
 
     def make(self, connection: Connection) -> None:
         """Create missing tables; it may be repeated."""
+        if self.are_there(connection):
+            return
         self.dialect.make_schema(connection, self.schema)
         keys = (("dataset", "sequence"), ("dataset", "run_id"))
         make_table(self.dialect, connection, self._commits, _COMMIT, keys)
         make_table(self.dialect, connection, self._parts, _PART, (("dataset", "name"),))
 
     def are_there(self, connection: Connection) -> bool:
-        """Return whether the tables of records exist in this schema."""
+        """Return whether the tables of records exist: ``dil_part`` is created last."""
         return self.dialect.table(connection, self._parts) is not None
 
     def has(self, connection: Connection, run_id: str) -> bool:

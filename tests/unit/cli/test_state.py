@@ -41,7 +41,9 @@ def outcome(unit: str, high: int | None) -> WorkUnitOutcome:
 @pytest.fixture
 def spec(loads: "Loads", tmp_path: Path) -> StateSpec:
     spec = StateSpec(directory=str(tmp_path / "state"))
-    loads.job = replace(loads.job, state=spec)
+    # Not where the tests put files, which no manifest lists.
+    place = replace(loads.job.publishing, final_dir=str(tmp_path / "lake"))
+    loads.job = replace(loads.job, state=spec, publishing=place)
     return spec
 
 

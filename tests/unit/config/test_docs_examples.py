@@ -121,6 +121,7 @@ def surroundings(folder: Path) -> Path:
         "orders": "",
         "changes": "",
         "readings": "",
+        "pages": "",
         "customers": MERGED,
         "days": CLOSED,
     }.items():

@@ -83,6 +83,10 @@ def typed(content_type: str, text: str) -> dict[str, str]:
         (typed("text/xml; charset=ISO-8859-1", "<a/>"), "names another character set"),
         (typed("text/xml", '<?xml version="1.0" encoding="UTF-16"?><a/>'), "another encoding"),
         ({"ms.secondary.input": SENDING["ms.secondary.input"]}, "has rows to send"),
+        (
+            {"ms.secondary.input": SENDING["ms.secondary.input"], BODY: "<a>{{a}}</a>"},
+            "has rows to send",
+        ),
         ({BODY: "<a>{{pwd}}</a>"}, "uses {{pwd}}, which nothing gives a value"),
         ({BODY: "env:BODY"}, "refers to a secret as a whole"),
         ({BODY: "ENC(v1:abcd)"}, "refers to a secret as a whole"),

@@ -96,3 +96,31 @@ def test_a_later_parameter_of_the_name_gives_the_value(job_file):
     ])  # fmt: skip
     notices = job_file.load({PARAMETERS: text, SESSION: '{"name":"next"}'}).notices
     assert not [each.what for each in notices if "{{last}}" in each.what]
+
+
+MEMBERS = {"name": "p", "type": "session", "format": "members"}
+KEY = {SESSION: '{"name":"continue"}'}
+
+
+def load_members(job_file, name="p", **more):
+    parameters = json.dumps([{**MEMBERS, "name": name}])
+    return job_file.load({PARAMETERS: parameters, **KEY, **more})
+
+
+def test_the_members_of_a_session_key_may_be_sent_and_may_have_first_values(job_file):
+    first = '{"name":"continue","initValue":"{\\"n\\":{{n}}}"}'
+    unit = '[{"name":"u","type":"unit","units":[{"n":1}]}]'
+    for more in ({}, {"name": "tmpP"}, {SESSION: first, "ms.watermark": unit}):
+        loaded = load_members(job_file, **more)
+        assert [each for each in loaded.notices if each.key in (PARAMETERS, SESSION)] == []
+
+
+def test_members_that_no_request_can_have_are_problems(job_file):
+    inside = json.dumps([{"name": "body", "type": "object", "value": [MEMBERS]}])
+    used = json.dumps([MEMBERS, {"name": "q", "value": "{{p}}"}])
+    for text in (inside, used):
+        (problem,) = job_file.problems({PARAMETERS: text, **KEY})
+        assert problem.key == PARAMETERS
+    first = '{"name":"continue","initValue":"7"}'
+    (problem,) = job_file.problems({PARAMETERS: json.dumps([MEMBERS]), SESSION: first})
+    assert problem.key == SESSION

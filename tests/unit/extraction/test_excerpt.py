@@ -48,3 +48,18 @@ def test_values_in_single_quotes_are_masked_as_those_of_json() -> None:
     assert excerpt(b"[{'id': 1, 'name': 'Zo") == "[{'id': ***, 'name': ***"
     assert excerpt(b"""{"name": 'Zoe', 'n': "Zoe"}""") == """{"name": ***, 'n': ***}"""
     assert excerpt(b"can't parse 'x', won't: 'y'") == "can't parse 'x', won't: 'y'"
+
+
+def test_the_refusal_of_soap_begins_with_its_fault_behind_the_names_of_its_envelope() -> None:
+    body = (
+        b'<?xml version="1.0"?><s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/">'
+        b'<s:Header><a:Action xmlns:a="http://www.w3.org/2005/08/addressing">urn:x</a:Action>'
+        b"</s:Header><s:Body><s:Fault><faultcode>s:Client</faultcode>"
+        b"<faultstring>size must be at most 100</faultstring></s:Fault></s:Body></s:Envelope>"
+    )
+    shown = excerpt(body, is_refusal=True)
+    assert shown.startswith("<s:Fault>")
+    assert "size must be at most 100" in shown
+    assert excerpt(body).startswith("<?xml")
+    echoed = b'{"password": "a<Fault>hunter2</Fault>"}'
+    assert excerpt(echoed, is_refusal=True) == '{"password": ***}'

@@ -65,6 +65,55 @@ CURSOR = (Parameter(name="cursor", type="session"),)
 NUMBERS = (Parameter(name="page", type="pageno"),)
 
 
+# Cursors of several members
+
+MEMBERS = {
+    "parameters": (Parameter(name="c", type="session", format="members"),),
+    "session": SessionKeyField(name="continue"),
+}
+
+
+def test_only_the_members_of_the_last_answer_are_sent_and_none_at_first():
+    source = Source(
+        page(2, **{"continue": {"p": "b", "continue": "||"}}),
+        page(2, **{"continue": {"gap": 17, "continue": "-||"}}),
+        page(1),
+    )
+    rows, walk = walked(source, **MEMBERS)
+    assert rows == [2, 2, 1]
+    assert [values.parameters for values in source.asked] == [
+        {},
+        {"p": "b", "continue": "||"},
+        {"gap": 17, "continue": "-||"},
+    ]
+    assert [values.given for values in source.asked] == [
+        set(),
+        {"p", "continue"},
+        {"gap", "continue"},
+    ]
+    assert walk.progress.notes == []
+
+
+@pytest.mark.parametrize("end", [{}, [], {"p": None}, None, ""])
+def test_an_object_without_values_is_the_end(end):
+    source = Source(page(1, **{"continue": {"p": 1}}), page(1, **{"continue": end}), page(1))
+    assert walked(source, **MEMBERS)[0] == [1, 1]
+
+
+def test_members_in_another_order_are_the_same_cursor():
+    answers = [{"a": 1, "b": 2}, {"a": 2}, {"b": 2, "a": 1}]
+    source = Source(*(page(1, **{"continue": each}) for each in answers))
+    with pytest.raises(SourceContractError, match="circles"):
+        walked(source, **MEMBERS)
+    assert len(source.asked) == 3
+
+
+@pytest.mark.parametrize("key", ["text", 7, [1], True])
+def test_a_cursor_without_members_fails_where_its_members_are_to_be_sent(key):
+    with pytest.raises(SourceContractError):
+        walked(Source(page(1, **{"continue": key})), **MEMBERS)
+
+
 # The address of the next page
 
 

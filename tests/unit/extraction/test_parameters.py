@@ -147,6 +147,33 @@ def test_a_session_key_of_format_json_is_sent_as_the_array_or_object_that_it_is(
     assert sent(plain, pages=PageValues(session=key)) == {"c": key}
 
 
+MEMBERS = {"name": "c", "type": "session", "format": "members"}
+
+
+def test_a_session_key_of_format_members_is_sent_as_parameters_of_the_names_of_its_members():
+    limit = {"name": "limit", "type": "primitive", "value": 5}
+    start = {"name": "from", "value": "A"}
+    key = PageValues(session='{"from":"B","n":1.50,"gone":null}')
+    after = {"from": "B", "limit": 5, "n": WrittenNumber("1.50")}
+    assert sent(MEMBERS, limit, start, pages=key) == after
+    for none in (PageValues(), PageValues(session=""), PageValues(session="{}")):
+        assert sent(MEMBERS, limit, start, pages=none) == {"limit": 5, "from": "A"}
+    assert sent({**MEMBERS, "name": "tmpC"}, pages=key) == {"from": "B", "n": WrittenNumber("1.50")}
+    with pytest.raises(ConfigError):  # A value that filled initValue has a quote.
+        sent(MEMBERS, pages=PageValues(session='{"from":"B"C"}'))
+    # A name that the source gives fills no text of the job.
+    assert sent(MEMBERS, {"name": "q", "value": "{{n}}"}, pages=key)["q"] == "{{n}}"
+
+
+def test_a_unit_replaces_a_session_key_of_format_members_as_it_replaces_others():
+    assert sent(MEMBERS, on=scope(c="u"), pages=PageValues(session='{"a":1}')) == {"c": "u"}
+
+
+def test_a_first_session_key_of_format_members_must_be_an_object():
+    with pytest.raises(ConfigError):
+        sent(MEMBERS, pages=PageValues(session="7"))
+
+
 def test_an_empty_session_key_is_a_variable_but_not_sent():
     result = values({"name": "c", "type": "session"}, pages=PageValues(session=""))
     assert result.variables == {"c": ""}

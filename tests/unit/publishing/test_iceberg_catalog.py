@@ -1,14 +1,17 @@
-"""What is said of an Iceberg catalog that cannot be opened."""
+"""What is said of an Iceberg catalog that cannot be opened, and what reopens it."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
 from dil.errors import StateError
+from tests.servers import postgresql
+from tests.servers.databases import new_database
 from tests.servers.programs import free_port
-from tests.unit.publishing.tables import Shop
+from tests.unit.publishing.tables import Shop, orders
 
 pytestmark = pytest.mark.slow
 
@@ -64,6 +67,29 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     error = refusal(tmp_path, f"sqlite:///{tmp_path}/missing/catalog.db")
     assert f"{tmp_path}/missing/catalog.db" in error.message
     assert "unable to open database file" in error.message
+
+
+def test_shared_connections_to_a_catalog_that_its_server_closes_are_opened_again(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    server = request.getfixturevalue("postgresql_server")
+    with new_database(server) as url:
+        login = f"admin:{quote(postgresql.PASSWORD, safe='')}"
+        shop = Shop(tmp_path, "iceberg", catalog=url.replace("//", f"//{login}@"))
+        shop.publish("r1", orders(1))
+        intent, destination = shop.intent("r2", shop.move("r2", orders(2))), shop.destination()
+        database = url.rpartition("/")[2]
+        ended = (
+            "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity"
+            f" WHERE datname = '{database}'"
+        )
+        with destination.connected():
+            destination.next_sequence()
+            assert server.execute(ended)
+            destination.require_fit(intent.commit)
+            assert server.execute(ended)
+            destination.carry_out(intent)
+        assert {file.run_id for file in destination.live()} == {"r1", "r2"}
 
 
 @pytest.mark.parametrize("text", ["hid%2Fden", "hid/den"])

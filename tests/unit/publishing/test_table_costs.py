@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.manifest import DataFile, ManifestFile
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import Table
@@ -106,6 +108,33 @@ def test_a_publish_reads_of_the_log_what_it_wrote(shop: Shop, loads: Counter[str
         assert read["metadata"] <= 2
     assert len(destination.live()) == 10
     assert shop.ids() == list(range(2, 12))
+
+
+@pytest.mark.parametrize("kind", ["iceberg"], indirect=True)
+def test_calls_within_a_block_open_the_catalog_once_and_close_it(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    intent, destination = shop.intent("r5", shop.move("r5", orders(10))), shop.destination()
+    acts: list[str] = []
+    real, close = iceberg_log.open_catalog, SqlCatalog.close
+
+    def opened(*given: Any) -> Catalog:
+        acts.append("opened")
+        return real(*given)
+
+    def closed(catalog: SqlCatalog) -> None:
+        acts.append("closed")
+        close(catalog)
+
+    monkeypatch.setattr(iceberg_log, "open_catalog", opened)
+    monkeypatch.setattr(SqlCatalog, "close", closed)
+    with destination.connected():
+        assert acts == []
+        publish(shop, destination, intent)
+        destination.live()
+    assert acts == ["opened", "closed"]
+    destination.live()
+    assert acts == ["opened", "closed"] * 2
 
 
 def drop(shop: Shop) -> None:

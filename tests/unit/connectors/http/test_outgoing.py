@@ -180,3 +180,24 @@ def test_renewed_fields_of_the_authentication_input_are_learned_to_be_masked():
     environment = SessionEnvironment(renewed=lambda: found)
     Credentials(HttpSettings(uri="https://shop.test/x"), environment).renew_input()
     assert set(found.values()) <= set(learned())
+
+
+def test_renewed_fields_replace_parameters_of_the_job_and_none_that_the_source_gave():
+    environment = SessionEnvironment(renewed=lambda: {"key": Secret("k2"), "token": Secret("t2")})
+    credentials = Credentials(HttpSettings(uri="https://shop.test/x"), environment)
+    credentials.renew_input()
+    cursor = {"token": "of the session key"}
+    values = RequestValues({"key": "k1"}, {"key": "k1", **cursor}, given=frozenset(cursor))
+    assert credentials.overlaid(values).parameters == {"key": "k2", **cursor}
+
+
+def test_what_the_source_gave_is_sent_beside_texts_that_use_a_variable_of_its_name():
+    settings = HttpSettings(
+        uri="https://shop.test/x?size={{size}}", headers={"Authorization": "Bearer {{token}}"}
+    )
+    variables = {"size": 5, "token": "login"}
+    cursor = {"size": 9, "token": "page2", "a\nb": 1}
+    outgoing = build_outgoing(settings, RequestValues(variables, cursor, given=frozenset(cursor)))
+    assert outgoing.uri == "https://shop.test/x?size=5&size=9&token=page2&a%0Ab=1"
+    assert outgoing.headers["Authorization"] == "Bearer login"
+    assert "\n" not in outgoing.shown

@@ -70,6 +70,8 @@ def test_rows_that_may_end_early_have_null_in_place_of_the_values_they_lack() ->
         (b'[{"h":1}]', "no JSON object"),
         (b'{"h":["a"],"d":[[1]', "no JSON; it begins"),
         (b"", "no JSON"),
+        (b'{"h":["a"],"d":[[1]]}\n{"h":["a"],"d":[[2]]}\n', "more than one JSON value"),
+        (b"503 Service Unavailable", "no JSON; it begins"),
     ],
 )
 def test_what_cannot_become_rows_is_an_error(body: bytes, why: str) -> None:
