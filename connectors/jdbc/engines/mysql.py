@@ -184,8 +184,8 @@ class MysqlConnection(SourceConnection):
                 if ignored and ignored["time"] in variables.values():
                     raise SourceContractError(
                         f"{self._login.address} ignored the offset of a time: {text}",
-                        'Leave the offset out of the pattern, and add "timezone": "UTC" to the'
-                        " parameter, or the zone of the column if it holds local times.",
+                        'Leave the offset out of the pattern in ms.parameters, and let "timezone"'
+                        ' be the zone of the column, "UTC" if it is a timestamp.',
                     )
 
     @contextmanager
