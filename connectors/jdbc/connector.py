@@ -85,8 +85,7 @@ class JdbcConnector(Connector):
         if spark_reader.is_chosen(context.job.properties):
             return SparkRows(settings, context.rows)
         now_ms = time.time_ns() // 1_000_000  # of the query, whatever time the run planned for
-        ahead = times_ahead(context.job, context.work_unit, now_ms)
-        return JdbcSession(settings, context.shared, ahead)
+        return JdbcSession(settings, context.shared, times_ahead(context, now_ms))
 
     @classmethod
     def units(cls, job: Job, now_ms: int) -> Iterable[JsonObject]:

@@ -101,7 +101,8 @@ class JdbcSession(RowSession):
         Raises:
             TransientSourceError: the server is gone, or was too slow.
             AuthenticationError: the server refused the user.
-            SourceContractError: no type holds a value exactly, or the columns contradict the job.
+            SourceContractError: no type holds a value exactly, the columns contradict the job, or
+                the database would read a local time as one of the future.
             SourceError: the server refused the statement.
             ConfigError: the address or the statement is wrong, or a variable has no value.
         """
@@ -114,13 +115,12 @@ class JdbcSession(RowSession):
                 "the statement requests no other page; all its rows came with the first one"
             )
             return
-        if self._times_ahead:
-            login, names = _login(settings, known), self._times_ahead
-            refuse_as_instants(login, settings.statement, known, names)
-            self._times_ahead = ()
         connection = self._connection = self._connection or self._connected(known)
         statement = _statement_of(settings, connection.syntax)
         self._is_whole = False
+        if self._times_ahead:
+            refuse_as_instants(connection, statement, known, self._times_ahead)
+            self._times_ahead = ()
         watch = KeyWatch(settings.key_columns, settings.page_size(known), self._last_key)
         shape = ResultShape(settings)
         self._rows = connection.run(statement, known)

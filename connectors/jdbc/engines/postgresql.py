@@ -7,10 +7,11 @@ the type that its place in the statement needs.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,7 +23,7 @@ from connectors.jdbc.statement import Statement
 from connectors.jdbc.syntax import Kind, SqlSyntax, syntax_of
 from dil.databases import postgresql
 from dil.databases.faults import Fault
-from dil.errors import ConfigError, DilError
+from dil.errors import ConfigError, DilError, SourceError, TransientSourceError
 from dil.model.database_address import DatabaseAddress
 from dil.model.json import JsonValue, as_text
 from dil.sections.source import STATEMENT
@@ -127,26 +128,39 @@ class PostgresqlConnection(SourceConnection):
     def instants(
         self, statement: Statement, variables: Mapping[str, JsonValue], names: Iterable[str]
     ) -> list[str]:
-        """Return those of ``names`` that the statement compares with a timestamp with time zone.
+        """Return those of ``names`` that the statement uses as a timestamp with time zone.
 
-        PostgreSQL says it of each parameter of a prepared statement. So it is not known of a value
-        that is a part of a text, and the statement is refused if a parameter may not stand where
-        the text stands, as in ``timestamp '...'``; then this connection cannot be used any more.
-
-        Raises:
-            SourceError: the server refused the statement.
+        PostgreSQL gives the type of each parameter of a prepared statement. The type is not known
+        of a value that is a part of a text, nor if no parameter may stand in one of the places, as
+        in ``timestamp '...'``.
         """
-        marks = {name: f"dil_time_{number}" for number, name in enumerate(names)}
-        sql = statement.bound({**variables, **marks}, literal)
-        used = [name for name, mark in marks.items() if mark in sql]
-        for number, name in enumerate(used, 1):
-            sql = sql.replace(f"'{marks[name]}'", f"${number}")
-        if not used or any(mark in sql for mark in marks.values()):
+        marks = {f"dil_time_{number}": name for number, name in enumerate(names)}
+        sql = statement.bound(
+            {**variables, **{name: mark for mark, name in marks.items()}}, literal
+        )
+        # As literals do, each place has a type of its own.
+        head, *rest = re.split(r"'(dil_time_\d+)'", sql)
+        places = rest[::2]
+        sql = head + "".join(f"${at}{text}" for at, text in enumerate(rest[1::2], 1))
+        if not places or any(mark in sql for mark in marks):
             return []
-        with self._translated():
-            self._begin(statement)
-            types = self._answer(lambda: self._cursor.adbc_prepare(sql)).types
-        return [name for name, kind in zip(used, types, strict=True) if getattr(kind, "tz", None)]
+        types: list[Any] = []
+        try:
+            with self._translated(), closing(self._connection.cursor()) as cursor:
+                self._begin(statement)
+                types = self._answer(lambda: cursor.adbc_prepare(sql)).types
+        except TransientSourceError:
+            raise
+        except SourceError:  # A fault of the statement itself is raised when it runs.
+            pass
+        self.look_again()
+        if len(types) != len(places):  # refused, or a place is in a text of a text
+            return []
+        return [
+            marks[mark]
+            for mark, kind in zip(places, types, strict=True)
+            if getattr(kind, "tz", None)
+        ]
 
     def _begin(self, statement: Statement) -> None:
         """Begin a transaction, unless one is begun, with the settings of DIL's sessions."""
