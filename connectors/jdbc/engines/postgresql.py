@@ -11,7 +11,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -146,9 +146,9 @@ class PostgresqlConnection(SourceConnection):
             return []
         types: list[Any] = []
         try:
-            with self._translated(), closing(self._connection.cursor()) as cursor:
+            with self._translated():
                 self._begin(statement)
-                types = self._answer(lambda: cursor.adbc_prepare(sql)).types
+                types = self._answer(lambda: self._cursor.adbc_prepare(sql)).types
         except TransientSourceError:
             raise
         except SourceError:  # A fault of the statement itself is raised when it runs.
