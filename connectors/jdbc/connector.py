@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
@@ -77,12 +78,14 @@ class JdbcConnector(Connector):
 
     def open(self, context: SessionContext) -> RowSession:
         """Return a session that runs the statement, or that yields the rows that Spark reads."""
+        from connectors.jdbc.local_times import times_ahead
         from connectors.jdbc.session import JdbcSession, SparkRows
 
         settings = JdbcSettings.of(context.job, context.work_unit.unit)
         if spark_reader.is_chosen(context.job.properties):
             return SparkRows(settings, context.rows)
-        return JdbcSession(settings, context.shared)
+        now_ms = time.time_ns() // 1_000_000  # of the query, whatever time the run planned for
+        return JdbcSession(settings, context.shared, times_ahead(context, now_ms))
 
     @classmethod
     def units(cls, job: Job, now_ms: int) -> Iterable[JsonObject]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,6 +80,19 @@ class SourceConnection(ABC):
             SourceContractError: no Arrow type holds a value exactly.
             SourceError: the server refused the statement.
         """
+
+    def instants(
+        self, statement: Statement, variables: Mapping[str, JsonValue], names: Iterable[str]
+    ) -> list[str]:
+        """Return those of ``names`` that the statement uses as times with a zone, if that is known.
+
+        This ends the transaction.
+
+        Raises:
+            TransientSourceError: the server is gone, or was too slow.
+        """
+        del statement, variables, names
+        return []
 
     @abstractmethod
     def look_again(self) -> None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from connectors.jdbc.connections import KeptConnection, connect, connection_of_t
 from connectors.jdbc.cursor import KeyWatch, key_part, may_be_no_text, with_keys
 from connectors.jdbc.engine import BATCH_BYTES, BATCH_ROWS, Login, SourceConnection
 from connectors.jdbc.failures import RefusedError
+from connectors.jdbc.local_times import refuse_as_instants
 from connectors.jdbc.settings import JdbcSettings
 from connectors.jdbc.shape import ResultShape
 from connectors.jdbc.spark_reader import READER
@@ -42,12 +43,19 @@ class JdbcSession(RowSession):
 
     The session connects for the first request, unless an earlier session of this thread left its
     connection in ``shared``. ``location`` is the database's address without user, password and
-    options; it is empty before the first request.
+    options; it is empty before the first request. ``times_ahead`` are the parameters that would be
+    in the future if the database read them in UTC.
     """
 
-    def __init__(self, settings: JdbcSettings, shared: Shared | None = None) -> None:
+    def __init__(
+        self,
+        settings: JdbcSettings,
+        shared: Shared | None = None,
+        times_ahead: Iterable[str] = (),
+    ) -> None:
         self._settings = settings
         self._shared = shared
+        self._times_ahead = tuple(times_ahead)
         self.location = ""
         self._connection: SourceConnection | None = None
         self._kept: KeptConnection | None = None
@@ -93,7 +101,8 @@ class JdbcSession(RowSession):
         Raises:
             TransientSourceError: the server is gone, or was too slow.
             AuthenticationError: the server refused the user.
-            SourceContractError: no type holds a value exactly, or the columns contradict the job.
+            SourceContractError: no type holds a value exactly, the columns contradict the job, or
+                the database would read a local time as one of the future.
             SourceError: the server refused the statement.
             ConfigError: the address or the statement is wrong, or a variable has no value.
         """
@@ -109,6 +118,9 @@ class JdbcSession(RowSession):
         connection = self._connection = self._connection or self._connected(known)
         statement = _statement_of(settings, connection.syntax)
         self._is_whole = False
+        if self._times_ahead:
+            refuse_as_instants(connection, statement, known, self._times_ahead)
+            self._times_ahead = ()
         watch = KeyWatch(settings.key_columns, settings.page_size(known), self._last_key)
         shape = ResultShape(settings)
         self._rows = connection.run(statement, known)

@@ -37,6 +37,7 @@ from dil.model.settings import (
 )
 from dil.model.stream import StreamSpec
 from dil.model.timelabels import TimelabelSpec
+from dil.model.work_unit import WorkUnit
 
 DEFAULT_ZONE = "America/Los_Angeles"
 
@@ -577,6 +578,11 @@ class Job:
     def has_input(self, category: str) -> bool:
         """Return whether the job has secondary input of a category."""
         return any(each.format is None for each in self.secondary.of(category))
+
+    def reads_again(self, unit: WorkUnit) -> bool:
+        """Return whether later runs read the window of a work unit again, even without grace."""
+        from_start = self.planning.read_from_partition_start and unit.high < unit.partition.high
+        return self.planning.ignore_history or not self.state.enabled or from_start
 
     def for_tasks(self) -> Job:
         """Return the job without the credentials of state store and destination."""

@@ -422,10 +422,6 @@ def _clock_notes(attempt: AttemptContext, progress: WalkProgress) -> tuple[str, 
     )
     least_grace_ms, _ = job.planning.grace_range_ms
     is_over_here = attempt.unit.high <= attempt.run.run_now
-    is_open = attempt.unit.high < attempt.unit.partition.high
-    reads_again = job.planning.ignore_history or (
-        job.planning.read_from_partition_start and is_open
-    )
-    is_lost = asks_for_window and job.state.enabled and is_over_here and not reads_again
+    is_lost = asks_for_window and is_over_here and not job.reads_again(attempt.unit)
     is_behind = progress.behind_ms > least_grace_ms and not job.has_input("payload")
     return (EMPHASIS + SOURCE_BEHIND,) if is_lost and is_behind else ()

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -193,6 +194,67 @@ def test_a_value_that_mysql_leaves_out_or_cuts_is_an_error(
     first = read(url, "select substring_index(group_concat(t order by t), ',', 1) as t from word")
     assert first["t"].to_pylist() == ["12x"]
     assert read(url, "select t + 0 as n from word where t like '12%'").num_rows == 1
+
+
+@pytest.mark.parametrize("place", ["{{low}}", "'{{low}}'"])
+def test_the_offset_of_a_time_is_not_ignored_by_mysql(
+    mysql_server: MariadbServer, request: pytest.FixtureRequest, place: str
+) -> None:
+    """MariaDB would read other rows than those of the window, and only a warning says so."""
+    url = jdbc(mysql_server.add_database("offsets"))
+    request.addfinalizer(lambda: mysql_server.drop_database("offsets"))
+    read(url, "create table event (updated timestamp, told varchar(40))")
+    read(url, "insert into event values ('2024-01-01 12:00', '2024-01-01 00:00:00+0530')")
+    # The offset in the row is no value of the job.
+    asked = f"select told + interval 1 day as t from event where updated > {place}"
+    assert read(url, asked, {"low": "2024-01-01 10:00:00+00:00"}).num_rows == 1
+    for offset in ("+0530", "-0800", " -0800"):
+        with pytest.raises(SourceError) as caught:
+            read(url, asked, {"low": f"2024-01-01 10:00:00{offset}"})
+        assert caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("condition", "zone", "days", "is_read"),
+    [
+        ("instant < {{high}}", "Pacific/Kiritimati", 0, False),
+        ("instant < '{{high}}'::timestamptz", "Pacific/Kiritimati", 0, False),
+        ("local < {{high}}", "Pacific/Kiritimati", 0, True),
+        ("local < {{high}} and instant < {{high}}", "Pacific/Kiritimati", 0, False),
+        ("local < timestamp '{{high}}'", "Pacific/Kiritimati", 0, True),
+        ("local < {{high}} and $$'{{high}}'$$ <> ''", "Pacific/Kiritimati", 0, True),
+        ("instant < timestamptz '{{high}}' and local < '{{high}}'", "Etc/UTC", 0, True),
+        ("instant < {{high}}", "America/Los_Angeles", 0, True),
+        ("instant < {{high}}", "Pacific/Kiritimati", 2, True),
+    ],
+)
+def test_a_local_time_that_postgresql_reads_as_one_of_the_future_is_an_error(
+    postgresql_server: PostgresqlServer,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    condition: str,
+    zone: str,
+    days: int,
+    is_read: bool,
+) -> None:
+    """Rows that come between now and then would be in no window."""
+    name = f"t{uuid.uuid4().hex[:12]}"
+    url = jdbc(postgresql_server.add_database(name))
+    request.addfinalizer(lambda: postgresql_server.drop_database(name))
+    read(url, "create table event (instant timestamptz, local timestamp)")
+    read(url, "insert into event values ('2024-01-01', '2024-01-01')")
+    job = DatabaseJob(
+        tmp_path, url, f"select * from event where {condition}", ms__timezone=zone,
+        ms__watermark=json.dumps([{"name": "s", "type": "datetime", "range": {
+            "from": "2024-01-01", "to": f"P{days}DT0H"}}]),
+        ms__parameters=json.dumps([{"name": "high", "value": "high", "type": "watermark",
+            "watermark": "s", "format": "datetime", "pattern": "yyyy-MM-dd HH:mm:ss"}]),
+        source__conn__username="admin", source__conn__password=POSTGRESQL_PASSWORD,
+    )  # fmt: skip
+    job.now_ms = time.time_ns() // 1_000_000
+    report = job.run()
+    assert [each.code for each in report.failures] == ([] if is_read else ["DIL-SRC-CONTRACT"])
+    assert report.rows == is_read
 
 
 @pytest.mark.parametrize("is_begun", [False, True], ids=["statement", "rows"])

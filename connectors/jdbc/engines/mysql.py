@@ -45,6 +45,10 @@ _FIXES = {
 # Warnings with which the server returns a part of a value, or null in its place, and the
 # settings that limit the value.
 _CUT = {"1260": "group_concat_max_len and max_allowed_packet", "1301": "max_allowed_packet"}
+# A warning that the server ignored the end of a text. MariaDB and MySQL before 8.0.19 so ignore the
+# offset of a time, and read the rest of the text in the session's zone, UTC.
+_TRUNCATED = "1292"
+_OFFSET_TIME = re.compile(r"'(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:[\d:.]+ ?[+-](?!00:?00)\d\d:?\d\d)'")
 # A TIMESTAMP is an instant; in UTC each of its texts has only one meaning. The server keeps as many
 # warnings as it can, and does not cut a text of group_concat at 1024 bytes, as by default. GREATEST
 # alone is a decimal on MySQL, which no variable takes.
@@ -113,7 +117,7 @@ class MysqlConnection(SourceConnection):
                 cursor.execute(sql, values)
                 if cursor.description:
                     yield from self._batches(cursor)
-                    self._refuse_cut(cursor)
+                    self._refuse_cut(cursor, variables)
             except BaseException:
                 # Close in the middle of the result, without reading the rest of it.
                 mysql.leave_rest(cursor)
@@ -155,11 +159,16 @@ class MysqlConnection(SourceConnection):
             ]
             yield pa.RecordBatch.from_arrays(arrays, names=names)
 
-    def _refuse_cut(self, cursor: Any) -> None:  # a cursor of PyMySQL, read to its end
-        """Raise if the server returned a part of a value, which only a warning says.
+    def _refuse_cut(
+        self,
+        cursor: Any,  # a cursor of PyMySQL, read to its end
+        variables: Mapping[str, JsonValue],
+    ) -> None:
+        """Raise if the server returned or read only a part of a value, which only a warning says.
 
         Raises:
-            SourceContractError: a value is longer than the server's settings allow.
+            SourceContractError: a value is longer than the server's settings allow, or the server
+                ignored the offset of one of ``variables``.
         """
         if not cursor._result.warning_count:  # noqa: SLF001 - the cursor's own is of its beginning
             return
@@ -170,6 +179,13 @@ class MysqlConnection(SourceConnection):
                     raise SourceContractError(
                         f"{self._login.address} did not return all of a value: {text}",
                         f"Raise the server's {_CUT[code]}, or ask for smaller values.",
+                    )
+                ignored = _OFFSET_TIME.search(text) if code == _TRUNCATED else None
+                if ignored and ignored["time"] in variables.values():
+                    raise SourceContractError(
+                        f"{self._login.address} ignored the offset of a time: {text}",
+                        'Leave the offset out of the pattern in ms.parameters, and let "timezone"'
+                        ' be the zone of the column, "UTC" if it is a timestamp.',
                     )
 
     @contextmanager

@@ -7,8 +7,9 @@ the type that its place in the statement needs.
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from decimal import Decimal
@@ -22,7 +23,7 @@ from connectors.jdbc.statement import Statement
 from connectors.jdbc.syntax import Kind, SqlSyntax, syntax_of
 from dil.databases import postgresql
 from dil.databases.faults import Fault
-from dil.errors import ConfigError, DilError
+from dil.errors import ConfigError, DilError, SourceError, TransientSourceError
 from dil.model.database_address import DatabaseAddress
 from dil.model.json import JsonValue, as_text
 from dil.sections.source import STATEMENT
@@ -103,17 +104,7 @@ class PostgresqlConnection(SourceConnection):
         """Run a statement and yield its rows in batches; commit it if it is not a query."""
         sql = statement.bound(variables, literal)
         with self._translated():
-            if not self._is_begun:
-                self._is_begun = True
-                if statement.reads:
-                    is_read_only = self._login.is_read_only
-                    self._set(_READING + (" READ ONLY" if is_read_only else ""))
-                self._set(_SESSION)
-                server = self._login.address.server
-                if server and server.schema:
-                    # Not an option of the login, which a pooler refuses or ignores.
-                    path = literal(server.schema)
-                    self._set(f"SELECT set_config('search_path', {path}, true)")
+            self._begin(statement)
             described = self._answer(lambda: self._cursor.adbc_execute_schema(sql))
             plan = ResultPlan(described, nulls_dates=self._login.nulls_dates)
             distinct(plan.names)
@@ -133,6 +124,58 @@ class PostgresqlConnection(SourceConnection):
             if not statement.reads:
                 self._answer(self._connection.commit)
                 self._is_begun = False
+
+    def instants(
+        self, statement: Statement, variables: Mapping[str, JsonValue], names: Iterable[str]
+    ) -> list[str]:
+        """Return those of ``names`` that the statement uses as a timestamp with time zone.
+
+        PostgreSQL gives the type of each parameter of a prepared statement. The type is not known
+        of a value that is a part of a text, nor if no parameter may stand in one of the places, as
+        in ``timestamp '...'``.
+        """
+        marks = {f"dil_time_{number}": name for number, name in enumerate(names)}
+        sql = statement.bound(
+            {**variables, **{name: mark for mark, name in marks.items()}}, literal
+        )
+        # As literals do, each place has a type of its own.
+        head, *rest = re.split(r"'(dil_time_\d+)'", sql)
+        places = rest[::2]
+        sql = head + "".join(f"${at}{text}" for at, text in enumerate(rest[1::2], 1))
+        if not places or any(mark in sql for mark in marks):
+            return []
+        types: list[Any] = []
+        try:
+            with self._translated():
+                self._begin(statement)
+                types = self._answer(lambda: self._cursor.adbc_prepare(sql)).types
+        except TransientSourceError:
+            raise
+        except SourceError:  # A fault of the statement itself is raised when it runs.
+            pass
+        self.look_again()
+        if len(types) != len(places):  # refused, or a place is in a text of a text
+            return []
+        return [
+            marks[mark]
+            for mark, kind in zip(places, types, strict=True)
+            if getattr(kind, "tz", None)
+        ]
+
+    def _begin(self, statement: Statement) -> None:
+        """Begin a transaction, unless one is begun, with the settings of DIL's sessions."""
+        if self._is_begun:
+            return
+        self._is_begun = True
+        if statement.reads:
+            is_read_only = self._login.is_read_only
+            self._set(_READING + (" READ ONLY" if is_read_only else ""))
+        self._set(_SESSION)
+        server = self._login.address.server
+        if server and server.schema:
+            # Not an option of the login, which a pooler refuses or ignores.
+            path = literal(server.schema)
+            self._set(f"SELECT set_config('search_path', {path}, true)")
 
     def look_again(self) -> None:
         """End the transaction, so that the next query sees later changes."""
