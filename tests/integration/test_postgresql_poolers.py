@@ -83,18 +83,19 @@ def test_no_transaction_of_the_state_is_open_while_work_units_run(
 ) -> None:
     open_ones = []
     execute = InProcessExecutor.execute
-
-    def watched(*given):
-        open_ones.extend(
-            postgresql_server.execute(
-                "SELECT state, query FROM pg_stat_activity WHERE xact_start IS NOT NULL"
-                " AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
-            )
-        )
-        return execute(*given)
-
-    monkeypatch.setattr(InProcessExecutor, "execute", watched)
     with new_database(postgresql_server) as url:
+        name = url.rpartition("/")[2]
+
+        def watched(*given):
+            open_ones.extend(
+                postgresql_server.execute(
+                    "SELECT state, query FROM pg_stat_activity WHERE xact_start IS NOT NULL"
+                    f" AND datname = '{name}'"
+                )
+            )
+            return execute(*given)
+
+        monkeypatch.setattr(InProcessExecutor, "execute", watched)
         login = url.replace("://", f"://admin:{quote(PASSWORD, safe='')}@", 1)
         state = {"state__store__type": "postgresql", "state__store__db__url": login}
         story = Story(tmp_path, source, **state)
