@@ -1,4 +1,4 @@
-"""What is said of an Iceberg catalog that cannot be opened, and what reopens it."""
+"""Errors of Iceberg catalogs that cannot be opened; connections that are opened again."""
 
 from __future__ import annotations
 
