@@ -332,15 +332,21 @@ def test_publishes_after_an_older_copy_of_a_tables_log_are_the_newest(
     assert table.rows() == ids_of("a", "b", days=range(1)) + ids_of("a", "b", days=range(4, 6))
 
 
+def compacted_table(folder: Path, source: HttpServer, kind: str) -> Table:
+    """Return a table of two days that two runs published and ``dil compact`` rewrote."""
+    table = Table(folder, source, kind)
+    table.says_gone(1)
+    table.says_gone(2)
+    assert main(["compact", str(folder / "orders.conf")]) == 0
+    return table
+
+
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_compaction_that_was_undone_is_no_loss(
     tmp_path: Path, source: HttpServer, kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """If the rows were read again, they would be doubled. The run before it is a loss."""
-    table = Table(tmp_path, source, kind)
-    table.says_gone(1)
-    table.says_gone(2)
-    assert main(["compact", str(tmp_path / "orders.conf")]) == 0
+    table = compacted_table(tmp_path, source, kind)
     assert table.dil("verify") == 0
     table.roll_back()
     assert table.rows() == ids_of("a", "b", days=range(2))
@@ -358,10 +364,7 @@ def test_a_compaction_that_was_undone_is_no_loss(
 def test_runs_after_a_compaction_that_was_undone_say_nothing(
     tmp_path: Path, source: HttpServer, kind: str
 ) -> None:
-    table = Table(tmp_path, source, kind)
-    table.says_gone(1)
-    table.says_gone(2)
-    assert main(["compact", str(tmp_path / "orders.conf")]) == 0
+    table = compacted_table(tmp_path, source, kind)
     table.roll_back()
     assert not table.says_gone(3)
     assert table.rows() == ids_of("a", "b", days=range(3))
@@ -371,10 +374,7 @@ def test_runs_after_a_compaction_that_was_undone_say_nothing(
 def test_no_work_unit_is_forgotten_whose_compaction_was_undone(
     tmp_path: Path, source: HttpServer, kind: str
 ) -> None:
-    table = Table(tmp_path, source, kind)
-    table.says_gone(1)
-    table.says_gone(2)
-    assert main(["compact", str(tmp_path / "orders.conf")]) == 0
+    table = compacted_table(tmp_path, source, kind)
     table.roll_back()
     for options in (["--all"], ["--from", "2020-01-02", "--withdraw-files"]):
         assert table.dil("forget", *options, "--yes") == 1
